@@ -1,8 +1,7 @@
-//! A BPF program at home without a kernel.
+//! Run and unit-test eBPF programs in user space: no kernel, no root.
 //!
-//! An object that clang built is opened and relocated as libbpf would, its programs
-//! run in user space on the events that a test describes, and the test asserts on
-//! what came of it:
+//! bpflab opens and relocates an object built by clang as libbpf does, runs its programs in
+//! user space on the events that a test describes, and the test asserts on the outcome:
 //!
 //! ```
 //! use bpflab::{Object, Vm};
@@ -16,7 +15,7 @@
 //! let event = vm.tracepoint("syscalls/sys_enter_write")?.set("args[2]", 4096)?;
 //! let outcome = vm.fire(event)?;
 //!
-//! assert_eq!(outcome.returned("count_write"), Some(0)); // 0: the event is not passed on
+//! assert_eq!(outcome.returned("count_write"), Some(0)); // 0: no perf sample
 //! assert_eq!(vm.map("hist")?.get::<u32, u64>(&12)?, Some(1));
 //! # Ok(())
 //! # }
@@ -26,13 +25,13 @@
 //! |---|---|
 //! | choose programs, set globals and map sizes before loading | [`Object`] |
 //! | attach, fire, read maps, mock helpers | [`Vm`] |
-//! | set time, task, CPU, chance, user memory | [`vm::World`] |
-//! | describe what happens: tracepoints, packets, contexts | [`vm::events`] |
-//! | see what came of it | [`vm::Outcome`], [`harness::MapView`] |
+//! | set time, task, CPU, random numbers, user memory | [`vm::World`] |
+//! | describe events: tracepoints, packets, contexts | [`vm::events`] |
+//! | see the outcome | [`vm::Outcome`], [`harness::MapView`] |
 //! | decode, print, assemble instructions | [`isa`] |
 //! | read types | [`btf`] |
-//! | ask what the kernel promises | [`spec`] |
-//! | ask the running kernel | `kernel` (Linux) |
+//! | look up the kernel's interface | [`spec`] |
+//! | use the running kernel | `kernel` (Linux) |
 
 pub mod btf;
 #[cfg(feature = "cli")]
@@ -52,7 +51,7 @@ pub mod object;
 pub mod program;
 pub mod report;
 #[cfg(test)]
-#[path = "../tests/shared/mod.rs"]
+#[path = "../tests/shared/skip.rs"]
 mod shared;
 pub mod spec;
 pub mod util;

@@ -1,6 +1,5 @@
-//! The plain data that travels between the stages: what `object` makes, the
-//! verifier judges, the engines run and the kernel loads. No behaviour beyond
-//! looking things up in it.
+//! Plain data that the stages exchange: `object` produces it, the verifier judges it, the
+//! engines run it, the kernel loads it. The methods only look things up.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -14,56 +13,55 @@ use crate::spec::{
 };
 use crate::util::{HelperId, MapId, Pc, TypeId};
 
-/// One BPF program after relocation: what `bpf(BPF_PROG_LOAD)` would be given,
-/// with maps as definitions in place of file descriptors.
+/// One BPF program after relocation: the input of `bpf(BPF_PROG_LOAD)`, with map
+/// definitions in place of file descriptors.
 #[derive(Debug, Clone)]
 pub struct Program {
-    /// Name of the C function, whole (the kernel keeps 15 bytes of it).
+    /// Full name of the C function (the kernel keeps 15 bytes of it).
     pub name: String,
-    /// The ELF section it stands in, such as `tp/syscalls/sys_enter_write`.
+    /// The ELF section of the program, such as `tp/syscalls/sys_enter_write`.
     pub section: String,
     /// Program type.
     pub prog_type: ProgType,
     /// `expected_attach_type` of the load, where the type has one.
     pub expected_attach_type: Option<AttachType>,
-    /// What follows the prefix in the section name: `syscalls/sys_enter_write`.
+    /// The section name after the prefix: `syscalls/sys_enter_write`.
     pub attach_target: Option<String>,
     /// Kernel function, tracepoint or hook for types that attach through BTF.
     pub attach_btf_id: Option<TypeId>,
-    /// Whether the load names a program, or a module's BTF, to attach to
-    /// (`attach_prog_fd`). Which one is not known here.
+    /// Whether the load names a program or a module's BTF to attach to (`attach_prog_fd`).
+    /// Which one is not recorded.
     pub attach_prog: bool,
     /// `prog_flags` of the load.
     pub flags: ProgFlags,
-    /// The machine that it was compiled for, where contexts differ: whose registers its
-    /// BTF has, otherwise the host.
+    /// The architecture it was compiled for, where contexts differ: that of the registers
+    /// in its BTF, otherwise the host's.
     pub arch: Arch,
-    /// License string; GPL-only helpers ask for a GPL-compatible one.
+    /// License string; GPL-only helpers require a GPL-compatible one.
     pub license: String,
-    /// The slots of the main program, then those of each subprogram that it
-    /// reaches. A 64-bit immediate that names a map carries the pseudo source
-    /// `BPF_PSEUDO_MAP_IDX` or `BPF_PSEUDO_MAP_IDX_VALUE`, and its `imm` is a
-    /// [`MapId`] (the kernel's `fd_array`, of which `maps` is ours).
+    /// The slots of the main program, then those of each subprogram that it reaches. A
+    /// 64-bit immediate that refers to a map has the pseudo source `BPF_PSEUDO_MAP_IDX` or
+    /// `BPF_PSEUDO_MAP_IDX_VALUE`, and its `imm` is a [`MapId`]: `maps` acts as the
+    /// kernel's `fd_array`.
     pub insns: Vec<RawInsn>,
-    /// Where each function begins, the main program first, in rising order.
+    /// Start of each function, the main program first, in ascending order.
     pub subprograms: Vec<Subprogram>,
-    /// The maps of the object that this program comes from, all of them, so that
-    /// a [`MapId`] means the same in each of the object's programs.
+    /// All maps of the object, so that a [`MapId`] means the same in each of its programs.
     pub maps: Arc<[MapDef]>,
     /// The program's BTF, to which types in `maps`, `subprograms` and `lines` refer.
     pub btf: Option<Btf>,
-    /// The BTF to which `attach_btf_id`, calls of kernel functions and addresses of
-    /// kernel variables refer: the kernel's that the program was relocated for.
+    /// The kernel BTF that the program was relocated for: `attach_btf_id`, kfunc calls and
+    /// addresses of kernel variables refer to it.
     pub kernel_btf: Option<Btf>,
     /// `func_info` records as the kernel takes them: offsets in slots, not bytes.
     pub func_info: Vec<FuncInfo>,
-    /// `line_info` records in rising order, offsets in slots, not bytes.
+    /// `line_info` records in ascending order, offsets in slots, not bytes.
     pub lines: Vec<LineInfo>,
-    /// The C accesses that CO-RE relocated, in rising order.
+    /// The C accesses that CO-RE relocated, in ascending order.
     pub accesses: Vec<CoreAccess>,
     /// Whether the kernel refuses [`btf`](Self::btf) as a whole
-    /// ([`Btf::refusal`](crate::btf::Btf::refusal)): libbpf then loads the program without
-    /// it ([`without_types`](Self::without_types)), which is what the verifier judges.
+    /// ([`Btf::refusal`](crate::btf::Btf::refusal)). libbpf then loads the program without
+    /// it ([`without_types`](Self::without_types)), and the verifier judges that.
     pub btf_refused: bool,
 }
 
@@ -76,35 +74,35 @@ pub struct Subprogram {
     pub start: Pc,
     /// Its `BTF_KIND_FUNC`.
     pub type_id: Option<TypeId>,
-    /// A function with global linkage is verified on its own, a static one in
-    /// the context of each call.
+    /// Whether it has global linkage: a global function is verified on its own, a static
+    /// one in the context of each call.
     pub global: bool,
 }
 
-/// An instruction that a CO-RE relocation touched.
+/// An instruction that CO-RE relocated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CoreAccess {
     /// The instruction.
     pub pc: Pc,
     /// The access as in C: `task_struct.real_parent.tgid`.
     pub path: String,
-    /// Whether the target's BTF has no such thing: the instruction is then
-    /// poisoned, as libbpf does, and fails when it is verified or run.
+    /// Whether the target's BTF lacks this field or type. The instruction is then poisoned
+    /// as libbpf does it, and fails when it is verified or run.
     pub poisoned: bool,
 }
 
-/// A map as an object declares it: what `bpf(BPF_MAP_CREATE)` would be given.
+/// A map as an object declares it: the input of `bpf(BPF_MAP_CREATE)`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MapDef {
-    /// Name, whole (the kernel keeps 15 bytes of it).
+    /// Full name (the kernel keeps 15 bytes of it).
     pub name: String,
     /// Map type.
     pub map_type: MapType,
     /// Bytes of a key.
     pub key_size: u32,
-    /// Bytes of a value (of one CPU's, for per-CPU types).
+    /// Bytes of a value; for per-CPU types, of one CPU's value.
     pub value_size: u32,
-    /// The most entries; bytes of data for ring buffers.
+    /// Maximum number of entries; bytes of data for ring buffers.
     pub max_entries: u32,
     /// `map_flags`.
     pub flags: MapFlags,
@@ -116,34 +114,34 @@ pub struct MapDef {
     pub key_type: Option<TypeId>,
     /// Type of the value in the object's BTF.
     pub value_type: Option<TypeId>,
-    /// Fields of a value that the kernel watches over, as its type has them: filled in
-    /// when the map is made ([`with_special_fields`](Self::with_special_fields)).
+    /// Special fields of a value, found by its type when the map is created
+    /// ([`with_special_fields`](Self::with_special_fields)).
     pub special: SpecialFields,
     /// Type of the value in the kernel's BTF, for `struct_ops`.
     pub kernel_value_type: Option<TypeId>,
-    /// The shape of the maps that a map of maps holds.
+    /// Definition of the inner maps of a map of maps.
     pub inner: Option<Box<MapDef>>,
-    /// What the map holds at the start.
+    /// Initial contents.
     pub initial: Vec<Initial>,
     /// Whether user space can't change it after loading (`BPF_MAP_FREEZE`).
     pub frozen: bool,
-    /// Where it is pinned when loaded.
+    /// Whether and how it is pinned when loaded.
     pub pinning: Pinning,
-    /// What in the object it comes from.
+    /// The part of the object that declares it.
     pub origin: MapOrigin,
-    /// Whether it is made when the object is loaded. Instructions that refer to one
-    /// that isn't are poisoned, as libbpf does.
+    /// Whether it is created when the object is loaded. Instructions that refer to a map
+    /// that is not created are poisoned, as in libbpf.
     pub autocreate: bool,
-    /// The map that it stands for, where objects share one.
+    /// Identity of the map, where several objects share it.
     pub shared: Option<SharedMap>,
 }
 
-/// One map of several objects: definitions with the same token stand for it.
+/// Identity of a map of several objects: definitions with the same token are one map.
 #[derive(Debug, Clone)]
 pub struct SharedMap(Arc<()>);
 
 impl SharedMap {
-    /// A token that no other map has.
+    /// A new token, different from all others.
     #[must_use]
     pub fn new() -> Self {
         Self(Arc::new(()))
@@ -171,7 +169,7 @@ pub enum Initial {
     Bytes {
         /// `key_size` bytes.
         key: Vec<u8>,
-        /// `value_size` bytes, or as many as differ from zero: the rest is zero.
+        /// `value_size` bytes, or fewer: the rest is zero.
         value: Arc<[u8]>,
     },
     /// A map of the same object, in a map of maps.
@@ -200,28 +198,28 @@ pub enum Pinning {
     ByName,
     /// iproute2's `PIN_OBJECT_NS`: shared by name among loads of the same object file.
     ByObject,
-    /// Another number, which means something to the object's own loader alone (Cilium's 16
-    /// replaces the map that is pinned). libbpf refuses it; here the map is not shared.
+    /// Another number, which only the object's own loader interprets (Cilium's 16 replaces
+    /// the pinned map). libbpf refuses it; bpflab does not share the map.
     Other(u32),
 }
 
-/// What in an object a map stands for.
+/// The part of an object that a map comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum MapOrigin {
     /// A declaration in `.maps` or the legacy `maps` section.
     #[default]
     Declared,
-    /// Global data: the whole section of this name (`.rodata.str`, `.bss`).
+    /// Global data: a whole section, by name (`.rodata.str`, `.bss`).
     Section(String),
     /// The values of `__kconfig` externs.
     Kconfig,
-    /// A `struct_ops` definition in the section of this name.
+    /// A `struct_ops` definition in the named section.
     StructOps(String),
 }
 
 impl Program {
-    /// A program of these instructions and nothing else: no maps, no BTF, one
-    /// function. What it needs more is filled in field by field.
+    /// A program of these instructions: no maps, no BTF, one function. Set other fields as
+    /// needed.
     ///
     /// ```
     /// use bpflab::isa::RawInsn;
@@ -263,8 +261,8 @@ impl Program {
         }
     }
 
-    /// The program as libbpf loads it where the kernel refused its BTF: no types of
-    /// functions and maps, no lines, and so no global functions and no special fields.
+    /// The program as libbpf loads it when the kernel refuses its BTF: no function and map
+    /// types, no lines, and so no global functions and no special fields.
     #[must_use]
     pub fn without_types(&self) -> Self {
         let mut bare = self.clone();
@@ -289,9 +287,8 @@ impl Program {
         bare
     }
 
-    /// The types of the kernel that the program was relocated for. Where there was none,
-    /// its own types stand in for them ([`kernel_btf`](Self::kernel_btf)): of what a
-    /// kernel has, these know nothing.
+    /// The BTF of the kernel that the program was relocated for. `None` if it was relocated
+    /// without a kernel: [`kernel_btf`](Self::kernel_btf) is then its own BTF.
     #[must_use]
     pub fn kernel_types(&self) -> Option<&Btf> {
         let own = self.btf.as_ref();
@@ -313,7 +310,7 @@ impl Program {
         Some(line.source(self.btf.as_ref()?))
     }
 
-    /// The function that holds `pc`.
+    /// The function that contains `pc`.
     #[must_use]
     pub fn subprogram(&self, pc: Pc) -> Option<&Subprogram> {
         let after = self.subprograms.partition_point(|sub| sub.start <= pc);
@@ -328,7 +325,7 @@ impl Program {
     }
 }
 
-/// As much of an object's name as the kernel keeps, in the characters that it takes
+/// A name as the kernel stores it: cut to 15 bytes, invalid characters replaced by `_`
 /// (`bpf_obj_name_cpy`, `kernel/bpf/syscall.c`).
 ///
 /// ```
@@ -346,7 +343,7 @@ pub fn kernel_name(name: &str) -> String {
 }
 
 impl MapDef {
-    /// A map of a type and its sizes, everything else empty.
+    /// A map of this type and these sizes, everything else empty.
     #[must_use]
     pub fn new(
         name: impl Into<String>,
@@ -378,9 +375,8 @@ impl MapDef {
         }
     }
 
-    /// A small map of a type, of sizes and flags that the type's
-    /// [table](crate::spec::MapTypeInfo) allows, for who needs any: of arrays where it
-    /// holds maps.
+    /// A minimal valid map of a type: sizes and flags that the type's
+    /// [table](crate::spec::MapTypeInfo) allows; a map of maps holds arrays.
     #[must_use]
     pub fn small(name: impl Into<String>, map_type: MapType) -> Self {
         let info = map_type.info();
@@ -407,10 +403,10 @@ impl MapDef {
         def
     }
 
-    /// The special fields of its value, whose type is in `btf`. None where the map has no
-    /// types in the kernel: it is declared without, or the kernel refuses to make this map
-    /// with such types or fields (`map_check_btf`, `kernel/bpf/syscall.c`), and libbpf then
-    /// makes it without types.
+    /// The special fields of its value, whose type is in `btf`. `None` if the map has no
+    /// types in the kernel: its declaration has none, or the kernel refuses this map with
+    /// such types or fields (`map_check_btf`, `kernel/bpf/syscall.c`), and libbpf then
+    /// creates it without types.
     #[must_use]
     pub fn special_fields(&self, btf: &Btf) -> Option<SpecialFields> {
         let value_type = self.value_type?;
@@ -420,9 +416,10 @@ impl MapDef {
         taken.then_some(fields)
     }
 
-    /// Whether the kernel makes a map like this with its key's type: one of the key's size,
-    /// and an integer of 32 bits where the key is an index. Only an array of global
-    /// variables needs none (`array_map_check_btf`, `bpf_local_storage_map_check_btf`).
+    /// Whether the kernel creates a map like this with its key's type: the type has the
+    /// key's size, and is a 32-bit integer where the key is an index. Only an array of
+    /// global variables needs no key type (`array_map_check_btf`,
+    /// `bpf_local_storage_map_check_btf`).
     fn takes_key_type(&self, btf: &Btf, value_type: TypeId) -> bool {
         let Some(key_type) = self.key_type else {
             let is_section = btf.ty(value_type).kind() == Kind::Datasec;
@@ -434,7 +431,7 @@ impl MapDef {
             && (!is_index || int.is_some_and(|int| (int.offset, int.bits) == (0, 32)))
     }
 
-    /// Whether the kernel makes a map like this with such fields in its values.
+    /// Whether the kernel creates a map like this with such fields in its values.
     pub(crate) fn takes_fields(&self, fields: &SpecialFields) -> bool {
         let access = MapFlags::RDONLY_PROG.union(MapFlags::WRONLY_PROG);
         let held = |field| self.map_type.may_hold(field);
@@ -442,8 +439,8 @@ impl MapDef {
         fields.is_empty() || kinds.all(held) && !self.flags.intersects(access)
     }
 
-    /// The definition with the special fields of its value, and of the values of the
-    /// maps that it holds, found by their types in `btf`.
+    /// The definition with the special fields of its value, and of its inner maps' values,
+    /// found by their types in `btf`.
     #[must_use]
     pub fn with_special_fields(mut self, btf: &Btf) -> Self {
         self.special = self.special_fields(btf).unwrap_or_default();
@@ -452,14 +449,14 @@ impl MapDef {
         self
     }
 
-    /// The flags that the map has once it is made: those that are asked for, and those
-    /// of every map of its kind.
+    /// The flags of the map once created: the requested ones and those that every map of
+    /// its type has.
     #[must_use]
     pub fn flags_made(&self) -> MapFlags {
         self.flags | self.map_type.info().flags_given
     }
 
-    /// What the value under `key` is at the start, if the map begins with it.
+    /// The initial value under `key`, if there is one.
     #[must_use]
     pub fn initial_value(&self, key: &[u8]) -> Option<&[u8]> {
         self.initial.iter().rev().find_map(|entry| match entry {

@@ -9,18 +9,18 @@ use super::error::{BTF, BtfError, Problem};
 use super::names::NameIndex;
 use crate::util::{Reader, TypeId};
 
-/// The first two bytes, in the byte order of the machine that the types describe.
+/// The first two bytes, in the byte order of the target machine.
 pub(super) const MAGIC: u16 = 0xeb9f;
-/// The only version.
+/// The only supported version.
 pub(super) const VERSION: u8 = 1;
-/// Length of the header that this library knows.
+/// Length of the header that this library reads.
 pub(super) const HEADER_LEN: u32 = 24;
-/// Longest name of a type, in bytes. The kernel takes 511, Rust's generic types have
-/// longer ones; without a limit, many types of one long name take forever.
+/// Longest name of a type, in bytes. The kernel's limit is 511, but Rust's generic types
+/// have longer names. Without a limit, many types with one long name take very long.
 pub(super) const MAX_NAME: usize = 4096;
 
-/// A table of types with its strings, and the base that it extends if it is the
-/// split BTF of a module. Cloning shares it.
+/// A type table with its strings, and the base it extends if it is the split BTF of a
+/// module. Clones share the table.
 ///
 /// ```
 /// use bpflab::btf::{Btf, Builder, Encoding, Kind};
@@ -37,35 +37,35 @@ pub(super) const MAX_NAME: usize = 4096;
 #[derive(Clone)]
 pub struct Btf(Arc<Table>);
 
-/// The shared part.
+/// The shared table.
 struct Table {
-    /// What a split BTF builds on.
+    /// The base of a split BTF.
     base: Option<Btf>,
     /// The type section; every record is a whole number of words.
     words: Box<[u32]>,
-    /// Where the record of each own type starts in `words`.
+    /// Start of each own type's record in `words`.
     index: Box<[u32]>,
-    /// The own string section, NULs included. A byte that is no UTF-8 became `?`.
+    /// The own string section, NULs included. Bytes that are not UTF-8 are replaced by `?`.
     strings: Box<str>,
     /// Id of the first own type.
     first_id: u32,
     /// String offset of the first own string.
     first_string: u32,
-    /// Built at the first look-up.
+    /// Built on the first look-up.
     names: OnceLock<NameIndex>,
 }
 
 impl Btf {
-    /// Opens BTF that stands on its own: an object's `.BTF`, or the kernel's.
+    /// Parses standalone BTF: an object's `.BTF`, or the kernel's.
     ///
     /// # Errors
-    /// [`BtfError`] with the offset of the first thing that is wrong.
+    /// [`BtfError`] with the offset of the first error.
     pub fn parse(bytes: &[u8]) -> Result<Self, BtfError> {
         Self::open(bytes, None)
     }
 
-    /// Opens the split BTF of a kernel module, whose ids and strings continue
-    /// those of `base`.
+    /// Parses the split BTF of a kernel module, whose ids and strings continue those of
+    /// `base`.
     ///
     /// # Errors
     /// As for [`Btf::parse`].
@@ -114,32 +114,32 @@ impl Btf {
         })))
     }
 
-    /// Number of types, `void` and the base's included: ids are below it.
+    /// Number of types, including `void` and the base's; every id is below it.
     #[must_use]
     pub fn count(&self) -> u32 {
         self.0.first_id + TypeId::from_index(self.0.index.len()).0
     }
 
-    /// Id of the first type of this table itself: 1, or the base's count.
+    /// Id of the first own type: 1, or the base's count.
     #[must_use]
     pub fn first_id(&self) -> TypeId {
         TypeId(self.0.first_id)
     }
 
-    /// What this split BTF builds on.
+    /// The base of this split BTF.
     #[must_use]
     pub fn base(&self) -> Option<&Self> {
         self.0.base.as_ref()
     }
 
-    /// Whether both are the same table, not just an equal one.
+    /// Whether both are the same table (not just equal tables).
     #[must_use]
     pub fn same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// The string at an offset, up to its NUL; nothing outside of the table. An
-    /// offset inside of a string gives that string's end.
+    /// The string at an offset, up to its NUL; `None` outside of the table. An offset
+    /// inside a string returns the rest of the string.
     #[must_use]
     pub fn string(&self, offset: u32) -> Option<&str> {
         let Some(own) = offset.checked_sub(self.0.first_string) else {
@@ -158,14 +158,14 @@ impl Btf {
             .saturating_add(u32::try_from(self.0.strings.len()).unwrap_or(u32::MAX))
     }
 
-    /// The record of an own type, and whatever follows it; nothing for another's.
+    /// The words from an own type's record on; `None` if the type is not in this table.
     pub(super) fn record(&self, id: TypeId) -> Option<&[u32]> {
         let own = id.0.checked_sub(self.0.first_id)?;
         let start = *self.0.index.get(own as usize)? as usize;
         self.0.words.get(start..)
     }
 
-    /// The names of the own types, by their place in this table.
+    /// The names of the own types, by index in this table.
     pub(super) fn names(&self) -> &NameIndex {
         self.0.names.get_or_init(|| {
             NameIndex::new(self.0.index.len(), |own| {
@@ -181,13 +181,13 @@ impl Btf {
         &self.0.strings
     }
 
-    /// Size of this table in bytes, without the base's.
+    /// Size of this table in bytes, without the base.
     pub(super) fn len(&self) -> usize {
         HEADER_LEN as usize + self.0.words.len() * 4 + self.0.strings.len()
     }
 
-    /// The bytes of this table (without the base's), as they were read but for
-    /// gaps and for what [`Btf::string`] says of broken UTF-8.
+    /// The bytes of this table, without the base: as parsed, except for gaps and bytes that
+    /// are not UTF-8 (see [`Btf::string`]).
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         to_bytes(&self.0.words, self.0.strings.as_bytes())
@@ -202,7 +202,7 @@ impl fmt::Debug for Btf {
     }
 }
 
-/// A BTF blob of a type and a string section.
+/// A BTF blob of a type section and a string section.
 pub(super) fn to_bytes(words: &[u32], strings: &[u8]) -> Vec<u8> {
     let len = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX);
     let types_len = len(words.len() * 4);
@@ -217,8 +217,8 @@ pub(super) fn to_bytes(words: &[u32], strings: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Checks magic, version and flags, which `.BTF` and `.BTF.ext` share; returns the
-/// header's length.
+/// Checks magic, version and flags, which `.BTF` and `.BTF.ext` share; returns the header
+/// length.
 pub(super) fn preamble(reader: &mut Reader<'_>, section: &'static str) -> Result<u32, BtfError> {
     let short = |error| BtfError::header(section, error);
     let error = |offset, problem| {
@@ -252,7 +252,7 @@ struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// Reads the header and cuts the blob.
+    /// Reads the header and splits the blob.
     fn find(bytes: &'a [u8], split: bool) -> Result<Self, BtfError> {
         let error = |offset, problem| Err(BtfError::btf(offset, problem));
         if u32::try_from(bytes.len()).is_err() {
@@ -307,8 +307,8 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Where strings are too long to be names: from the first byte of each to the last one
-/// from which on it is short enough.
+/// Offsets of strings that are too long to be names: for each, from its first byte to the
+/// last offset whose remainder is still too long.
 fn long_strings(strings: &str, first: u32) -> Vec<Range<u32>> {
     let bytes = strings.as_bytes();
     let own = |offset: usize| {
@@ -318,7 +318,7 @@ fn long_strings(strings: &str, first: u32) -> Vec<Range<u32>> {
     };
     let mut found = Vec::new();
     let mut start = 0;
-    // Leaps as far as a name may reach, and goes back to the last NUL before that.
+    // Advances by the longest name, then goes back to the last NUL before that.
     while let Some(reach) = bytes.get(start..=start + MAX_NAME) {
         if let Some(last) = reach.iter().rposition(|byte| *byte == 0) {
             start += last + 1;
@@ -335,8 +335,8 @@ fn long_strings(strings: &str, first: u32) -> Vec<Range<u32>> {
     found
 }
 
-/// The strings as text of the same length: a byte that is no UTF-8 (a source line
-/// in Latin-1) becomes `?`, so that offsets stay.
+/// The strings as UTF-8 text of the same length: a byte that is not UTF-8 (a source line in
+/// Latin-1) becomes `?`, so that offsets stay valid.
 fn readable(strings: &[u8]) -> Box<str> {
     let mut text = String::with_capacity(strings.len());
     for chunk in strings.utf8_chunks() {

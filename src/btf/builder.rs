@@ -1,5 +1,5 @@
-//! Writing BTF: types are added one by one, or whole tables are appended with their
-//! ids and strings remapped.
+//! Builds BTF: adds types one by one, or appends whole tables and remaps their ids and
+//! strings.
 
 use rustc_hash::FxHashMap;
 
@@ -13,11 +13,11 @@ use crate::util::TypeId;
 /// Largest bit offset of a member in a struct with bitfields (24 bits).
 const MAX_FLAGGED_OFFSET: u32 = 0x00ff_ffff;
 
-/// A table of types in the making.
+/// A type table under construction.
 ///
 /// A type may refer to one that is added later: ids count up from
-/// [`next_id`](Self::next_id). [`build`](Self::build) checks the result as
-/// [`Btf::parse`] does.
+/// [`next_id`](Self::next_id). [`build`](Self::build) runs the same checks as
+/// [`Btf::parse`].
 #[derive(Debug, Clone)]
 pub struct Builder {
     base: Option<Btf>,
@@ -25,18 +25,18 @@ pub struct Builder {
     next_id: u32,
     strings: Vec<u8>,
     first_string: u32,
-    /// Where each string of the table starts.
+    /// Offset of each string in the table.
     known: FxHashMap<Box<str>, u32>,
-    /// The first type that the format can't hold.
+    /// The first type that the format can't represent.
     too_big: Option<TypeId>,
 }
 
-/// How the ids of an appended table became ids of the new one.
+/// Maps the ids of an appended table to ids of the new one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IdMap {
-    /// Ids below it stand for `void` and the common base, and stay.
+    /// Ids below it are `void` and the common base; they are not changed.
     first: u32,
-    /// What is added to the others.
+    /// Added to all other ids.
     shift: u32,
 }
 
@@ -85,14 +85,14 @@ impl Builder {
         }
     }
 
-    /// Id of the type that is added next.
+    /// Id of the next type added.
     #[must_use]
     pub const fn next_id(&self) -> TypeId {
         TypeId(self.next_id)
     }
 
-    /// The offset of a string, which is added if it isn't there. What follows a NUL
-    /// in it is dropped: the format can't hold it.
+    /// The offset of a string; adds the string if it is missing. Text after a NUL is
+    /// dropped: the format can't represent it.
     pub fn string(&mut self, string: &str) -> u32 {
         let string = string.split('\0').next().unwrap_or_default();
         if string.is_empty() {
@@ -109,7 +109,7 @@ impl Builder {
         offset
     }
 
-    /// Adds a record; `tail` holds its fixed words and items.
+    /// Adds a record; `tail` contains its fixed words and items.
     fn record(
         &mut self,
         kind: Kind,
@@ -142,7 +142,7 @@ impl Builder {
         self.record(kind, name, vlen, flag, third, items.as_flattened())
     }
 
-    /// Remembers that the type in the making doesn't fit the format.
+    /// Records that the type under construction doesn't fit the format.
     fn overflow(&mut self) -> u16 {
         self.too_big.get_or_insert(TypeId(self.next_id));
         0
@@ -197,13 +197,13 @@ impl Builder {
         self.record(Kind::Restrict, "", 0, false, of.0, &[])
     }
 
-    /// Adds a type tag; `attribute` says that the text is a whole attribute.
+    /// Adds a type tag; `attribute`: the text is a whole attribute.
     pub fn type_tag(&mut self, text: &str, of: TypeId, attribute: bool) -> TypeId {
         self.record(Kind::TypeTag, text, 0, attribute, of.0, &[])
     }
 
-    /// Adds a declaration tag on a type, or on its member or parameter of that
-    /// index; `attribute` says that the text is a whole attribute.
+    /// Adds a declaration tag on a type, or on its member or parameter of that index;
+    /// `attribute`: the text is a whole attribute.
     pub fn decl_tag(
         &mut self,
         text: &str,
@@ -261,8 +261,8 @@ impl Builder {
         self.record(Kind::Fwd, name, 0, union, 0, &[])
     }
 
-    /// Adds an enum of at most 4 bytes; it is signed if `signed`, whatever its values
-    /// say. Of the values the low 32 bits count.
+    /// Adds an enum of at most 4 bytes. `signed` alone decides whether it is signed; only
+    /// the low 32 bits of values are used.
     pub fn enumeration(
         &mut self,
         name: &str,
@@ -331,9 +331,9 @@ impl Builder {
         self.with_items(Kind::Datasec, name, false, size, &items)
     }
 
-    /// Adds the own types of another table, strings and references remapped. Of a
-    /// split table, the base must be this builder's base too: references into it
-    /// stay as they are.
+    /// Adds the own types of another table, with strings and references remapped. If
+    /// `other` is a split table, its base must be this builder's base, too: references into
+    /// the base are not changed.
     pub fn append(&mut self, other: &Btf) -> IdMap {
         let first = other.first_id().0;
         let map = IdMap {
@@ -361,12 +361,11 @@ impl Builder {
         id
     }
 
-    /// The finished table.
+    /// Returns the finished table.
     ///
     /// # Errors
-    /// [`BtfError`] when what was added doesn't pass the checks of [`Btf::parse`]: an
-    /// id that was never added, a size that a kind can't have, more items than the
-    /// format's 65,535.
+    /// [`BtfError`] if the types fail the checks of [`Btf::parse`]: an id that was never
+    /// added, a size that a kind can't have, more than 65,535 items.
     pub fn build(&self) -> Result<Btf, BtfError> {
         if let Some(id) = self.too_big {
             return Err(BtfError::btf(0, Problem::Unrepresentable(id)));

@@ -1,11 +1,11 @@
-//! The checks that a type table passes at open.
+//! The checks of a type table when it is opened.
 //!
-//! What safety needs is held as strictly as the kernel holds it (`kernel/bpf/btf.c`,
-//! the `*_check_meta` functions): records inside the table, reserved bits, string
-//! offsets, type ids, sizes. Rules about names and order are not checked here:
-//! compilers break them (Rust names pointers; clang leaves sections without sizes
-//! until they are linked), and nothing here depends on them. Loops between types
-//! are left to whoever follows references: every walk has a limit.
+//! Safety properties are checked as strictly as in the kernel (`kernel/bpf/btf.c`, the
+//! `*_check_meta` functions): records inside the table, reserved bits, string offsets, type
+//! ids, sizes. Rules about names and order are not checked here: compilers break them (Rust
+//! names pointers; clang emits sections without sizes until they are linked), and no code
+//! here depends on them. Reference loops are not rejected here: every traversal has a depth
+//! limit.
 
 use std::ops::Range;
 
@@ -30,15 +30,15 @@ pub(super) fn split_info(info: u32) -> (Option<Kind>, u16, bool) {
     (kind, u16::from_le_bytes([low, high]), top & 0x80 != 0)
 }
 
-/// The info word of these parts.
+/// Packs an info word.
 pub(super) fn join_info(kind: Kind, vlen: u16, kind_flag: bool) -> u32 {
     u32::from(vlen) | u32::from(kind as u8) << 24 | u32::from(kind_flag) << 31
 }
 
-/// What the types of a table may refer to.
+/// Limits for the references in a table.
 #[derive(Clone, Copy)]
 pub(super) struct Limits<'a> {
-    /// Where the type table starts in the section, in bytes: for errors.
+    /// Offset of the type table in the section, in bytes, for errors.
     pub start: usize,
     /// Id of the table's first type.
     pub first_id: u32,
@@ -56,7 +56,7 @@ impl Limits<'_> {
         range.is_some_and(|range| range.contains(&offset))
     }
 
-    /// An error about the type of this index in the table.
+    /// An error about the type at this index.
     fn error(&self, word: usize, index: usize, fault: TypeFault) -> BtfError {
         let id = TypeId(self.first_id.saturating_add(TypeId::from_index(index).0));
         BtfError::btf(
@@ -66,11 +66,11 @@ impl Limits<'_> {
     }
 }
 
-/// Finds where each record of the table starts, in words, and checks what can be
-/// checked of a record on its own.
+/// Finds the start of each record, in words, and runs the checks that need only the record
+/// itself.
 pub(super) fn index(words: &[u32], limits: Limits<'_>) -> Result<Vec<u32>, BtfError> {
-    // An average type of the kernel's takes six words; hostile input can't make
-    // this more than the table's own size.
+    // The kernel's types average six words; hostile input can't make this larger than the
+    // table itself.
     let mut index = Vec::with_capacity(words.len() / 6 + 1);
     let mut at = 0usize;
     while let Some(rest) = words.get(at..).filter(|rest| !rest.is_empty()) {
@@ -119,7 +119,7 @@ fn record(words: &[u32], strings: u32) -> Result<usize, TypeFault> {
     Ok(len)
 }
 
-/// The rules of single kinds; `tail` is the record without its three common words.
+/// The checks of single kinds; `tail` is the record without its three common words.
 fn details(
     kind: Kind,
     vlen: u16,
@@ -179,8 +179,8 @@ fn details(
     Ok(())
 }
 
-/// Checks every string offset and type id in the table, against `strings` and
-/// `count` (the number of all types, the base's and `void` included).
+/// Checks every string offset and type id in the table against `strings` and `count` (the
+/// number of all types, including the base's and `void`).
 pub(super) fn references(
     words: &[u32],
     index: &[u32],

@@ -1,18 +1,17 @@
-//! For tests: what clang makes of C. Where there is no clang-19, a test says so and
-//! passes.
+//! For tests: compiles C with clang. Without clang-19, tests report that and pass.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::Btf;
-use crate::shared::skip::is_emulated;
+use crate::shared::is_emulated;
 use crate::shared::{Need, skip};
 
-/// A directory for files that clang reads and writes, gone with the value.
+/// A temporary directory for clang's files, removed on drop.
 pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
-    /// Nothing where there is no clang-19, or starting it may hang.
+    /// `None` without clang-19, or if starting it may hang.
     pub(crate) fn new() -> Option<Self> {
         if is_emulated() {
             return None;
@@ -32,7 +31,7 @@ impl Scratch {
         Some(Self(dir))
     }
 
-    /// Compiles C for BPF; the object's path, or what clang says.
+    /// Compiles C for BPF; returns the object's path, or clang's error output.
     pub(crate) fn compile(&self, name: &str, text: &str) -> Result<PathBuf, String> {
         let source = self.0.join(name).with_extension("c");
         let object = source.with_extension("o");

@@ -1,14 +1,14 @@
-//! Merging equal types, as a linker does after it has appended several tables.
+//! Merges equal types, as a linker does after it has appended several tables.
 //!
-//! Two types are equal if nothing that can be observed from them differs: kind, name,
-//! sizes, members, and the same again for what they refer to. With references in
-//! circles that is the coarsest partition in which equal types refer to equal types;
-//! it is found by refinement: first all types that look alike on their own share a
-//! class, then classes are split by the classes that their types refer to, until no
-//! class splits any more.
+//! Two types are equal if kind, name, sizes, members and, recursively, the types they refer
+//! to are equal. With reference loops that is the coarsest partition in which equal types
+//! refer to equal types. It is found by refinement: at first, all types that look alike on
+//! their own share a class; then classes are split by the classes of the types they refer
+//! to, until no class splits any more.
 //!
-//! A forward declaration is the definition of its name, if all definitions of that
-//! name look alike. Variables and sections are places, not types: they stay apart.
+//! A forward declaration is merged with the definition of its name if all definitions of
+//! that name look alike. Variables and sections are storage, not types, and are never
+//! merged.
 
 use std::collections::HashMap;
 
@@ -21,16 +21,16 @@ use super::kind::{Kind, Word};
 use super::types::Type;
 use crate::util::TypeId;
 
-/// Rounds of refinement before giving up: as deep as types differ only at the end of
-/// a chain of references. Tables for which it isn't enough are left as they are.
+/// Rounds of refinement before giving up: the longest reference chain at whose end types
+/// may differ. Tables that need more are left as they are.
 const MAX_ROUNDS: usize = 256;
 
 impl Btf {
-    /// The same types with equal ones merged, and the new id of each old one. Ids of
-    /// the base stay, and types are not merged with it.
+    /// The same types with equal ones merged, and the new id of each old one. Ids of the
+    /// base are kept; types are not merged with base types.
     ///
     /// # Errors
-    /// [`BtfError`] if the result doesn't pass the checks, which would be a fault here.
+    /// [`BtfError`] if the result doesn't pass the checks, which would be a bug here.
     pub fn deduplicate(&self) -> Result<(Self, Vec<TypeId>), BtfError> {
         let first = self.first_id();
         let stands_for = definitions(self);
@@ -40,7 +40,7 @@ impl Btf {
             Some(base) => Builder::split(base),
             None => Builder::new(),
         };
-        // The first type of each class stays; ids are given in the old order.
+        // The first type of each class is kept; ids are assigned in the old order.
         let mut ids: FxHashMap<u32, TypeId> = FxHashMap::default();
         let mut kept = Vec::new();
         let mut next = first.0;
@@ -71,12 +71,12 @@ impl Btf {
     }
 }
 
-/// What a type stands for: another's definition, or itself.
+/// The definition that a type stands for, or the type itself.
 fn resolve(stands_for: &FxHashMap<TypeId, TypeId>, id: TypeId) -> TypeId {
     stands_for.get(&id).copied().unwrap_or(id)
 }
 
-/// A type's class; one of the base is a class of its own.
+/// A type's class; each base type is a class of its own.
 fn class(classes: &[u32], first: TypeId, id: TypeId) -> u32 {
     match id.index().checked_sub(first.index()) {
         None => id.0,
@@ -84,7 +84,7 @@ fn class(classes: &[u32], first: TypeId, id: TypeId) -> u32 {
     }
 }
 
-/// The definition that each forward declaration stands for.
+/// Maps each forward declaration to its definition.
 fn definitions(btf: &Btf) -> FxHashMap<TypeId, TypeId> {
     let mut found = FxHashMap::default();
     let mut by_name: HashMap<(&str, Kind), Option<TypeId>> = HashMap::new();
@@ -111,7 +111,7 @@ fn definitions(btf: &Btf) -> FxHashMap<TypeId, TypeId> {
     found
 }
 
-/// Whether two types are the same but for what they refer to.
+/// Whether two types are equal except for their references.
 fn alike(one: Type<'_>, other: Type<'_>) -> bool {
     one.record().count() == other.record().count()
         && one
@@ -174,7 +174,7 @@ fn refine(btf: &Btf, stands_for: &FxHashMap<TypeId, TypeId>) -> Vec<u32> {
     (first.0..btf.count()).collect()
 }
 
-/// Numbers for signatures, above the ids of the base.
+/// Numbers signatures, starting above the ids of the base.
 struct Numbering {
     first: u32,
     known: HashMap<Vec<u32>, u32>,
@@ -211,7 +211,7 @@ mod tests {
         }
     }
 
-    /// `struct list { struct list *next; }`, its pointer first or last.
+    /// `struct list { struct list *next; }`, with the pointer type added first or last.
     fn list(b: &mut Builder, name: &str) -> TypeId {
         let ptr = b.ptr(TypeId(b.next_id().0 + 1));
         b.structure("list", 8, &[member(name, ptr)])

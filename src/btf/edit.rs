@@ -1,7 +1,6 @@
-//! Changing what a loader changes in an object's BTF before the kernel sees it:
-//! sizes and offsets in sections, linkage, the type of a variable. Types and strings
-//! are only added at the end, so that ids and string offsets elsewhere (`.BTF.ext`)
-//! stay true.
+//! Applies a loader's changes to an object's BTF before the kernel loads it: sizes and
+//! offsets in sections, linkage, the type of a variable. Types and strings are only added
+//! at the end, so that ids and string offsets elsewhere (`.BTF.ext`) stay valid.
 
 use super::blob::{self, Btf};
 use super::check::join_info;
@@ -10,13 +9,13 @@ use super::kind::{HEADER_WORDS, Kind};
 use super::types::{Array, Linkage, Variable};
 use crate::util::TypeId;
 
-/// A copy of a table that can be changed. An edit that doesn't fit the type's kind,
-/// or a type that isn't there, changes nothing.
+/// An editable copy of a table. An edit that doesn't fit the type's kind, or of a missing
+/// type, has no effect.
 #[derive(Debug)]
 pub struct Editor {
     btf: Btf,
     words: Vec<u32>,
-    /// Where the record of each own type starts in `words`.
+    /// Start of each own type's record in `words`.
     starts: Vec<usize>,
     strings: String,
 }
@@ -39,7 +38,7 @@ impl Editor {
         }
     }
 
-    /// A word of a type's record, if the type is of this kind.
+    /// A word of a type's record, if the type has this kind.
     fn word(&mut self, id: TypeId, kind: Kind, at: usize) -> Option<&mut u32> {
         let ty = self.btf.get(id).filter(|ty| ty.kind() == kind)?;
         if at >= kind.shape().words(ty.vlen()) {
@@ -60,7 +59,7 @@ impl Editor {
         self.set(id, Kind::Datasec, 2, size);
     }
 
-    /// Replaces the variables of a section; only as many as it has can be set.
+    /// Replaces the variables of a section; surplus variables are ignored.
     pub fn set_variables(&mut self, id: TypeId, variables: &[Variable]) {
         for (index, place) in variables.iter().enumerate() {
             let at = HEADER_WORDS + index * 3;
@@ -70,7 +69,7 @@ impl Editor {
         }
     }
 
-    /// Sets who may see a function or a variable.
+    /// Sets the linkage of a function or a variable.
     pub fn set_linkage(&mut self, id: TypeId, linkage: Linkage) {
         let info = join_info(Kind::Func, linkage as u16, false);
         self.set(id, Kind::Func, 1, info);
@@ -82,8 +81,7 @@ impl Editor {
         self.set(id, Kind::Var, 2, ty.0);
     }
 
-    /// Names a parameter of a prototype; `name` is the offset of a string of the
-    /// table.
+    /// Names a parameter of a prototype; `name` is a string offset in the table.
     pub fn set_param_name(&mut self, id: TypeId, param: usize, name: u32) {
         self.set(id, Kind::FuncProto, HEADER_WORDS + param * 2, name);
     }
@@ -97,7 +95,7 @@ impl Editor {
         u32::try_from(offset).unwrap_or(u32::MAX)
     }
 
-    /// Adds a variable at the end; `name` is the offset of a string of the table.
+    /// Adds a variable at the end; `name` is a string offset in the table.
     pub fn add_variable(&mut self, name: u32, ty: TypeId, linkage: Linkage) -> TypeId {
         let info = join_info(Kind::Var, 0, false);
         self.add(&[name, info, ty.0, linkage as u32])
@@ -116,10 +114,10 @@ impl Editor {
         TypeId::from_index(id)
     }
 
-    /// The changed table.
+    /// Returns the changed table.
     ///
     /// # Errors
-    /// [`BtfError`] when a change broke a rule that [`Btf::parse`] checks.
+    /// [`BtfError`] if a change violates a check of [`Btf::parse`].
     pub fn finish(&self) -> Result<Btf, BtfError> {
         let bytes = blob::to_bytes(&self.words, self.strings.as_bytes());
         match self.btf.base() {

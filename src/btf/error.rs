@@ -1,23 +1,23 @@
-//! What can be wrong with BTF bytes; every error names section and offset.
+//! Errors in BTF bytes, with section and offset.
 
 use thiserror::Error;
 
 use super::kind::Kind;
 use crate::util::{ReadError, TypeId};
 
-/// A fault in a `.BTF` or `.BTF.ext` section.
+/// An error in a `.BTF` or `.BTF.ext` section.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{section} offset {offset:#x}: {problem}")]
 pub struct BtfError {
     /// `.BTF` or `.BTF.ext`.
     pub section: &'static str,
-    /// Where the faulty thing starts, in bytes from the start of the section.
+    /// Start of the invalid data, in bytes from the start of the section.
     pub offset: usize,
     /// What is wrong there.
     pub problem: Problem,
 }
 
-/// What is wrong with BTF at some offset.
+/// What is wrong with BTF at an offset.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Problem {
@@ -26,7 +26,7 @@ pub enum Problem {
     Header {
         /// Bytes that the header needs.
         wanted: usize,
-        /// Bytes that there are.
+        /// Bytes available.
         left: usize,
     },
     /// The magic number is that of a big-endian machine.
@@ -35,23 +35,23 @@ pub enum Problem {
     /// The magic number is wrong.
     #[error("magic number is {0:#06x}, not 0xeb9f: this is not BTF")]
     Magic(u16),
-    /// A version that this library doesn't know.
-    #[error("BTF version {0} is unknown (1 is known)")]
+    /// A version that this library doesn't support.
+    #[error("unsupported BTF version {0}: version 1 expected")]
     Version(u8),
     /// Header flags are reserved.
     #[error("header flags {0:#x} are reserved")]
     Flags(u8),
-    /// The header's own length is impossible.
-    #[error("header length {0} is impossible here")]
+    /// An invalid header length.
+    #[error("invalid header length {0}")]
     HeaderLen(u32),
-    /// A part lies outside of the section.
-    #[error("{part} ({len} bytes from {start:#x}) doesn't lie in the section of {size} bytes")]
+    /// A part extends beyond the section.
+    #[error("{part} ({len} bytes from {start:#x}) extends beyond the section of {size} bytes")]
     OutOfSection {
         /// Which part.
         part: &'static str,
-        /// Where it would start, in bytes from the start of the section.
+        /// Its start, in bytes from the start of the section.
         start: u64,
-        /// How long it would be.
+        /// Its length.
         len: u32,
         /// Size of the section.
         size: usize,
@@ -71,8 +71,8 @@ pub enum Problem {
     /// A split BTF's base can't be combined with it.
     #[error("type ids or string offsets overflow on top of the base BTF")]
     BaseTooBig,
-    /// A type that was built has more items, or members farther away, than the
-    /// format can hold.
+    /// A type that was built has more items, or larger member offsets, than the format can
+    /// represent.
     #[error("type {0} has too many items, or bitfields too far from its start")]
     Unrepresentable(TypeId),
     /// A type record is wrong.
@@ -83,24 +83,24 @@ pub enum Problem {
         /// What is wrong with it.
         fault: TypeFault,
     },
-    /// `.BTF.ext`: a record size that can't hold the record.
+    /// `.BTF.ext`: a record size smaller than the record.
     #[error("{part} records of {size} bytes; at least {least} and a multiple of 4 expected")]
     RecordSize {
         /// Which part.
         part: &'static str,
-        /// Size that the section states.
+        /// Size in the section.
         size: u32,
-        /// The least size.
+        /// Minimum size.
         least: u32,
     },
-    /// `.BTF.ext`: a part ends inside of a record.
-    #[error("{part} ends inside of a record: {wanted} bytes wanted, {left} left")]
+    /// `.BTF.ext`: a part ends inside a record.
+    #[error("{part} ends inside a record: {wanted} bytes wanted, {left} left")]
     Records {
         /// Which part.
         part: &'static str,
         /// Bytes that the records need.
         wanted: u64,
-        /// Bytes that there are.
+        /// Bytes available.
         left: usize,
     },
     /// `.BTF.ext`: a section's list is empty.
@@ -115,16 +115,16 @@ pub enum Problem {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TypeFault {
-    /// The type table ends inside of the record.
-    #[error("the type table ends inside of it: {wanted} bytes wanted, {left} left")]
+    /// The type table ends inside the record.
+    #[error("the type table ends inside the record: {wanted} bytes wanted, {left} left")]
     Truncated {
         /// Bytes that the record needs.
         wanted: usize,
         /// Bytes that are left.
         left: usize,
     },
-    /// A kind above the known ones, or 0.
-    #[error("kind {0} is unknown")]
+    /// An unknown kind, or 0.
+    #[error("unknown kind {0}")]
     Kind(u8),
     /// Reserved bits of the info word are set.
     #[error("info word {0:#010x} has reserved bits set")]
@@ -136,13 +136,13 @@ pub enum TypeFault {
         kind: Kind,
         /// `vlen`, `kind flag` or `type`.
         field: &'static str,
-        /// What it holds.
+        /// Its value.
         value: u32,
     },
     /// A string offset outside of the string table.
     #[error("string offset {0:#x} is outside of the string table")]
     Name(u32),
-    /// A name longer than any compiler's.
+    /// A name longer than 4096 bytes.
     #[error("the name at string offset {0:#x} has more than 4096 bytes")]
     LongName(u32),
     /// A reference to a type that doesn't exist.
@@ -153,7 +153,7 @@ pub enum TypeFault {
         /// Number of types, `void` included.
         count: u32,
     },
-    /// Refers to a type of a kind that makes no sense there.
+    /// Refers to a type of a kind that is invalid there.
     #[error("{kind} refers to type {to}, which is {found}")]
     Target {
         /// The type's kind.
@@ -163,7 +163,7 @@ pub enum TypeFault {
         /// That type's kind.
         found: Kind,
     },
-    /// Bits of an integer don't fit.
+    /// The bits of an integer exceed its size.
     #[error("integer of {bits} bits at bit {offset} in {size} bytes")]
     IntBits {
         /// Number of bits.
@@ -184,8 +184,8 @@ pub enum TypeFault {
         /// The size.
         size: u32,
     },
-    /// A member starts behind the end of its struct.
-    #[error("member {index} at bit {bit} is outside of its {size} bytes")]
+    /// A member starts beyond the end of its struct.
+    #[error("member {index} at bit {bit} is outside of the type's {size} bytes")]
     Member {
         /// Index of the member.
         index: usize,
@@ -195,16 +195,16 @@ pub enum TypeFault {
         size: u32,
     },
     /// Linkage above `extern`.
-    #[error("linkage {0} is unknown")]
+    #[error("unknown linkage {0}")]
     Linkage(u32),
     /// A component index below -1.
-    #[error("declaration tag on component {0}")]
+    #[error("invalid component {0} of a declaration tag")]
     Component(i32),
 }
 
-/// Name of the section with types and strings.
+/// Name of the section of types and strings.
 pub(super) const BTF: &str = ".BTF";
-/// Name of the section with lines and relocations.
+/// Name of the section of lines and relocations.
 pub(super) const BTF_EXT: &str = ".BTF.ext";
 
 impl BtfError {
@@ -226,7 +226,7 @@ impl BtfError {
         }
     }
 
-    /// A header that ends too early.
+    /// A truncated header.
     pub(super) const fn header(section: &'static str, error: ReadError) -> Self {
         let problem = Problem::Header {
             wanted: error.wanted,

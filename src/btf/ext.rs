@@ -1,8 +1,7 @@
-//! `.BTF.ext`: which function starts where, which source line an instruction comes
-//! from, and what CO-RE has to relocate.
+//! `.BTF.ext`: function starts, source lines and CO-RE relocations.
 //!
-//! Records are grouped by the ELF section whose instructions they are about; their
-//! offsets are in bytes from that section's start. Strings are those of `.BTF`.
+//! Records are grouped by the ELF section of their instructions; their offsets are in bytes
+//! from that section's start. Strings are those of `.BTF`.
 
 use super::blob::{self, Btf, MAGIC, VERSION};
 use super::error::{BTF_EXT, BtfError, Problem};
@@ -19,7 +18,7 @@ pub struct BtfExt {
     pub relocations: Vec<Records<CoreRelo>>,
 }
 
-/// The records about one ELF section, in order of their offsets.
+/// The records of one ELF section, in order of their offsets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Records<T> {
     /// Name of the section, as an offset into the strings of `.BTF`.
@@ -28,7 +27,7 @@ pub struct Records<T> {
     pub records: Vec<T>,
 }
 
-/// A function starts here (`struct bpf_func_info`).
+/// The start of a function (`struct bpf_func_info`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FuncInfo {
     /// Offset of its first instruction, in bytes from the section's start.
@@ -37,7 +36,7 @@ pub struct FuncInfo {
     pub ty: TypeId,
 }
 
-/// Instructions from here on come from a source line (`struct bpf_line_info`).
+/// The source line of the instructions from an offset on (`struct bpf_line_info`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LineInfo {
     /// Offset of the first instruction, in bytes from the section's start.
@@ -50,27 +49,27 @@ pub struct LineInfo {
     pub line_col: u32,
 }
 
-/// An instruction to be relocated (`struct bpf_core_relo`).
+/// A CO-RE relocation of an instruction (`struct bpf_core_relo`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CoreRelo {
     /// Offset of the instruction, in bytes from the section's start.
     pub insn_off: u32,
-    /// The type that the access starts at.
+    /// The root type of the access.
     pub ty: TypeId,
     /// The access string (`0:1:2`), as an offset into the strings of `.BTF`.
     pub access: u32,
-    /// What of the access is wanted (`enum bpf_core_relo_kind`).
+    /// The kind of relocation (`enum bpf_core_relo_kind`).
     pub kind: u32,
 }
 
-/// A place in the source, with its strings.
+/// A source location, with its strings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SourceLine<'a> {
-    /// File name as the compiler was given it.
+    /// File name as passed to the compiler.
     pub file: &'a str,
-    /// The line as it is written, with its indentation; empty if it wasn't recorded.
+    /// The source line with its indentation; empty if it wasn't recorded.
     pub text: &'a str,
-    /// Line, from 1; 0 for code that the compiler made up.
+    /// Line, from 1; 0 for compiler-generated code.
     pub line: u32,
     /// Column, from 1; 0 if unknown.
     pub column: u32,
@@ -89,7 +88,7 @@ impl LineInfo {
         self.line_col & 0x3ff
     }
 
-    /// The place, with its strings from the object's BTF.
+    /// The source location, with strings from the object's BTF.
     #[must_use]
     pub fn source<'a>(&self, btf: &'a Btf) -> SourceLine<'a> {
         SourceLine {
@@ -101,28 +100,27 @@ impl LineInfo {
     }
 }
 
-/// A record as it lies in the section: words, of which newer versions may have more.
+/// A record in the section: a sequence of words, of which newer versions may have more.
 pub trait Record: Copy {
-    /// What the records are called in errors.
+    /// Name of the records in errors.
     const NAME: &'static str;
-    /// Words that this library knows.
+    /// Words that this library reads.
     const WORDS: usize;
 
     /// Reads a record.
     ///
     /// # Errors
-    /// When the bytes end first.
+    /// If the bytes end first.
     fn read(reader: &mut Reader<'_>) -> Result<Self, crate::util::ReadError>;
 
     /// Its words, in order.
     fn words(&self) -> impl IntoIterator<Item = u32>;
 
-    /// Offset of the instruction it is about, in bytes.
+    /// Offset of its instruction, in bytes.
     fn insn_off(&self) -> u32;
 }
 
-/// Implements [`Record`] for a struct of `u32` fields and ids, in the order in which
-/// they lie in the section.
+/// Implements [`Record`] for a struct of `u32` fields and ids, in the order in the section.
 macro_rules! record {
     ($type:ident, $name:literal, $words:literal: $($field:ident $(as $wrap:ident)?),*) => {
         impl Record for $type {
@@ -153,8 +151,7 @@ record!(LineInfo, "line_info", 4: insn_off, file, text, line_col);
 record!(CoreRelo, "core_relo", 4: insn_off, ty as TypeId, access, kind);
 
 impl<T: Record> Records<T> {
-    /// The last record at or before an instruction: the function or the line that
-    /// it belongs to.
+    /// The last record at or before an instruction: its function or line.
     #[must_use]
     pub fn at(&self, insn_off: u32) -> Option<&T> {
         let after = self
@@ -176,17 +173,17 @@ impl<T: Record> Records<T> {
     }
 }
 
-/// Length of the header of the oldest version: two parts, no CO-RE.
+/// Header length of the oldest version: two parts, no CO-RE.
 const OLD_HEADER: u32 = 24;
-/// Length of the header with CO-RE.
+/// Header length with CO-RE.
 const HEADER: u32 = 32;
 
 impl BtfExt {
-    /// Reads a `.BTF.ext` section. Parts that this library doesn't know are left
-    /// out; an old section without CO-RE relocations has none.
+    /// Parses a `.BTF.ext` section. Unknown parts are ignored; an old section without CO-RE
+    /// relocations has none.
     ///
     /// # Errors
-    /// [`BtfError`] with the offset of the first thing that is wrong.
+    /// [`BtfError`] with the offset of the first error.
     pub fn parse(bytes: &[u8], btf: &Btf) -> Result<Self, BtfError> {
         let mut reader = Reader::new(bytes);
         let header_len = blob::preamble(&mut reader, BTF_EXT)?;
@@ -235,7 +232,7 @@ impl BtfExt {
         of_section(&self.relocations, btf, section)
     }
 
-    /// The section's bytes.
+    /// Encodes the section.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let parts = [
@@ -264,11 +261,11 @@ fn of_section<'a, T>(list: &'a [Records<T>], btf: &Btf, section: &str) -> Option
         .find(|records| btf.string(records.section) == Some(section))
 }
 
-/// One of the three parts, as the header places it.
+/// One of the three parts, as listed in the header.
 struct Part<'a> {
     bytes: &'a [u8],
     header_len: u32,
-    /// Where the header says so.
+    /// Offset of its header field.
     field: usize,
     off: u32,
     len: u32,
@@ -340,7 +337,7 @@ impl Part<'_> {
                 records
                     .push(T::read(&mut Reader::new(record)).map_err(|_| short(wanted, &reader))?);
             }
-            // Compilers write them in order; a search relies on it.
+            // Compilers write them in order, and the binary search relies on the order.
             records.sort_by_key(Record::insn_off);
             sections.push(Records { section, records });
         }
@@ -348,7 +345,7 @@ impl Part<'_> {
     }
 }
 
-/// The bytes of a part; none if there are no records.
+/// Encodes a part; empty if there are no records.
 fn write<T: Record>(sections: &[Records<T>]) -> Vec<u8> {
     let count = |len: usize| u32::try_from(len).unwrap_or(u32::MAX);
     let mut words = Vec::new();
@@ -459,7 +456,7 @@ mod tests {
         };
         assert_eq!(
             error(4, 16),
-            ".BTF.ext offset 0x4: header length 16 is impossible here"
+            ".BTF.ext offset 0x4: invalid header length 16"
         );
         assert!(
             error(15, 1).contains("func_info (16777236 bytes from 0x20)"),
@@ -479,7 +476,7 @@ mod tests {
         assert!(error(40, 0).contains("without records"), "{}", error(40, 0));
         assert_eq!(
             error(43, 0xff),
-            ".BTF.ext offset 0x2c: func_info ends inside of a record: 34225520648 bytes wanted, 8 left"
+            ".BTF.ext offset 0x2c: func_info ends inside a record: 34225520648 bytes wanted, 8 left"
         );
     }
 }

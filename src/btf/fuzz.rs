@@ -1,15 +1,14 @@
-//! The body of the BTF fuzz target: whatever the bytes are, nothing here panics, hangs
-//! or takes memory out of proportion.
+//! The body of the BTF fuzz target: no input may panic, hang or take excessive memory.
 
 use super::{Btf, BtfExt, Builder};
 use crate::util::TypeId;
 
-/// Types that are looked at one by one: the walks behind them are bounded each, but a
-/// table can have many types.
+/// Number of types to inspect: the traversals are bounded each, but a table can have many
+/// types.
 const LOOKED_AT: usize = 64;
 
-/// Opens `bytes` as BTF, and if that goes, does everything with it that there is to
-/// do. The bytes are then read as `.BTF.ext` and decoded as values, too.
+/// Parses `bytes` as BTF and, if that succeeds, exercises all operations on it. The bytes
+/// are then also read as `.BTF.ext` and decoded as values.
 #[doc(hidden)]
 pub fn exercise(bytes: &[u8]) {
     let Ok(btf) = Btf::parse(bytes) else { return };
@@ -23,7 +22,7 @@ pub fn exercise(bytes: &[u8]) {
     for ty in btf.types().take(LOOKED_AT) {
         look(&btf, ty.id(), bytes);
     }
-    // Again through a base, and ids that aren't there.
+    // Again through a base, and with missing ids.
     if let Ok(split) = Btf::parse_split(bytes, &btf) {
         for ty in split.own_types().take(LOOKED_AT) {
             look(&split, ty.id(), bytes);

@@ -1,13 +1,13 @@
 //! The kinds of BTF types and the shape of their records, as one table.
 //!
-//! A record is a sequence of 32-bit words: name, info, size-or-type, then the
-//! kind's fixed words, then `vlen` items (`include/uapi/linux/btf.h`). The table
-//! says for every word whether it names a string, a type or neither; the checks at
-//! open, the remapping of ids and strings, and the builder all follow it.
+//! A record is a sequence of 32-bit words: name, info, size-or-type, then the kind's fixed
+//! words, then `vlen` items (`include/uapi/linux/btf.h`). The table says of every word
+//! whether it is a string offset, a type id or neither. The checks at open, the remapping
+//! of ids and strings, and the builder all use it.
 
 use std::fmt;
 
-/// What one 32-bit word of a type record means.
+/// Meaning of one 32-bit word of a type record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Word {
     /// An offset into the string section.
@@ -29,10 +29,10 @@ pub(super) enum Vlen {
     Linkage,
 }
 
-/// The shape of a kind's record.
+/// The layout of a kind's record.
 #[derive(Debug)]
 pub(super) struct Shape {
-    /// Meaning of the third word: `Type`, or `Data` for a size (or for nothing).
+    /// Meaning of the third word: `Type`, or `Data` for a size or unused.
     pub third: Word,
     /// The words between the three common ones and the items.
     pub fixed: &'static [Word],
@@ -50,7 +50,7 @@ impl Shape {
         HEADER_WORDS + self.fixed.len() + self.item.len() * self.items(vlen)
     }
 
-    /// How many items a record with this `vlen` has.
+    /// Number of items of a record with this `vlen`.
     pub fn items(&self, vlen: u16) -> usize {
         match self.vlen {
             Vlen::Items => usize::from(vlen),
@@ -74,12 +74,12 @@ impl Shape {
 /// Words that every record starts with: name, info, size or type.
 pub(super) const HEADER_WORDS: usize = 3;
 
-/// Expands the table of kinds into [`Kind`] and its look-ups.
+/// Expands the table of kinds into [`Kind`] and its look-up functions.
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $number:literal, $name:literal,
         third $third:ident, fixed [$($fixed:ident)*], item [$($item:ident)*],
         vlen $vlen:ident, flag $flag:literal;)*) => {
-        /// What a type is (`BTF_KIND_*`).
+        /// The kind of a type (`BTF_KIND_*`).
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum Kind {
@@ -107,7 +107,7 @@ macro_rules! kinds {
                 }
             }
 
-            /// The shape of this kind's record.
+            /// The layout of this kind's record.
             pub(super) const fn shape(self) -> &'static Shape {
                 match self {
                     $(Self::$kind => &Shape {
@@ -132,13 +132,13 @@ kinds! {
     Ptr = 2, "PTR", third Type, fixed [], item [], vlen Zero, flag false;
     /// An array: element type, index type, number of elements.
     Array = 3, "ARRAY", third Data, fixed [Type Type Data], item [], vlen Zero, flag false;
-    /// A struct; the kind flag says that members may be bitfields.
+    /// A struct; the kind flag: members may be bitfields.
     Struct = 4, "STRUCT", third Data, fixed [], item [Name Type Data], vlen Items, flag true;
-    /// A union; the kind flag says that members may be bitfields.
+    /// A union; the kind flag: members may be bitfields.
     Union = 5, "UNION", third Data, fixed [], item [Name Type Data], vlen Items, flag true;
-    /// An enum of up to 32 bits; the kind flag says that it is signed.
+    /// An enum of up to 32 bits; the kind flag: it is signed.
     Enum = 6, "ENUM", third Data, fixed [], item [Name Data], vlen Items, flag true;
-    /// A forward declaration; the kind flag says that it is of a union.
+    /// A forward declaration; the kind flag: of a union.
     Fwd = 7, "FWD", third Data, fixed [], item [], vlen Zero, flag true;
     /// A typedef.
     Typedef = 8, "TYPEDEF", third Type, fixed [], item [], vlen Zero, flag false;
@@ -148,28 +148,28 @@ kinds! {
     Const = 10, "CONST", third Type, fixed [], item [], vlen Zero, flag false;
     /// The qualifier `restrict`.
     Restrict = 11, "RESTRICT", third Type, fixed [], item [], vlen Zero, flag false;
-    /// A function: a name for a prototype.
+    /// A function with its prototype.
     Func = 12, "FUNC", third Type, fixed [], item [], vlen Linkage, flag false;
     /// A function's prototype: return type and parameters.
     FuncProto = 13, "FUNC_PROTO", third Type, fixed [], item [Name Type], vlen Items, flag false;
     /// A global variable.
     Var = 14, "VAR", third Type, fixed [Data], item [], vlen Zero, flag false;
-    /// A section with variables in it.
+    /// A section with its variables.
     Datasec = 15, "DATASEC", third Data, fixed [], item [Type Data Data], vlen Items, flag false;
     /// A floating-point number.
     Float = 16, "FLOAT", third Data, fixed [], item [], vlen Zero, flag false;
-    /// A tag on a declaration, its member or its parameter; the kind flag says that
-    /// it stands for a whole attribute.
+    /// A tag on a declaration, its member or its parameter; the kind flag: it is a whole
+    /// attribute.
     DeclTag = 17, "DECL_TAG", third Type, fixed [Data], item [], vlen Zero, flag true;
-    /// A tag on a type; the kind flag says that it stands for a whole attribute.
+    /// A tag on a type; the kind flag: it is a whole attribute.
     TypeTag = 18, "TYPE_TAG", third Type, fixed [], item [], vlen Zero, flag true;
-    /// An enum of 64 bits; the kind flag says that it is signed.
+    /// A 64-bit enum; the kind flag: it is signed.
     Enum64 = 19, "ENUM64", third Data, fixed [], item [Name Data Data], vlen Items, flag true;
 }
 
 impl Kind {
-    /// Whether this only qualifies the type it refers to: `const`, `volatile`,
-    /// `restrict`, a type tag.
+    /// Whether this is a qualifier of another type: `const`, `volatile`, `restrict`, a type
+    /// tag.
     #[must_use]
     pub const fn is_qualifier(self) -> bool {
         matches!(
@@ -178,7 +178,7 @@ impl Kind {
         )
     }
 
-    /// Whether this is another type under a qualifier or another name.
+    /// Whether this is a qualifier or a typedef of another type.
     #[must_use]
     pub const fn is_modifier(self) -> bool {
         self.is_qualifier() || matches!(self, Self::Typedef)

@@ -1,7 +1,7 @@
-//! Sizes, alignments, and what lies under qualifiers and typedefs.
+//! Sizes and alignments of types, and resolution of qualifiers and typedefs.
 //!
-//! References between types can form loops in hostile BTF: every walk here has a
-//! limit. Pointers have 8 bytes, as BPF's have.
+//! References between types can form loops in hostile BTF: every traversal has a limit.
+//! Pointers have 8 bytes, as in BPF.
 
 use rustc_hash::FxHashMap;
 use thiserror::Error;
@@ -25,10 +25,10 @@ pub enum LayoutError {
     /// No type has this id.
     #[error("type {0} doesn't exist")]
     Missing(TypeId),
-    /// A chain or nesting of types is a loop, or longer than any compiler's.
+    /// A reference loop, or chains and nesting beyond the limit.
     #[error("type {0} is a loop or is nested too deeply")]
     TooDeep(TypeId),
-    /// The size is more than 32 bits can say.
+    /// The size doesn't fit in 32 bits.
     #[error("type {0} is larger than 4 GiB")]
     TooLarge(TypeId),
     /// A type that has no size: `void`, a function, a forward declaration.
@@ -42,7 +42,7 @@ pub enum LayoutError {
 }
 
 impl Btf {
-    /// The type under qualifiers and typedefs.
+    /// The type without qualifiers and typedefs.
     ///
     /// # Errors
     /// [`LayoutError::Missing`], or [`LayoutError::TooDeep`] for a loop.
@@ -50,7 +50,7 @@ impl Btf {
         self.skip(id, Kind::is_modifier)
     }
 
-    /// The type under qualifiers; a typedef stays.
+    /// The type without qualifiers; typedefs are kept.
     ///
     /// # Errors
     /// As for [`Btf::resolve`].
@@ -58,7 +58,7 @@ impl Btf {
         self.skip(id, Kind::is_qualifier)
     }
 
-    /// Follows the target while the kind is one to skip.
+    /// Follows references while the kind matches `skipped`.
     fn skip(&self, id: TypeId, skipped: fn(Kind) -> bool) -> Result<Type<'_>, LayoutError> {
         let mut ty = self.get(id).ok_or(LayoutError::Missing(id))?;
         for _ in 0..MAX_DEPTH {
@@ -70,10 +70,10 @@ impl Btf {
         Err(LayoutError::TooDeep(id))
     }
 
-    /// Size in bytes; that of its type for a variable.
+    /// Size in bytes; of a variable, the size of its type.
     ///
     /// # Errors
-    /// [`LayoutError`] when the type has none.
+    /// [`LayoutError`] if the type has no size.
     pub fn size_of(&self, id: TypeId) -> Result<u32, LayoutError> {
         let mut ty = self.get(id).ok_or(LayoutError::Missing(id))?;
         let mut count = 1u64;
@@ -102,11 +102,11 @@ impl Btf {
         Err(LayoutError::TooDeep(id))
     }
 
-    /// Alignment in bytes, as clang aligns for BPF: a packed struct has 1. An
-    /// `aligned` attribute isn't recorded in BTF.
+    /// Alignment in bytes, as clang aligns for BPF: 1 for a packed struct. BTF doesn't
+    /// record `aligned` attributes.
     ///
     /// # Errors
-    /// [`LayoutError`] when the type has none.
+    /// [`LayoutError`] if the type has no alignment.
     pub fn align_of(&self, id: TypeId) -> Result<u32, LayoutError> {
         Alignments::default().get(self, id)
     }
@@ -121,8 +121,8 @@ impl Btf {
     }
 }
 
-/// Alignments computed so far: without them, nested structs are walked once for
-/// each of the paths that lead to them.
+/// Cache of alignments: without it, nested structs are visited once for each path that
+/// leads to them.
 #[derive(Debug, Default)]
 pub(super) struct Alignments {
     known: FxHashMap<TypeId, u32>,
@@ -134,8 +134,8 @@ impl Alignments {
         self.nested(btf, id, 0)
     }
 
-    /// Whether a struct or union is laid out with the `packed` attribute: a member
-    /// isn't aligned as its type wants, or the size isn't a multiple of the alignment.
+    /// Whether a struct or union is packed: a member isn't aligned to its natural
+    /// alignment, or the size isn't a multiple of the alignment.
     pub fn is_packed(&mut self, btf: &Btf, ty: Type<'_>) -> Result<bool, LayoutError> {
         Ok(self.natural(btf, ty, 0)?.is_none())
     }
@@ -166,7 +166,7 @@ impl Alignments {
         }
     }
 
-    /// The alignment that the members ask for, if the layout honours it.
+    /// The natural alignment of the members, if the layout honours it.
     fn natural(
         &mut self,
         btf: &Btf,
@@ -179,7 +179,7 @@ impl Alignments {
             let unit = own.saturating_mul(8);
             let fits = match member.bitfield {
                 None => member.bit_offset % unit == 0,
-                // A bitfield doesn't cross the boundaries of its type.
+                // A bitfield doesn't cross a storage unit of its type.
                 Some(bits) => member.bit_offset % unit + u32::from(bits) <= unit,
             };
             if !fits {

@@ -1,4 +1,4 @@
-//! Types by id and by name.
+//! Type look-up by id and by name.
 
 use super::blob::Btf;
 use super::kind::Kind;
@@ -7,7 +7,7 @@ use super::types::Type;
 use crate::util::TypeId;
 
 impl Btf {
-    /// The type of this id; `void` for 0, nothing for an id that isn't there.
+    /// The type of this id; `void` for 0, `None` for a missing id.
     #[must_use]
     pub fn get(&self, id: TypeId) -> Option<Type<'_>> {
         if id >= self.first_id() {
@@ -19,8 +19,8 @@ impl Btf {
         }
     }
 
-    /// The type of this id; `void` for one that isn't there. The references inside
-    /// of a table were checked when it was opened.
+    /// The type of this id; `void` for a missing id. References inside a table are checked
+    /// when it is opened.
     #[must_use]
     pub fn ty(&self, id: TypeId) -> Type<'_> {
         self.get(id).unwrap_or(Type::void(self))
@@ -31,7 +31,7 @@ impl Btf {
         self.types_from(TypeId(1))
     }
 
-    /// The types of this table itself, without those of the base.
+    /// The own types of this table, without those of the base.
     pub fn own_types(&self) -> impl DoubleEndedIterator<Item = Type<'_>> + ExactSizeIterator {
         self.types_from(self.first_id())
     }
@@ -43,19 +43,19 @@ impl Btf {
         (first.index()..self.count() as usize).map(|index| self.ty(TypeId::from_index(index)))
     }
 
-    /// The first type of this name and kind; the base's come first.
+    /// The first type of this name and kind; base types come first.
     #[must_use]
     pub fn find(&self, name: &str, kind: Kind) -> Option<Type<'_>> {
         self.named(name).find(|found| found.kind() == kind)
     }
 
-    /// The types of this name in order of id, whatever their kinds.
+    /// The types of this name in order of id, of all kinds.
     pub fn named<'a, 'n>(&'a self, name: &'n str) -> impl Iterator<Item = Type<'a>> + use<'a, 'n> {
         self.flavors(name).filter(move |found| found.name() == name)
     }
 
-    /// The types whose name without flavor (`___x`) is that of `name` without its
-    /// own, in order of id: the candidates of a CO-RE relocation.
+    /// The types whose names equal `name`, both without flavor (`___x`), in order of id:
+    /// the candidates of a CO-RE relocation.
     pub fn flavors<'a, 'n>(
         &'a self,
         name: &'n str,

@@ -1,8 +1,8 @@
-//! BTF, the BPF type format: types, strings, and what `.BTF.ext` adds to them.
+//! BTF, the BPF type format: types, strings and `.BTF.ext`.
 //!
-//! [`Btf`] holds the type table as words and an index of offsets into it; a type is
-//! looked at through the borrowed view [`Type`], so that opening the kernel's own
-//! BTF (127,000 types) costs milliseconds and no heap object per type.
+//! [`Btf`] stores the type table as words and an index of offsets into it; [`Type`] is a
+//! borrowed view of one type. So opening the kernel's own BTF (127,000 types) takes
+//! milliseconds and no allocation per type.
 //!
 //! The format is described in the kernel's `Documentation/bpf/btf.rst` and defined
 //! by `include/uapi/linux/btf.h`.

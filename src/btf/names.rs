@@ -1,10 +1,10 @@
-//! Look-up of types by name: a flat hash over the type table, no object per type.
+//! Look-up of types by name: a flat hash over the type table, no allocation per type.
 
 use std::hash::{BuildHasher, RandomState};
 
-/// The name without its flavor: what stands before the last `___` that has
-/// something on both sides. `task_struct___v2` and `task_struct` are one type to
-/// CO-RE (libbpf, `bpf_core_essential_name_len`).
+/// The name without its flavor: the part before the last `___` that has text on both sides.
+/// CO-RE treats `task_struct___v2` and `task_struct` as one type (libbpf,
+/// `bpf_core_essential_name_len`).
 #[must_use]
 pub fn essential_name(name: &str) -> &str {
     let bytes = name.as_bytes();
@@ -17,8 +17,8 @@ pub fn essential_name(name: &str) -> &str {
     cut.and_then(|at| name.get(..=at)).unwrap_or(name)
 }
 
-/// A quick no for most names: of three bytes in a row, one is at every third place,
-/// and one beside it is the same.
+/// Quickly rejects most names: of three consecutive bytes, one is at index 2, 5, 8 and so
+/// on, and has a neighbour among the other two.
 fn may_have_flavor(bytes: &[u8]) -> bool {
     let is_underscore = |at: usize| bytes.get(at) == Some(&b'_');
     (2..bytes.len())
@@ -33,18 +33,18 @@ pub(super) struct NameIndex {
     heads: Box<[u32]>,
     /// Next entry + 1 of the same bucket, by entry.
     next: Box<[u32]>,
-    /// Keyed at random, so that no file can be made whose names share a bucket.
+    /// Randomly keyed, so that no file can force its names into one bucket.
     hash: RandomState,
 }
 
 impl NameIndex {
-    /// Indexes `count` entries; `name` gives the name of each, and an entry without
-    /// a name is left out.
+    /// Indexes `count` entries; `name` returns the name of each. Entries without a name are
+    /// omitted.
     pub fn new<'a>(count: usize, name: impl Fn(usize) -> &'a str) -> Self {
         let mut heads = vec![0u32; count.next_power_of_two()].into_boxed_slice();
         let mut next = vec![0u32; count].into_boxed_slice();
         let hash = RandomState::new();
-        // From the last to the first, so that a chain is in order of id.
+        // From the last to the first, so that chains are in order of id.
         for entry in (0..count).rev() {
             let name = name(entry);
             let Ok(number) = u32::try_from(entry + 1) else {
@@ -61,8 +61,8 @@ impl NameIndex {
         Self { heads, next, hash }
     }
 
-    /// Entries whose essential name may be that of `name`, in ascending order;
-    /// the caller compares the names.
+    /// Entries whose essential name may equal that of `name`, in ascending order; the
+    /// caller compares the names.
     pub fn candidates(&self, name: &str) -> impl Iterator<Item = usize> + use<'_> {
         let step = |number: u32| (number as usize).checked_sub(1);
         let head = self
@@ -75,7 +75,7 @@ impl NameIndex {
     }
 }
 
-/// The bucket, of a power of two many, of a name's essential part.
+/// The bucket of a name's essential part; `buckets` is a power of two.
 fn bucket(hash: &RandomState, name: &str, buckets: usize) -> usize {
     // The mask keeps the index below the number of buckets.
     #[expect(clippy::cast_possible_truncation, reason = "only the low bits count")]

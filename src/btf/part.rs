@@ -1,7 +1,7 @@
-//! A part of a table: some types, and all that can be reached from them.
+//! Subsets of a table: some types, and all types reachable from them.
 //!
-//! Of the 127,000 types of a kernel a program asks for a few. Those that lead to a task
-//! lead to some 6,000 others; those of a tracepoint's record to a dozen.
+//! A program uses few of a kernel's 127,000 types. From a task some 6,000 others are
+//! reachable; from a tracepoint's record a dozen.
 
 use rustc_hash::FxHashSet;
 
@@ -11,20 +11,20 @@ use super::error::BtfError;
 use super::kind::Word;
 use crate::util::TypeId;
 
-/// Which ids the types of a [part](Btf::part) have.
+/// The ids of the types in a [part](Btf::part).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartIds {
-    /// New ones, without gaps, in the old order.
+    /// New ids without gaps, in the old order.
     Renumbered,
-    /// Those that they had, which instructions may name. What is not in the part is
-    /// `const void`, of no name and no size.
+    /// The old ids, which instructions may refer to. Types outside of the part become an
+    /// unnamed `const void`.
     Kept,
 }
 
 impl Btf {
-    /// These types and all that they refer to, through pointers, too. What refers to them
-    /// (a declaration tag, a section) is not in it unless it is asked for. Of a split
-    /// table the base stays whole.
+    /// These types and all that they refer to, also through pointers. Types that refer to
+    /// them (declaration tags, sections) are included only if listed. The base of a split
+    /// table is kept whole.
     ///
     /// ```
     /// use bpflab::btf::{Builder, Encoding, Kind, PartIds};
@@ -43,7 +43,7 @@ impl Btf {
     /// ```
     ///
     /// # Errors
-    /// [`BtfError`] if the result doesn't pass the checks, which would be a fault here.
+    /// [`BtfError`] if the result doesn't pass the checks, which would be a bug here.
     pub fn part(
         &self,
         wanted: impl IntoIterator<Item = TypeId>,
@@ -69,7 +69,7 @@ impl Btf {
         builder.build()
     }
 
-    /// The own types among these and all that can be reached from them, in order.
+    /// The own types among these and all reachable from them, in order.
     fn reached(&self, from: impl IntoIterator<Item = TypeId>) -> Vec<TypeId> {
         let mut reached = FxHashSet::default();
         let mut waiting: Vec<_> = from.into_iter().collect();

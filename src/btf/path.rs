@@ -1,4 +1,4 @@
-//! Looking a field up by its C path: `args[2]`, `a.b.c`, `[1].x`.
+//! Field look-up by C path: `args[2]`, `a.b.c`, `[1].x`.
 
 use rustc_hash::FxHashSet;
 use thiserror::Error;
@@ -9,12 +9,12 @@ use super::layout::LayoutError;
 use super::types::{Member, Type};
 use crate::util::TypeId;
 
-/// How deep anonymous structs are searched.
+/// Maximum nesting of anonymous structs to search.
 const MAX_ANONYMOUS: usize = 64;
-/// How many names an error lists.
+/// Maximum number of names an error lists.
 const LISTED: usize = 12;
 
-/// A part of an object: where it is and what type it has.
+/// A part of an object: its position and type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Field {
     /// First bit, from the start of the object.
@@ -37,22 +37,22 @@ pub enum PathError {
         path: String,
         /// The struct or union that was searched.
         within: String,
-        /// The name that isn't there.
+        /// The unknown name.
         name: String,
-        /// Members that are.
+        /// The existing members.
         listed: String,
     },
     /// A `.name` on something without members, or an `[index]` on something that
     /// isn't an array.
-    #[error("`{path}`: `{step}` on {found}, which is no {wanted}")]
+    #[error("`{path}`: cannot apply `{step}` to {found}: {wanted} expected")]
     WrongKind {
         /// The path asked for.
         path: String,
         /// The step that fails.
         step: String,
-        /// What it is applied to.
+        /// The type it is applied to.
         found: String,
-        /// What it would need.
+        /// The kind of type it requires.
         wanted: &'static str,
     },
     /// An index outside of the array.
@@ -65,15 +65,15 @@ pub enum PathError {
         /// The array's length.
         len: u32,
     },
-    /// The path is no path.
-    #[error("`{path}` is no field path at `{rest}`: `name`, `.name` or `[number]` expected")]
+    /// The text is not a path.
+    #[error("invalid field path `{path}` at `{rest}`: `name`, `.name` or `[number]` expected")]
     Syntax {
         /// The path asked for.
         path: String,
-        /// What couldn't be read.
+        /// The unparsed rest.
         rest: String,
     },
-    /// A type on the way has no layout.
+    /// A type along the path has no layout.
     #[error("`{path}`: {source}")]
     Layout {
         /// The path asked for.
@@ -90,7 +90,7 @@ enum Step<'a> {
     Index(u32),
 }
 
-/// Takes the first step off a path; nothing if there is no step there.
+/// Takes the first step off a path; `None` if there is none.
 fn step(path: &str, first: bool) -> Option<(Step<'_>, &str)> {
     if let Some(rest) = path.strip_prefix('[') {
         let (number, rest) = rest.split_once(']')?;
@@ -111,18 +111,18 @@ fn step(path: &str, first: bool) -> Option<(Step<'_>, &str)> {
     (!name.is_empty()).then_some((Step::Name(name), rest))
 }
 
-/// Whether a type of this kind has parts with names: a section has its variables.
+/// Whether a type of this kind has named parts; the parts of a section are its variables.
 const fn has_names(kind: Kind) -> bool {
     kind.is_composite() || matches!(kind, Kind::Datasec)
 }
 
 impl Btf {
-    /// The field that a C path names in an object of type `root`. Members of
-    /// anonymous structs and unions are found as in C; in a section the first name is a
-    /// variable's; an empty path is the object itself.
+    /// The field at a C path in an object of type `root`. Members of anonymous structs and
+    /// unions are found as in C; in a section the first name is a variable; an empty path
+    /// is the whole object.
     ///
     /// # Errors
-    /// [`PathError`], which names the path and what is wrong with it.
+    /// [`PathError`] with the path and the reason.
     pub fn field(&self, root: TypeId, path: &str) -> Result<Field, PathError> {
         let layout = |source| PathError::Layout {
             path: path.to_owned(),
@@ -161,7 +161,7 @@ impl Btf {
                 }
                 Step::Index(index) => {
                     let array = ty.array().ok_or_else(|| wrong("array"))?;
-                    // A flexible array has no length of its own.
+                    // A flexible array has no length in BTF.
                     if index >= array.len && array.len != 0 {
                         let path = path.to_owned();
                         return Err(PathError::Index {
@@ -187,11 +187,11 @@ impl Btf {
         Ok(field)
     }
 
-    /// The member of this name of a struct or union, or of the anonymous ones in it; the
+    /// The member of this name of a struct or union, including anonymous ones inside; the
     /// variable of a section.
     ///
     /// # Errors
-    /// [`LayoutError`] when the member's type has no size.
+    /// [`LayoutError`] if the member's type has no size.
     pub fn member(&self, within: TypeId, name: &str) -> Result<Option<Field>, LayoutError> {
         let ty = self.resolve(within)?;
         if ty.kind() == Kind::Datasec {
@@ -230,8 +230,8 @@ impl Btf {
         }))
     }
 
-    /// The member and the bit at which the struct that holds it starts. A type that
-    /// was searched once need not be searched again.
+    /// The member, and the bit at which the struct that contains it starts. Types that were
+    /// searched already are skipped.
     fn search(
         &self,
         within: TypeId,
@@ -284,8 +284,7 @@ impl Btf {
         }
     }
 
-    /// A type as C writes it where a name is enough: `struct sk_buff *`,
-    /// `unsigned int[4]`.
+    /// The name of a type in C: `struct sk_buff *`, `unsigned int[4]`.
     #[must_use]
     pub fn type_name(&self, id: TypeId) -> String {
         let mut suffix = String::new();
@@ -449,9 +448,12 @@ mod tests {
         );
         assert_eq!(
             error("id.x"),
-            "`id.x`: `.x` on int, which is no struct or union"
+            "`id.x`: cannot apply `.x` to int: struct or union expected"
         );
-        assert_eq!(error("id[0]"), "`id[0]`: `[0]` on int, which is no array");
+        assert_eq!(
+            error("id[0]"),
+            "`id[0]`: cannot apply `[0]` to int: array expected"
+        );
         for bad in ["args[", "args[x]", "args]2", "a..b", ".", "args[1]x"] {
             assert!(btf.field(root, bad).is_err(), "{bad}");
         }

@@ -1,6 +1,6 @@
-//! What the kernel refuses in BTF that can be read here (`btf_check_all_metas` and a part
-//! of `btf_check_all_types`, `kernel/bpf/btf.c`, Linux 6.18): names, linkages, sections.
-//! libbpf then loads an object's programs without it.
+//! BTF that this library reads but the kernel refuses (`btf_check_all_metas` and a part of
+//! `btf_check_all_types`, `kernel/bpf/btf.c`, Linux 6.18): names, linkages, sections.
+//! libbpf then loads an object's programs without BTF.
 
 use std::fmt;
 
@@ -9,10 +9,10 @@ use super::kind::Kind;
 use super::types::{Linkage, Param, Type};
 use crate::util::TypeId;
 
-/// The longest name, its end included (`KSYM_NAME_LEN`).
+/// The longest name, NUL included (`KSYM_NAME_LEN`).
 const NAME_LEN: usize = 512;
 
-/// A type that the kernel refuses, and so the whole BTF.
+/// A type for which the kernel refuses the whole BTF.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     /// The type.
@@ -20,7 +20,7 @@ pub struct Refusal {
     /// Its kind.
     kind: Kind,
     name: String,
-    /// What is wrong, in the kernel's words.
+    /// The reason, in the kernel's words.
     pub reason: &'static str,
 }
 
@@ -37,9 +37,9 @@ impl fmt::Display for Refusal {
 }
 
 impl Btf {
-    /// The first type for which Linux 6.18 refuses this BTF as a whole, of what is looked
-    /// at here: names of types, members, values and parameters, linkages, sections and the
-    /// variables in them. `None` is no promise that the kernel takes it.
+    /// The first type for which Linux 6.18 refuses this BTF as a whole. Checked are names
+    /// of types, members, values and parameters, linkages, sections and their variables.
+    /// `None` does not guarantee that the kernel accepts the BTF.
     ///
     /// ```
     /// use bpflab::btf::{Builder, Linkage};
@@ -63,12 +63,12 @@ impl Btf {
                 })
             })
         };
-        // The kernel looks at each type by itself before it looks where it leads.
+        // The kernel checks every type on its own before it resolves references.
         first(alone).or_else(|| first(resolved))
     }
 }
 
-/// What is wrong with a type by itself (the `check_meta` of its kind).
+/// The error in a type on its own (the `check_meta` of its kind).
 fn alone(ty: Type<'_>) -> Option<&'static str> {
     let name = ty.name();
     let named = |wanted: bool| (!wanted).then_some("Invalid name");
@@ -137,7 +137,7 @@ fn section(ty: Type<'_>) -> Option<&'static str> {
     None
 }
 
-/// What is wrong with where a type leads (the `resolve` of its kind).
+/// The error in a type's references (the `resolve` of its kind).
 fn resolved(ty: Type<'_>) -> Option<&'static str> {
     let btf = ty.btf();
     match ty.kind() {
@@ -157,7 +157,7 @@ fn resolved(ty: Type<'_>) -> Option<&'static str> {
             let Some(prototype) = prototype.filter(|of| of.kind() == Kind::FuncProto) else {
                 return Some("Invalid type_id");
             };
-            // A variadic end has neither name nor type.
+            // The `...` of a variadic prototype has neither name nor type.
             let unnamed = |param: Param<'_>| param.name.is_empty() && param.ty != TypeId(0);
             prototype.params().any(unnamed).then_some("Invalid arg")
         }
@@ -165,12 +165,12 @@ fn resolved(ty: Type<'_>) -> Option<&'static str> {
     }
 }
 
-/// A name that C could have, or none.
+/// Whether the name is empty or a C identifier.
 fn is_optional(name: &str) -> bool {
     name.is_empty() || is_identifier(name)
 }
 
-/// `btf_name_valid_identifier`: as in C, with dots.
+/// `btf_name_valid_identifier`: a C identifier, with dots.
 fn is_identifier(name: &str) -> bool {
     let mut bytes = name.bytes();
     let special = |byte: u8| byte == b'_' || byte == b'.';

@@ -1,11 +1,11 @@
-//! Fields of a value that the kernel watches over: locks, timers, kernel pointers, heads
-//! of lists and trees.
+//! Special fields of a value, which the kernel manages: locks, timers, kptrs, list heads
+//! and tree roots.
 //!
-//! A field is found by its type: `struct bpf_timer`, a pointer tagged `kptr`. It counts in
-//! an array and in a struct inside as well, but not in a union, nor under a typedef or a
-//! qualifier. Where the kernel finds a mistake (two locks, a tag that it does not know), it
-//! knows no field of the whole value: the map is made, and its bytes are as any others.
-//! (`btf_parse_fields`, `kernel/bpf/btf.c`.)
+//! A field is found by its type: `struct bpf_timer`, a pointer tagged `kptr`. Fields in
+//! arrays and nested structs are found, too; those in unions, or under a typedef or a
+//! qualifier, are not. If the kernel finds an error (two locks, an unknown tag), the value
+//! has no special fields at all: the map is created, and its bytes are ordinary data
+//! (`btf_parse_fields`, `kernel/bpf/btf.c`).
 
 use std::ops::{Deref, Range};
 
@@ -16,14 +16,14 @@ use super::kind::Kind;
 use super::types::Type;
 use crate::util::TypeId;
 
-/// How deep structs and arrays are searched (`MAX_RESOLVE_DEPTH`), and how many fields a
-/// value may have (`BTF_FIELDS_MAX`).
+/// Maximum depth of structs and arrays (`MAX_RESOLVE_DEPTH`) and maximum number of fields
+/// in a value (`BTF_FIELDS_MAX`).
 const MAX_DEPTH: u32 = 32;
 const MAX_FIELDS: usize = 11;
-/// How the tag of a list's head or a tree's root begins, which says what it holds.
+/// Prefix of the tag on a list head or tree root that names the element type.
 const CONTAINS: &str = "contains:";
 
-/// What a field is (`enum btf_field_type`).
+/// Kind of a special field (`enum btf_field_type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FieldKind {
     /// `struct bpf_spin_lock`.
@@ -36,11 +36,11 @@ pub enum FieldKind {
     Workqueue,
     /// `struct bpf_task_work`.
     TaskWork,
-    /// A kernel pointer, without a reference.
+    /// A kptr that is not a reference.
     KptrUnref,
-    /// A kernel pointer that is a reference.
+    /// A kptr that is a reference.
     KptrRef,
-    /// A kernel pointer to per-CPU memory.
+    /// A kptr to per-CPU memory.
     KptrPercpu,
     /// A pointer to user memory.
     Uptr,
@@ -57,7 +57,7 @@ pub enum FieldKind {
 }
 
 impl FieldKind {
-    /// The field that a struct of this name is.
+    /// The kind for a struct of this name.
     fn of_struct(name: &str) -> Option<Self> {
         Some(match name {
             "bpf_spin_lock" => Self::SpinLock,
@@ -74,7 +74,7 @@ impl FieldKind {
         })
     }
 
-    /// The field that a pointer with this tag is.
+    /// The kind for a pointer with this tag.
     fn of_tag(tag: &str) -> Option<Self> {
         Some(match tag {
             "kptr_untrusted" => Self::KptrUnref,
@@ -105,7 +105,7 @@ impl FieldKind {
         }
     }
 
-    /// Its bytes (`btf_field_type_size`).
+    /// Its size in bytes (`btf_field_type_size`).
     #[must_use]
     pub const fn size(self) -> u32 {
         match self {
@@ -117,7 +117,7 @@ impl FieldKind {
         }
     }
 
-    /// What its offset in its struct is a multiple of (`btf_field_type_align`).
+    /// Its alignment (`btf_field_type_align`).
     const fn align(self) -> u32 {
         match self {
             Self::SpinLock | Self::ResSpinLock | Self::Refcount => 4,
@@ -125,7 +125,7 @@ impl FieldKind {
         }
     }
 
-    /// Whether a struct may have one of its kind only.
+    /// Whether a struct may have only one field of this kind.
     const fn is_unique(self) -> bool {
         matches!(
             self,
@@ -133,17 +133,17 @@ impl FieldKind {
         )
     }
 
-    /// Whether it may stand in an array.
+    /// Whether it may be an array element.
     const fn repeats(self) -> bool {
         self.is_pointer() || self.is_root()
     }
 
-    /// Whether it begins a list or a tree.
+    /// Whether it is a list head or a tree root.
     const fn is_root(self) -> bool {
         matches!(self, Self::ListHead | Self::RbRoot)
     }
 
-    /// Whether it is a pointer that a program may load.
+    /// Whether it is a pointer that programs may load.
     #[must_use]
     pub const fn is_pointer(self) -> bool {
         matches!(
@@ -156,18 +156,18 @@ impl FieldKind {
 /// A field that only helpers and kfuncs may touch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SpecialField {
-    /// What it is.
+    /// Its kind.
     pub kind: FieldKind,
-    /// Where it is, in bytes from the start of the value.
+    /// Offset in bytes from the start of the value.
     pub off: u32,
-    /// Its bytes.
+    /// Size in bytes.
     pub size: u32,
-    /// The struct that a pointer points to, in the same BTF; `void` of others.
+    /// The struct that a pointer points to, in the same BTF; `void` for other kinds.
     pub target: TypeId,
 }
 
 impl SpecialField {
-    /// A field that is no pointer, at this offset.
+    /// A non-pointer field at this offset.
     #[must_use]
     pub const fn new(kind: FieldKind, off: u32) -> Self {
         Self {
@@ -178,7 +178,7 @@ impl SpecialField {
         }
     }
 
-    /// Its bytes in the value.
+    /// Its byte range in the value.
     #[must_use]
     pub const fn range(&self) -> Range<usize> {
         let start = self.off as usize;
@@ -186,7 +186,7 @@ impl SpecialField {
     }
 }
 
-/// The special fields of a value, by rising offset (`struct btf_record`).
+/// The special fields of a value, by ascending offset (`struct btf_record`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SpecialFields(SmallVec<[SpecialField; 2]>);
 
@@ -224,13 +224,13 @@ impl SpecialFields {
         }
     }
 
-    /// The field of this kind; the first one where there are several.
+    /// The field of this kind; if there are several, the first one.
     #[must_use]
     pub fn find(&self, kind: FieldKind) -> Option<&SpecialField> {
         self.iter().find(|field| field.kind == kind)
     }
 
-    /// The bytes of a value of `size` bytes that are no field, in pieces.
+    /// The byte ranges outside of the fields, for a value of `size` bytes.
     pub fn gaps(&self, size: usize) -> impl Iterator<Item = Range<usize>> {
         let ends = self.iter().map(|field| field.range().end);
         let starts = self.iter().map(|field| field.range().start);
@@ -242,7 +242,7 @@ impl SpecialFields {
             .filter(|piece| !piece.is_empty())
     }
 
-    /// Keeps the fields that `keep` says.
+    /// Keeps the fields for which `keep` returns true.
     pub fn retain(&mut self, mut keep: impl FnMut(&SpecialField) -> bool) {
         self.0.retain(|field| keep(field));
     }
@@ -264,43 +264,43 @@ impl FromIterator<SpecialField> for SpecialFields {
     }
 }
 
-/// Fields on the way.
+/// Fields found so far.
 type Found = SmallVec<[SpecialField; 2]>;
 
-/// The kernel finds a mistake in the type.
+/// The kernel rejects the type's fields.
 struct Refused;
 
-/// A search under way.
+/// A search in progress.
 struct Search<'a> {
     btf: &'a Btf,
-    /// Which kinds mean something here.
+    /// The kinds that are valid here.
     counts: fn(FieldKind) -> bool,
     found: Found,
 }
 
-/// A member of a struct, or a variable of a section.
+/// A struct member or a section's variable that may be or contain special fields.
 #[derive(Clone, Copy)]
-struct Place<'a> {
-    /// The struct or the variable, and the member's number.
+struct Candidate<'a> {
+    /// The struct or the variable; `member` is the member's index.
     owner: Type<'a>,
     member: Option<u32>,
     ty: TypeId,
     off: u32,
-    /// The variable's bytes.
+    /// The variable's size in bytes.
     size: Option<u32>,
 }
 
 impl<'a> Search<'a> {
-    /// The fields of a struct or of a section of global data that begins at `base`.
+    /// Adds the fields of a struct, or of a section of global data, that begins at `base`.
     fn within(&mut self, ty: Type<'a>, base: u32, level: u32) -> Result<(), Refused> {
         if level >= MAX_DEPTH {
             return Err(Refused);
         }
-        let mut places: SmallVec<[Place<'a>; 8]> = SmallVec::new();
+        let mut candidates: SmallVec<[Candidate<'a>; 8]> = SmallVec::new();
         match ty.kind() {
             Kind::Struct => {
                 for (number, member) in (0..).zip(ty.members()) {
-                    places.push(Place {
+                    candidates.push(Candidate {
                         owner: ty,
                         member: Some(number),
                         ty: member.ty,
@@ -312,7 +312,7 @@ impl<'a> Search<'a> {
             Kind::Datasec => {
                 for variable in ty.variables() {
                     let owner = self.btf.get(variable.ty).ok_or(Refused)?;
-                    places.push(Place {
+                    candidates.push(Candidate {
                         owner,
                         member: None,
                         ty: owner.target_id().unwrap_or_default(),
@@ -324,26 +324,30 @@ impl<'a> Search<'a> {
             _ => return Err(Refused),
         }
         let mut seen = SmallVec::new();
-        for place in places {
-            self.at(place, base, level, &mut seen)?;
+        for candidate in candidates {
+            self.at(candidate, base, level, &mut seen)?;
         }
         Ok(())
     }
 
-    /// The fields of one member or variable (`btf_find_field_one`).
+    /// Adds the fields of one member or variable (`btf_find_field_one`).
     fn at(
         &mut self,
-        place: Place<'a>,
+        candidate: Candidate<'a>,
         base: u32,
         level: u32,
         seen: &mut SmallVec<[FieldKind; 4]>,
     ) -> Result<(), Refused> {
-        let (ty, count) = self.element(place.ty)?;
+        let (ty, count) = self.element(candidate.ty)?;
         if count == 0 {
             return Ok(());
         }
-        let fits = |size: u32| place.size.is_none_or(|all| all == size.wrapping_mul(count));
-        let off = base.saturating_add(place.off);
+        let fits = |size: u32| {
+            candidate
+                .size
+                .is_none_or(|all| all == size.wrapping_mul(count))
+        };
+        let off = base.saturating_add(candidate.off);
         let counts = self.counts;
         let named = FieldKind::of_struct(ty.name()).filter(|kind| counts(*kind));
         if let Some(kind) = named.filter(|kind| kind.is_unique()) {
@@ -362,12 +366,12 @@ impl<'a> Search<'a> {
             return self.repeat(first, count, size);
         }
         let (size, align) = named.map_or((8, 8), |kind| (kind.size(), kind.align()));
-        if !fits(size) || !place.off.is_multiple_of(align) {
+        if !fits(size) || !candidate.off.is_multiple_of(align) {
             return Ok(());
         }
         let kind = match named {
             Some(kind) if ty.kind() != Kind::Struct || ty.size() != Some(kind.size()) => None,
-            Some(kind) if kind.is_root() && !self.says_what_it_holds(place) => {
+            Some(kind) if kind.is_root() && !self.has_contains_tag(candidate) => {
                 return Err(Refused);
             }
             Some(kind) => Some((kind, TypeId(0))),
@@ -386,8 +390,8 @@ impl<'a> Search<'a> {
         self.repeat(first, count, size)
     }
 
-    /// The element of an array, and how many there are; a type that is none stands for
-    /// itself.
+    /// The element type and the number of elements of an array; any other type counts as
+    /// one element.
     fn element(&self, id: TypeId) -> Result<(Type<'a>, u32), Refused> {
         let mut count = 1u32;
         let mut ty = self.btf.get(id).ok_or(Refused)?;
@@ -401,7 +405,7 @@ impl<'a> Search<'a> {
         Err(Refused)
     }
 
-    /// Adds what was found from `first` on again for each further element
+    /// Repeats the fields from index `first` on for each further element
     /// (`btf_repeat_fields`).
     fn repeat(&mut self, first: usize, count: u32, size: u32) -> Result<(), Refused> {
         let once: Found = self.found.iter().skip(first).copied().collect();
@@ -430,7 +434,7 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// What a pointer's tag makes of it, if anything (`btf_find_kptr`).
+    /// The kind and target of a tagged pointer, if it is a special field (`btf_find_kptr`).
     fn pointer(&self, mut ty: Type<'a>) -> Result<Option<(FieldKind, TypeId)>, Refused> {
         let next = |ty: Type<'a>| ty.target_id().and_then(|id| self.btf.get(id));
         if ty.kind() == Kind::Volatile {
@@ -452,12 +456,13 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Whether a list's head or a tree's root has its one tag, which names a struct.
-    fn says_what_it_holds(&self, place: Place<'a>) -> bool {
+    /// Whether a list head or tree root has exactly one `contains:` tag, which names a
+    /// struct.
+    fn has_contains_tag(&self, candidate: Candidate<'a>) -> bool {
         let mut tags = self.btf.types().filter_map(|ty| {
             let on_it = ty.kind() == Kind::DeclTag
-                && ty.target_id() == Some(place.owner.id())
-                && ty.component() == place.member;
+                && ty.target_id() == Some(candidate.owner.id())
+                && ty.component() == candidate.member;
             on_it.then(|| ty.name().strip_prefix(CONTAINS)).flatten()
         });
         let (Some(text), None) = (tags.next(), tags.next()) else {
@@ -468,7 +473,7 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// Whether the fields get on with each other.
+    /// Whether the fields are compatible with each other.
     fn check(&self) -> Result<(), Refused> {
         let mut end = 0;
         for field in &self.found {
@@ -488,13 +493,13 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Whether a type is a tag that stands for itself, and not for a whole attribute.
+/// Whether a type is a tag and not a whole attribute.
 fn is_tag(ty: Type<'_>) -> bool {
     ty.kind() == Kind::TypeTag && !ty.kind_flag()
 }
 
-/// Bits as bytes. (C makes no other offsets of fields that count, but it does of bitfields:
-/// one of them, and the kernel knows no field of the struct.)
+/// Converts bits to bytes. Only bitfields have other offsets in C: if there is one, the
+/// kernel finds no special fields in the struct.
 fn whole_bytes(bits: u32) -> Result<u32, Refused> {
     match bits % 8 {
         0 => Ok(bits / 8),

@@ -6,7 +6,7 @@ use super::*;
 use crate::shared::{Need, skip};
 use crate::util::TypeId;
 
-/// The running kernel's BTF; a test without it says so and passes.
+/// The running kernel's BTF; without it, the test says so and passes.
 pub(crate) fn vmlinux() -> Option<Vec<u8>> {
     let bytes = std::fs::read("/sys/kernel/btf/vmlinux");
     bytes
@@ -228,7 +228,7 @@ fn faults_are_named_with_their_offset() {
     // The first record starts at 0x18: name, info, size, integer.
     assert_eq!(
         error(&with(0x1f, 0x1f)),
-        ".BTF offset 0x18: type 1: kind 31 is unknown"
+        ".BTF offset 0x18: type 1: unknown kind 31"
     );
     assert!(error(&with(0x1e, 1)).contains("reserved bits"));
     assert!(error(&with(0x1c, 1)).contains("INT has vlen 1"));
@@ -322,10 +322,10 @@ fn the_kernels_own_table_opens() {
     }
 }
 
-/// A type to be built: a number that chooses its kind, names, and numbers for the rest.
+/// A type to build: a number that selects its kind, names, and numbers for the rest.
 type Recipe = (u8, String, u32, Vec<(String, u32)>);
 
-/// Builds a table from recipes; references go to any of the types, later ones too.
+/// Builds a table from recipes; references go to any of the types, also to later ones.
 fn cook(recipes: &[Recipe]) -> Builder {
     let mut b = Builder::new();
     let count = u32::try_from(recipes.len()).unwrap() + 1;
@@ -399,7 +399,7 @@ fn cook(recipes: &[Recipe]) -> Builder {
     b
 }
 
-/// Everything that a view says of a type.
+/// All properties of a type as text.
 fn seen(ty: Type<'_>) -> String {
     let items = (
         ty.members().collect::<Vec<_>>(),
@@ -439,7 +439,7 @@ proptest! {
             }
             prop_assert!(!named || btf.named(name).any(|found| found.id() == ty.id()));
         }
-        // Written and read again, or copied one by one, they look the same.
+        // Serialized and parsed again, or copied one by one, types look the same.
         let mut copy = Builder::new();
         copy.append(&btf);
         for again in [Btf::parse(&btf.to_bytes()).unwrap(), copy.build().unwrap()] {
@@ -490,7 +490,7 @@ proptest! {
 #[test]
 fn a_mutated_kernel_table_never_panics() {
     let Some(bytes) = vmlinux() else { return };
-    // A fixed sequence of places: the same ones each time.
+    // A fixed pseudo-random sequence of offsets.
     let mut state = 0x2545_f491_4f6c_dd1du64;
     let mut next = |below: usize| {
         state ^= state << 13;

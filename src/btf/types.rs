@@ -1,4 +1,4 @@
-//! Typed views of the records of a table. They borrow it and copy nothing.
+//! Borrowed, typed views of a table's records.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ pub struct Type<'a> {
     kind: Kind,
     vlen: u16,
     kind_flag: bool,
-    /// The record, and whatever follows it.
+    /// The words from the record on.
     words: &'a [u32],
 }
 
@@ -30,10 +30,10 @@ pub struct Int {
     pub bits: u8,
 }
 
-/// How an integer is meant (`BTF_INT_*`).
+/// The encoding of an integer (`BTF_INT_*`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
-    /// No flag: an unsigned number.
+    /// No flag: unsigned.
     Unsigned,
     /// `BTF_INT_SIGNED`.
     Signed,
@@ -44,8 +44,8 @@ pub enum Encoding {
 }
 
 impl Encoding {
-    /// The 4 bits of the record; combinations, which the kernel refuses, count as
-    /// their lowest flag.
+    /// Decodes the record's 4 bits; of a combination, which the kernel refuses, the lowest
+    /// flag is used.
     #[must_use]
     pub const fn from_bits(bits: u8) -> Self {
         match bits {
@@ -56,7 +56,7 @@ impl Encoding {
         }
     }
 
-    /// The 4 bits of the record.
+    /// The record's 4 bits.
     #[must_use]
     pub const fn bits(self) -> u8 {
         match self {
@@ -120,28 +120,27 @@ impl Enumerator<'_> {
 pub struct Param<'a> {
     /// Name; often empty.
     pub name: &'a str,
-    /// Type; `void` in the last place stands for `...`.
+    /// Type; a final `void` is `...`.
     pub ty: TypeId,
 }
 
-/// A variable's place in a section.
+/// A variable in a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Variable {
     /// The [`Kind::Var`], or for externs in `.ksyms` the [`Kind::Func`].
     pub ty: TypeId,
-    /// Offset in bytes from the section's start; 0 until a linker or loader fills
-    /// it in.
+    /// Offset in bytes from the section's start; 0 until a linker or loader sets it.
     pub offset: u32,
     /// Size in bytes.
     pub size: u32,
 }
 
-/// Who may see a function or variable.
+/// Visibility of a function or variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Linkage {
-    /// This file only.
+    /// Visible in this file only.
     Static,
-    /// Everybody.
+    /// Visible to all files.
     Global,
     /// Defined elsewhere.
     Extern,
@@ -160,11 +159,11 @@ impl Linkage {
     }
 }
 
-/// The record of `void`, which no table has.
+/// The record of `void`, which tables don't contain.
 const VOID: &[u32] = &[0; HEADER_WORDS];
 
 impl<'a> Type<'a> {
-    /// The view of the record at the start of `words`, which passed the checks.
+    /// A view of the record at the start of `words`, which passed the checks.
     pub(super) fn new(btf: &'a Btf, id: TypeId, words: &'a [u32]) -> Self {
         let (kind, vlen, kind_flag) = split_info(words.get(1).copied().unwrap_or_default());
         Self {
@@ -189,7 +188,7 @@ impl<'a> Type<'a> {
         }
     }
 
-    /// The same type of the base, as a type of the split BTF.
+    /// A base type, as a type of the split BTF.
     pub(super) const fn seen_from(self, btf: &'a Btf) -> Self {
         Self { btf, ..self }
     }
@@ -208,7 +207,7 @@ impl<'a> Type<'a> {
         self.words.get(HEADER_WORDS..len).unwrap_or_default()
     }
 
-    /// The words of its record, each with its meaning.
+    /// The words of its record, with their meanings.
     pub(super) fn record(&self) -> impl Iterator<Item = (u32, Word)> + use<'a> {
         self.words
             .iter()
@@ -216,7 +215,8 @@ impl<'a> Type<'a> {
             .zip(self.kind.shape().meanings(self.vlen))
     }
 
-    /// The table that this type is in, or the split one that it was asked for.
+    /// The table of this type; for a base type found through a split table, the split
+    /// table.
     #[must_use]
     pub const fn btf(&self) -> &'a Btf {
         self.btf
@@ -260,16 +260,15 @@ impl<'a> Type<'a> {
         self.kind_flag
     }
 
-    /// The size in bytes that the record itself states; see
-    /// [`Btf::size_of`](Btf::size_of) for any type's.
+    /// The size in bytes in the record itself; [`Btf::size_of`](Btf::size_of) works for any
+    /// type.
     #[must_use]
     pub fn size(&self) -> Option<u32> {
         self.kind.has_size().then(|| self.word(2))
     }
 
-    /// Id of the type that this one refers to: what a pointer points to, what a
-    /// typedef names, what a qualifier qualifies, a function's prototype, a
-    /// prototype's return type, a variable's type, what a tag is on.
+    /// Id of the referenced type: a pointer's, typedef's, qualifier's or tag's target, a
+    /// function's prototype, a prototype's return type, a variable's type.
     #[must_use]
     pub fn target_id(&self) -> Option<TypeId> {
         self.kind.has_target().then(|| TypeId(self.word(2)))
@@ -308,8 +307,8 @@ impl<'a> Type<'a> {
         }
     }
 
-    /// What a declaration tag is on: the index of a member or parameter, or the
-    /// whole type (none).
+    /// The index of the member or parameter that a declaration tag is on; `None` for the
+    /// whole type.
     #[must_use]
     pub fn component(&self) -> Option<u32> {
         (self.kind == Kind::DeclTag)
@@ -323,14 +322,14 @@ impl<'a> Type<'a> {
         self.kind.is_any_enum() && self.kind_flag
     }
 
-    /// Whether this is a struct or enum that is only declared: a [`Kind::Fwd`], or
-    /// an enum without values.
+    /// Whether this struct or enum is only declared: a [`Kind::Fwd`], or an enum without
+    /// values.
     #[must_use]
     pub fn is_forward(&self) -> bool {
         self.kind == Kind::Fwd || (self.kind.is_any_enum() && self.vlen == 0)
     }
 
-    /// The items of a kind, `N` words each; none for another kind.
+    /// The items of a type of this kind, `N` words each; none for other kinds.
     fn items<const N: usize>(
         &self,
         here: bool,

@@ -1,15 +1,14 @@
 //! `bpflab conformance-plugin`: the plugin of the bpf_conformance suite.
 //!
-//! The suite starts a plugin for each of its tests, with the memory that the program
-//! works on as an argument and the program on the standard input, both in hexadecimal,
-//! and expects r0 in hexadecimal on the standard output. Any exit code but 0 is an
-//! error, which it compares with the text on the standard error.
+//! The suite starts a plugin for each of its tests. It passes the memory that the program works
+//! on as an argument and the program on standard input, both in hexadecimal, and expects r0 in
+//! hexadecimal on standard output. Any exit code but 0 is an error, which it compares with the
+//! text on standard error.
 //!
-//! The fast engines run verified programs only, and no verified program is given bare
-//! memory. For them the memory is the value of an array map, of exactly its size, and
-//! two instructions put its address and its length into r1 and r2 before the program
-//! begins: what the verifier accepts then may do with it what the suite expects. What it
-//! refuses is not run.
+//! The fast engines run verified programs only, and no verified program gets bare memory. For
+//! them the memory is the value of an array map, of exactly its size, and two instructions
+//! before the program put its address and length into r1 and r2. The program may then do
+//! whatever the verifier accepts; rejected programs are not run.
 
 use std::ffi::OsString;
 use std::fmt::{self, Display};
@@ -32,12 +31,12 @@ use crate::vm::events::{Event, parse_hex};
 use crate::vm::memory::{Region, SharedBytes};
 use crate::vm::{Fallback, ProgramHandle, World};
 
-/// Bytes of the packet that a wrapped program runs on, and never looks at.
+/// Bytes of the packet that a wrapped program runs on and never reads.
 const PACKET: usize = 64;
 
 /// Run a program as a plugin of the bpf_conformance suite
 ///
-/// The program is read from the standard input; r0 is printed, both in hexadecimal.
+/// Reads the program from standard input and prints r0, both in hexadecimal.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   bpf_conformance_runner --test_file_directory tests --plugin_path $(which bpflab) \\
@@ -47,15 +46,15 @@ pub(super) struct Arguments {
     /// Memory that r1 points to, in hexadecimal; r2 is its length
     #[arg(value_name = "MEMORY", default_value = "")]
     memory: String,
-    /// The program on standard input is an ELF file, not bare instructions
+    /// Read an ELF file, not bare instructions, from standard input
     #[arg(long)]
     elf: bool,
-    /// Engine that runs the program
+    /// Run the program on this engine
     #[arg(long, value_enum, default_value_t = Engine::Checked)]
     engine: Engine,
 }
 
-/// What the suite reads.
+/// The result that the suite reads.
 #[derive(Debug, Serialize)]
 struct Result64 {
     /// Register r0 at the end.
@@ -88,7 +87,7 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
     Ok(Exit::Fine)
 }
 
-/// Runs a program on memory that is nothing but memory, each access checked.
+/// Runs a program on plain memory in the checked interpreter.
 fn run_bare(program: Program, memory: &[u8]) -> Result<u64, Failure> {
     let mut vm = Vm::with_world(World::default());
     let handle = load(&mut vm, program)?;
@@ -102,7 +101,7 @@ fn run_bare(program: Program, memory: &[u8]) -> Result<u64, Failure> {
     Ok(vm.execute(handle, args)?.r0)
 }
 
-/// Runs a program on the value of a map, if the verifier accepts it so.
+/// Runs a program on the value of a map, if the verifier accepts it.
 fn run_wrapped(program: Program, memory: &[u8], engine: EngineKind) -> Result<u64, Failure> {
     let mut vm = Vm::with_world(World::default());
     vm.set_engine(engine);
@@ -139,7 +138,7 @@ fn load(vm: &mut Vm, program: Program) -> Result<ProgramHandle, Failure> {
     first.ok_or_else(|| Failure::bad("no program to run"))
 }
 
-/// The program behind two instructions that set r1 and r2 as the suite has them.
+/// The program after two instructions that set r1 and r2 as the suite does.
 fn wrapped(mut program: Program, memory: &[u8]) -> Result<Program, Failure> {
     let set = |dst, imm| Insn::Alu {
         op: AluOp::Mov,
@@ -166,7 +165,7 @@ fn wrapped(mut program: Program, memory: &[u8]) -> Result<Program, Failure> {
     let more = u32::try_from(insns.len()).map_err(Failure::bad)?;
     insns.append(&mut program.insns);
     program.insns = insns;
-    // The main program begins with the two, every other function is further on.
+    // The main program starts with the two instructions; every other function moves.
     for function in program.subprograms.iter_mut().filter(|f| f.start != Pc(0)) {
         function.start.0 += more;
     }
@@ -187,14 +186,14 @@ fn bare(bytes: &[u8]) -> Result<Program, Failure> {
     let (insns, rest) = RawInsn::slots(bytes);
     if insns.is_empty() || !rest.is_empty() {
         return Err(Failure::bad(format!(
-            "the program: {} bytes, which are no instructions of 8 bytes each",
+            "the program: {} bytes, not a positive multiple of 8",
             bytes.len()
         )));
     }
     Ok(Program::new("main", ProgType::Xdp, insns))
 }
 
-/// The program of an ELF file: the suite puts it into `.text`, as function `main`.
+/// The program of an ELF file: the suite puts it into `.text` as function `main`.
 fn object(bytes: &[u8]) -> Result<Program, Failure> {
     let mut object = Object::parse("standard input", bytes)?;
     if let [entry] = object.entries() {
@@ -204,9 +203,8 @@ fn object(bytes: &[u8]) -> Result<Program, Failure> {
     Ok(object.program("main")?)
 }
 
-/// The suite puts the memory before the plugin's options, among which the verb is
-/// (`--plugin_path bpflab --plugin_options conformance-plugin`); the verb is moved to
-/// where it belongs.
+/// Moves the verb to the front: the suite puts the memory before the plugin's options, among
+/// which the verb is (`--plugin_path bpflab --plugin_options conformance-plugin`).
 pub(super) fn put_verb_first(words: &mut [OsString]) {
     if let [_, memory, verb, ..] = words
         && verb == "conformance-plugin"

@@ -23,13 +23,13 @@ use crate::vm::World;
 
 /// Print the instructions of programs
 ///
-/// In the kernel's text, relocated, with the names of maps, helpers, kernel functions
-/// and global variables.
+/// The text is the kernel's, relocated, with the names of maps, helpers, kfuncs and global
+/// variables.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   bpflab disasm prog.bpf.o
-  bpflab disasm --source prog.bpf.o handle_exec   one program, lines of C in between
-  bpflab disasm --btf own prog.bpf.o              offsets as the compiler saw them
+  bpflab disasm --source prog.bpf.o handle_exec   one program, with C source lines
+  bpflab disasm --btf own prog.bpf.o              with the compiler's own offsets
   bpflab disasm --jit --source prog.bpf.o         machine code beside the instructions
   bpflab disasm --jit=arm64 prog.bpf.o            that of another machine")]
 pub(super) struct Arguments {
@@ -41,10 +41,10 @@ pub(super) struct Arguments {
     /// Programs to print, by the names of their C functions [default: all]
     #[arg(value_name = "PROGRAM")]
     programs: Vec<String>,
-    /// Print the lines of C between the instructions
+    /// Print the C source lines between the instructions
     #[arg(long)]
     source: bool,
-    /// Print the machine code beside them [default MACHINE: this one]
+    /// Print the machine code next to the instructions [default MACHINE: this one]
     #[cfg(feature = "jit")]
     #[arg(
         long,
@@ -56,11 +56,11 @@ pub(super) struct Arguments {
     jit: Option<Machine>,
 }
 
-/// A machine that code is made for.
+/// A machine to compile for.
 #[cfg(feature = "jit")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Machine {
-    /// This one.
+    /// This machine.
     Host,
     /// x86-64.
     #[value(name = "x86-64", alias = "x86_64")]
@@ -100,7 +100,7 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
         let program = match object.program(name) {
             Ok(program) => program,
             Err(error) => {
-                // One program that can't be relocated does not hide the others.
+                // One program that can't be relocated does not stop the others.
                 exit = exit.max(printer.failure(error.into())?);
                 continue;
             }
@@ -147,7 +147,7 @@ fn machine_code(
         let Some((lowered, emitted)) = emitted else {
             let verdict = vm.verdict(&program)?;
             let why = match verdict.is_accepted() {
-                true => "no machine code is made for what it does".to_owned(),
+                true => "the JIT does not support it".to_owned(),
                 false => format!("it is not verified: {}", verdict.message),
             };
             let engine = EngineKind::Jit;

@@ -1,4 +1,4 @@
-//! How the command ends.
+//! Exit codes and failures.
 
 use std::io;
 use std::process::ExitCode;
@@ -10,9 +10,9 @@ use crate::vm::events::EventError;
 /// The exit codes, which scripts rely on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Exit {
-    /// Done and fine.
+    /// Success.
     Fine = 0,
-    /// Done, and the answer is no: a fault, a difference.
+    /// The run succeeded with a negative result: a fault, a reject, a difference.
     No = 1,
     /// Bad usage or bad input.
     Bad = 2,
@@ -26,14 +26,14 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why a verb could not go on.
+/// Why a verb failed.
 #[derive(Debug)]
 pub(super) enum Failure {
     /// An error to be shown.
     Error {
         /// The exit code.
         exit: Exit,
-        /// What, where, and what to do.
+        /// What is wrong, where, and what to do.
         text: String,
     },
     /// The output can't be written.
@@ -55,7 +55,7 @@ impl Failure {
 
 impl From<ObjectError> for Failure {
     fn from(error: ObjectError) -> Self {
-        // The library's message names its functions; here they are options.
+        // The library's message names its functions; add the option for it.
         let options = match error.problem() {
             Problem::Unresolved(text) if text.contains("set_ksym") => "; here that is --ksym",
             Problem::Unresolved(text) if text.contains("set_kconfig") => "; here that is --kconfig",
@@ -74,12 +74,12 @@ impl From<Error> for Failure {
         let exit = match error {
             Error::Object(error) => return error.into(),
             Error::Fault(_) | Error::Unverified(_) => Exit::No,
-            // Another kernel, or a file that describes it, would know the event.
+            // Another kernel, or a file that describes one, could have the event.
             Error::Event(EventError::NoLayout { .. }) => Exit::Unavailable,
             _ => Exit::Bad,
         };
         let option = match error {
-            Error::MapCreate { .. } => "; --map-def sets what its tool sets at run time",
+            Error::MapCreate { .. } => "; use --map-def to set what its tool sets at run time",
             _ => "",
         };
         Self::with(exit, format!("{error}{option}"))
@@ -92,8 +92,8 @@ impl From<EventError> for Failure {
     }
 }
 
-/// Only the printer's own errors come as bare I/O errors; a file that can't be read
-/// becomes a [`Failure::bad`] with its name.
+/// Only the printer's own errors are bare I/O errors; a file that can't be read becomes a
+/// [`Failure::bad`] with its name.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         Self::Output(error)

@@ -1,5 +1,4 @@
-//! Arguments that several verbs share: an object, and the kernel that it is
-//! relocated for.
+//! Arguments that several verbs share: an object, and the kernel that it is relocated for.
 
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -15,37 +14,37 @@ use crate::program::{MapDef, MapOrigin};
 use crate::spec::MapType;
 use crate::spec::limits::PAGE_SIZE;
 
-/// The kernel that programs are relocated for.
+/// Options of the kernel that programs are relocated for.
 #[derive(Debug, Args)]
 pub(super) struct KernelArguments {
-    /// Kernel to relocate for: a file of its BTF (plain, gzip, xz), or `own`, the
-    /// object's own types [default: the running kernel, where it shows its BTF]
+    /// Relocate for the kernel with this BTF file (plain, gzip, xz), or `own` for the object's
+    /// own types [default: the running kernel, if it has BTF]
     #[arg(long, value_name = "FILE|own")]
     pub btf: Option<PathBuf>,
-    /// Kernel configuration for `__kconfig` variables: a configuration file, or one
-    /// value (CONFIG_HZ=250)
+    /// Set kernel configuration for `__kconfig` variables: a configuration file, or one value
+    /// (CONFIG_HZ=250)
     #[arg(long, value_name = "FILE|NAME=VALUE")]
     pub kconfig: Vec<String>,
-    /// Addresses of kernel symbols for `__ksym` variables: a file like /proc/kallsyms,
-    /// or one address (NAME=0xffffffff81000000)
+    /// Set addresses of kernel symbols for `__ksym` variables: a file like /proc/kallsyms, or
+    /// one address (NAME=0xffffffff81000000)
     #[arg(long, value_name = "FILE|NAME=ADDRESS")]
     pub ksym: Vec<String>,
-    /// Program type of the programs whose section names none, or of those whose name or
-    /// section fits a pattern: --type sched_cls, --type 'count=xdp', --type '2/*=sched_cls',
-    /// --type 'hook=cgroup_sock_addr:cgroup_inet4_connect'
+    /// Set the type of programs whose section names none, or of those whose name or section
+    /// matches a pattern: --type sched_cls, --type 'count=xdp', --type '2/*=sched_cls', --type
+    /// 'hook=cgroup_sock_addr:cgroup_inet4_connect'
     #[arg(long = "type", value_name = "[PATTERN=]PROG_TYPE[:ATTACH_TYPE]", value_parser = TypeRule::parse)]
     pub types: Vec<TypeRule>,
-    /// Attribute of a map that its tool sets at run time: type, key_size, value_size,
-    /// max_entries, map_flags, map_extra, or inner, the map whose shape the inner maps
-    /// have (--map-def events.max_entries=4096, --map-def outer.inner=counters,
-    /// --map-def outer.inner=array:4:8:16); or the map that instructions name by a
-    /// descriptor, as bpftrace 0.17 writes them (--map-def fd:0=percpu_hash:16:8:4096)
+    /// Set an attribute of a map that its tool sets at run time: type, key_size, value_size,
+    /// max_entries, map_flags, map_extra, or inner, the definition of its inner maps (--map-def
+    /// events.max_entries=4096, --map-def outer.inner=counters, --map-def
+    /// outer.inner=array:4:8:16); or define the map that instructions name by a descriptor, as
+    /// bpftrace 0.17 writes them (--map-def fd:0=percpu_hash:16:8:4096)
     #[arg(long, value_name = "MAP.ATTRIBUTE=VALUE", value_parser = MapRule::parse)]
     pub map_def: Vec<MapRule>,
 }
 
 impl KernelArguments {
-    /// Opens an object, to be relocated for this kernel.
+    /// Opens an object and sets the kernel to relocate for.
     pub fn open(&self, path: &Path) -> Result<Object, Failure> {
         let mut object = Object::open(path)?;
         if let Some(target) = self.target()? {
@@ -63,13 +62,14 @@ impl KernelArguments {
                 None => object.read_kallsyms(&read_text(given)?),
             }
         }
-        // What names programs wins over what is for all that have no type.
+        // Rules that name programs win over those for all untyped programs.
         let (named, rest): (Vec<_>, Vec<_>) =
             self.types.iter().partition(|rule| rule.names_programs());
         for rule in named.into_iter().chain(rest) {
             rule.apply(&mut object)?;
         }
-        // A map whose shape another takes may be changed itself.
+        // Other rules may change a map whose definition an `inner` rule copies, so they come
+        // first.
         let (takes, other): (Vec<_>, Vec<_>) =
             self.map_def.iter().partition(|rule| rule.takes_shape());
         for rule in other.into_iter().chain(takes) {
@@ -78,8 +78,7 @@ impl KernelArguments {
         Ok(object)
     }
 
-    /// Opens a file of cases, `-` for the standard input, whose type ids are those of
-    /// this kernel.
+    /// Opens a file of cases, `-` for standard input, whose type ids are those of this kernel.
     pub fn open_cases(&self, file: &Path) -> Result<Cases, Failure> {
         let opened = if file.as_os_str() == "-" {
             Cases::read("standard input", ".", BufReader::new(std::io::stdin()))
@@ -92,7 +91,7 @@ impl KernelArguments {
                  itself (prog_type, maps)",
             ));
         }
-        // Not a line, the file itself can't be read.
+        // The file itself can't be read, not one of its lines.
         let unreadable =
             |error: CaseError| Failure::bad(format!("{}: {}", error.file, error.problem));
         let mut cases = opened.map_err(unreadable)?;
@@ -102,7 +101,7 @@ impl KernelArguments {
         Ok(cases)
     }
 
-    /// What `--btf` asks for, if it was given.
+    /// The target that `--btf` names, if it was given.
     fn target(&self) -> Result<Option<Target>, Failure> {
         Ok(match &self.btf {
             None => None,
@@ -111,7 +110,7 @@ impl KernelArguments {
         })
     }
 
-    /// The BTF of the file that `--btf` names.
+    /// The BTF of the file given by `--btf`.
     pub fn btf(&self) -> Result<Option<Btf>, Failure> {
         Ok(match self.target()? {
             Some(Target::Kernel(btf)) => Some(btf),
@@ -120,24 +119,24 @@ impl KernelArguments {
     }
 }
 
-/// That an object has no program to do anything with.
+/// The failure for an object without programs to work on.
 pub(super) fn no_program(object: &Object) -> Failure {
     let optional: Vec<_> = object.entries().iter().map(|entry| entry.name()).collect();
     let file = object.file();
     Failure::bad(match optional.as_slice() {
         [] => format!(
-            "{file}: no program in it; a program stands in a section such as 'xdp' or \
+            "{file}: no programs; put a program into a section such as 'xdp' or \
              'tp/syscalls/sys_enter_write'"
         ),
         names => format!(
-            "{file}: no program is loaded with it; name one: {}",
+            "{file}: no program is loaded by default; name one: {}",
             names.join(", ")
         ),
     })
 }
 
-/// Leaves out the programs whose sections name no type, unless they are asked for; what is
-/// to be said of each.
+/// Leaves out the programs whose sections name no type, unless they are in `wanted`. Returns a
+/// warning for each.
 pub(super) fn skip_untyped(object: &mut Object, wanted: &[String]) -> Result<Vec<String>, Failure> {
     let untyped: Vec<_> = object.untyped().cloned().collect();
     let mut said = Vec::new();
@@ -154,8 +153,8 @@ pub(super) fn skip_untyped(object: &mut Object, wanted: &[String]) -> Result<Vec
     Ok(said)
 }
 
-/// What is to be said of an object whose programs are judged: BTF that the kernel refuses,
-/// maps that no kernel makes before their tool has completed them.
+/// Warnings about an object: BTF that the kernel refuses, and maps that can't be created before
+/// their tool has completed them.
 pub(super) fn warnings(object: &Object) -> Vec<String> {
     let file = object.file();
     let refused = object.btf_refusal().map(|refusal| {
@@ -176,7 +175,7 @@ pub(super) fn warnings(object: &Object) -> Vec<String> {
     refused.into_iter().chain(maps).collect()
 }
 
-/// The attribute without which the kernel makes no such map, and which is 0 or missing.
+/// The required attribute that is 0 or missing, without which the kernel can't create the map.
 fn unset(map: &MapDef) -> Option<&'static str> {
     let info = map.map_type.info();
     // libbpf fills in the number of CPUs.
@@ -194,7 +193,7 @@ fn unset(map: &MapDef) -> Option<&'static str> {
     }
 }
 
-/// Why a program has no type, and what to do.
+/// The error for a program without a type, and the option for it.
 pub(super) fn no_type(entry: &Entry) -> String {
     format!(
         "section '{}' names no program type; give one: --type {}=PROG_TYPE",
@@ -203,17 +202,17 @@ pub(super) fn no_type(entry: &Entry) -> String {
     )
 }
 
-/// An address in hexadecimal, with or without `0x`.
+/// Parses an address in hexadecimal, with or without `0x`.
 fn address(name: &str, text: &str) -> Result<u64, Failure> {
     let digits = text.strip_prefix("0x").unwrap_or(text);
     u64::from_str_radix(digits, 16).map_err(|error| {
         Failure::bad(format!(
-            "--ksym {name}={text}: no address in hexadecimal: {error}"
+            "--ksym {name}={text}: not a hexadecimal address: {error}"
         ))
     })
 }
 
-/// The text of a file.
+/// Reads a text file.
 pub(super) fn read_text(path: impl AsRef<Path>) -> Result<String, Failure> {
     let path = path.as_ref();
     std::fs::read_to_string(path)

@@ -1,4 +1,4 @@
-//! `bpflab inspect`: what is in an object, or in a recording.
+//! `bpflab inspect`: shows what is in an object or a recording.
 
 use std::fs::File;
 use std::io::Read;
@@ -15,35 +15,35 @@ use crate::compare::recording::{MAGIC, Recording};
 use crate::object::{Object, Target};
 use crate::report::{Inspection, ReadState, RecordingReport, Support};
 
-/// Show what is in an object, or in a recording
+/// Show what is in an object or a recording
 ///
-/// Programs, maps, global variables, externs, relocations, notes on what was skipped;
-/// or its BTF as C declarations. Of a recording: where and how it was made, what there is
-/// of each program, CPU and map, what was lost; exit code 1 where it is not complete.
+/// For an object: programs, maps, global variables, externs, relocations and skipped parts; or
+/// its BTF as C declarations. For a recording: where and how it was made, what it holds of each
+/// program, CPU and map, and what was lost; exit code 1 if it is not complete.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   bpflab inspect prog.bpf.o
   bpflab inspect --relocs prog.bpf.o        each relocation, CO-RE accesses as in C
-  bpflab inspect --support prog.bpf.o       what its programs need, and what of it is there
+  bpflab inspect --support prog.bpf.o       what its programs need, and what is supported
   bpflab inspect --btf-c /sys/kernel/btf/vmlinux > vmlinux.h
   bpflab inspect run.rec                    what a recording holds, and whether it is whole
   bpflab inspect --json prog.bpf.o | jq -r '.programs[].section'")]
 pub(super) struct Arguments {
-    /// Object file or recording; with --btf-c also a file of BTF
+    /// Object file or recording; with --btf-c also a BTF file
     #[arg(value_name = "FILE")]
     object: PathBuf,
     #[command(flatten)]
     kernel: KernelArguments,
-    /// List the relocations one by one
+    /// List each relocation
     #[arg(long)]
     relocs: bool,
-    /// List the contexts, helpers, kernel functions and maps that the programs need, and
-    /// which of them are implemented, to be mocked, or unknown; exit code 1 where a
-    /// program needs something unknown
+    /// List the contexts, helpers, kfuncs and maps that the programs need, and which of them
+    /// are implemented, need a mock, or are unknown; exit code 1 if a program needs something
+    /// unknown
     #[arg(long, conflicts_with_all = ["relocs", "btf_c"])]
     support: bool,
-    /// Print the BTF as C declarations, as in a vmlinux.h; that of a kernel module
-    /// builds on the kernel's, which --btf names
+    /// Print the BTF as C declarations, as in a vmlinux.h; for a kernel module give the
+    /// kernel's BTF by --btf
     #[arg(long, conflicts_with = "relocs")]
     btf_c: bool,
 }
@@ -69,19 +69,19 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
     Ok(Exit::Fine)
 }
 
-/// Whether a file begins as a recording does. One that can't be read is left to whoever
-/// says why.
+/// Whether a file begins like a recording; false if it can't be read, which the caller reports.
 fn is_recording(path: &Path) -> bool {
     let mut start = [0; MAGIC.len()];
     File::open(path).is_ok_and(|mut file| file.read_exact(&mut start).is_ok()) && start == MAGIC
 }
 
-/// Shows a recording. What stands before damage is shown, too.
+/// Shows a recording, up to any damage.
 fn recording(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, Failure> {
     let file = arguments.object.display().to_string();
     if arguments.relocs || arguments.support || arguments.btf_c {
         return Err(Failure::bad(format!(
-            "{file}: a recording, which has no relocations and no types; the options are for objects"
+            "{file}: a recording has no relocations or types; --relocs, --support and --btf-c are \
+             for objects"
         )));
     }
     let bad = |problem: &dyn std::fmt::Display| Failure::bad(format!("{file}: {problem}"));
@@ -95,7 +95,7 @@ fn recording(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, Failu
     }
 }
 
-/// Prints the C declarations of the BTF of a file.
+/// Prints the C declarations of a file's BTF.
 fn declarations(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, Failure> {
     let file = arguments.object.display().to_string();
     let btf = read_btf(arguments)?;
@@ -110,7 +110,7 @@ fn declarations(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, Fa
     Ok(Exit::Fine)
 }
 
-/// The BTF of an object, or of a file that holds nothing else.
+/// The BTF of an object or of a BTF file.
 fn read_btf(arguments: &Arguments) -> Result<Btf, Failure> {
     const ELF: &[u8] = b"\x7fELF";
     let path = &arguments.object;

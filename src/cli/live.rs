@@ -1,5 +1,5 @@
-//! What `bpflab record` and `bpflab compare` are told alike: whose events, for how long,
-//! by which means.
+//! Arguments that `bpflab record` and `bpflab compare` share: whose events, for how long, and
+//! how they are recorded.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -15,36 +15,36 @@ use crate::compare::live::{LiveError, LiveOptions, Summary};
 use crate::kernel::process::Stop;
 use crate::object::Object;
 
-/// A session in the running kernel. Its arguments form a group of this name.
+/// Options of a recording session. Its arguments form a group of this name.
 #[derive(Debug, Args)]
 pub(super) struct LiveArguments {
     /// Command to run, and its arguments
     #[arg(value_name = "COMMAND", last = true)]
     command: Vec<OsString>,
-    /// Let programs act for every process, not only for the command and its children
+    /// Run programs for every process, not only for the command and its children
     #[arg(long)]
     all: bool,
-    /// Act for a process that runs already, and its children, instead of a command
+    /// Run programs for an existing process and its children, instead of a command
     #[arg(long, value_name = "PID", conflicts_with_all = ["command", "all"])]
     pid: Option<u32>,
-    /// End after so many seconds, whatever the command does
+    /// Stop after this many seconds, whatever the command does
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     duration: Option<Duration>,
-    /// Memory between kernel and recorder: a power of two, in bytes or with K, M or G
-    /// [default: 64M, or a 32nd of the free memory]
+    /// Set the size of the ring buffer between kernel and recorder: a power of two, in bytes or
+    /// with K, M or G [default: 64M, or a 32nd of the free memory]
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     buffer: Option<u32>,
-    /// How often programs of type perf_event run, in times a second [default: 99]
+    /// Run programs of type perf_event HZ times a second [default: 99]
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u64).range(1..))]
     frequency: Option<u64>,
-    /// Attach a program elsewhere than its section says: what would follow the prefix there
+    /// Attach a program to another target than its section's: the part after the prefix
     /// (--attach count=syscalls/sys_enter_read, --attach probe=/bin/server:handle)
     #[arg(long, value_name = "PROGRAM=TARGET", value_parser = target)]
     attach: Vec<(String, String)>,
 }
 
 impl LiveArguments {
-    /// Opens an object, whose programs are to be attached where they are asked for.
+    /// Opens an object and sets the attach targets of `--attach`.
     pub fn open(&self, path: &Path, kernel: &KernelArguments) -> Result<Object, Failure> {
         let mut object = kernel.open(path)?;
         for (program, target) in &self.attach {
@@ -53,16 +53,16 @@ impl LiveArguments {
         Ok(object)
     }
 
-    /// The options of a session, which ends by a signal at the latest.
+    /// The options of a session that SIGINT, SIGTERM and SIGHUP end.
     pub fn options(&self, programs: &[String]) -> Result<LiveOptions, Failure> {
         if self.command.is_empty() && self.pid.is_none() && !self.all {
             return Err(Failure::bad(
-                "what is to be recorded? Name a command (-- COMMAND…), a process (--pid PID), \
-                 or everybody (--all)",
+                "nothing to record: name a command (-- COMMAND…), a process (--pid PID) or \
+                 all processes (--all)",
             ));
         }
         let stop = Stop::on_signals()
-            .map_err(|errno| Failure::bad(format!("signals can't be waited for: {errno}")))?;
+            .map_err(|errno| Failure::bad(format!("cannot install signal handlers: {errno}")))?;
         Ok(LiveOptions {
             programs: programs.to_vec(),
             all: self.all,
@@ -74,8 +74,8 @@ impl LiveArguments {
         })
     }
 
-    /// The command, if there is one. Under `--json` what it prints goes where errors go:
-    /// whoever reads our output wants values only.
+    /// The command, if there is one. Under `--json` its standard output goes to standard error,
+    /// so that our standard output is JSON only.
     pub fn command(&self, json: bool) -> Option<Command> {
         let (program, arguments) = self.command.split_first()?;
         let mut command = Command::new(program);
@@ -87,8 +87,7 @@ impl LiveArguments {
     }
 }
 
-/// Records into a file. One that can't be made, or a session that doesn't begin, leaves
-/// none behind.
+/// Records into a file, which is removed if the session doesn't start.
 pub(super) fn record_to(
     path: &Path,
     record: impl FnOnce(&File) -> Result<Summary, LiveError>,
@@ -100,20 +99,20 @@ pub(super) fn record_to(
             .metadata()
             .is_ok_and(|file| file.is_file() && file.len() == 0)
         {
-            // It does no harm if it stays.
+            // An error does no harm: the file stays.
             let _ = std::fs::remove_file(path);
         }
     });
     Ok(recorded?)
 }
 
-/// A time in seconds.
+/// Parses a time in seconds.
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.parse::<f64>().map_err(|error| error.to_string())?;
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
-/// A number of bytes.
+/// Parses a number of bytes.
 fn bytes(text: &str) -> Result<u32, String> {
     let units = [("K", 10), ("M", 20), ("G", 30)];
     let unit = units.into_iter().find_map(|(unit, shift)| {
@@ -125,10 +124,10 @@ fn bytes(text: &str) -> Result<u32, String> {
     let bytes = number
         .checked_mul(1 << shift)
         .and_then(|bytes| u32::try_from(bytes).ok());
-    bytes.ok_or_else(|| "it can have 1G at most".to_owned())
+    bytes.ok_or_else(|| "at most 1G".to_owned())
 }
 
-/// `PROGRAM=TARGET`.
+/// Parses `PROGRAM=TARGET`.
 fn target(text: &str) -> Result<(String, String), String> {
     let parts = text.split_once('=').ok_or("`=` and a target are missing")?;
     Ok((parts.0.to_owned(), parts.1.to_owned()))

@@ -1,7 +1,7 @@
 //! The command line: one file per verb, one printer, four exit codes.
 //!
-//! What a verb prints is a value of [`report`](crate::report), which has a text and a
-//! JSON form; `docs/cli.md` documents both.
+//! A verb prints values of [`report`](crate::report), which have a text and a JSON form;
+//! `docs/cli.md` documents both.
 
 mod bench;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
@@ -31,11 +31,11 @@ use clap::{Parser, Subcommand};
 use exit::{Exit, Failure};
 use printer::Printer;
 
-/// A BPF program at home without a kernel: look into it, run it, test it.
+/// Run and unit-test eBPF programs in user space: no kernel, no root
 #[derive(Debug, Parser)]
 #[command(name = "bpflab", version, max_term_width = 100)]
 #[command(
-    after_help = "Exit codes: 0 done and fine; 1 done, and the answer is no; \
+    after_help = "Exit codes: 0 success; 1 negative result (fault, reject, difference); \
     2 bad usage or input; 3 not available here.\n\
     Each verb has examples: bpflab run --help"
 )]
@@ -102,7 +102,7 @@ impl Verb {
     }
 }
 
-/// What clap has to say instead of a verb to run: help and version are no errors.
+/// Prints clap's help, version or usage error; help and version are no errors.
 fn usage(error: &clap::Error, printer: &mut Printer) -> Result<Exit, Failure> {
     if !error.use_stderr() {
         error.print()?;

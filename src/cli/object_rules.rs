@@ -1,5 +1,5 @@
-//! What `--type` and `--map-def` change in an object before it is loaded: libbpf's setters
-//! that a program's own tool calls.
+//! The rules of `--type` and `--map-def`, applied to an object before it is loaded. They stand
+//! for the libbpf setters that a program's own tool calls.
 
 use super::exit::Failure;
 use crate::object::Object;
@@ -7,21 +7,21 @@ use crate::program::MapDef;
 use crate::spec::{AttachType, MapFlags, MapType, ProgType};
 use crate::util::nearest_first;
 
-/// Names that are listed where one is unknown.
+/// Names listed for an unknown name.
 const NEAREST: usize = 4;
 
 /// `--type [PATTERN=]PROG_TYPE[:ATTACH_TYPE]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TypeRule {
-    /// Name of a program, or pattern of names and sections; none stands for all programs
-    /// that have no type.
+    /// Name of a program, or pattern of names and sections; none for all programs without a
+    /// type.
     pattern: Option<String>,
     prog_type: ProgType,
     attach_type: Option<AttachType>,
 }
 
 impl TypeRule {
-    /// Reads an option's value.
+    /// Parses an option's value.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (pattern, types) = match text.rsplit_once('=') {
             Some((pattern, types)) => (Some(pattern.to_owned()), types),
@@ -40,12 +40,12 @@ impl TypeRule {
         })
     }
 
-    /// Whether it is for certain programs, not for all that have no type.
+    /// Whether it names programs, and is not for all without a type.
     pub fn names_programs(&self) -> bool {
         self.pattern.is_some()
     }
 
-    /// Sets the types.
+    /// Sets the types in an object.
     pub fn apply(&self, object: &mut Object) -> Result<(), Failure> {
         match &self.pattern {
             Some(pattern) => {
@@ -74,15 +74,15 @@ enum Change {
     MaxEntries(u32),
     Flags(MapFlags),
     Extra(u64),
-    /// The shape that is given.
+    /// The given definition.
     Inner(Box<MapDef>),
-    /// That of another map of the object.
+    /// The definition of another map of the object.
     InnerLike(String),
-    /// The map that instructions name by this descriptor.
+    /// Defines the map that instructions name by this descriptor.
     Descriptor(i32, Box<MapDef>),
 }
 
-/// The attributes, as `--map-def` calls them.
+/// The attributes as named in `--map-def`.
 const ATTRIBUTES: &[&str] = &[
     "type",
     "key_size",
@@ -94,7 +94,7 @@ const ATTRIBUTES: &[&str] = &[
 ];
 
 impl MapRule {
-    /// Reads an option's value.
+    /// Parses an option's value.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (place, value) = text
             .split_once('=')
@@ -106,7 +106,7 @@ impl MapRule {
                 change: Change::Descriptor(fd, Box::new(shape(place, value)?)),
             });
         }
-        // Maps of global data have dots in their names.
+        // The names of maps of global data contain dots.
         let (map, attribute) = place
             .rsplit_once('.')
             .ok_or("an attribute is missing: MAP.ATTRIBUTE=VALUE")?;
@@ -130,12 +130,12 @@ impl MapRule {
         Ok(Self { map, change })
     }
 
-    /// Whether it takes the shape of another map of the object.
+    /// Whether it copies the definition of another map of the object.
     pub fn takes_shape(&self) -> bool {
         matches!(self.change, Change::InnerLike(_))
     }
 
-    /// Changes the map.
+    /// Changes the map in an object.
     pub fn apply(&self, object: &mut Object) -> Result<(), Failure> {
         let like = match &self.change {
             Change::InnerLike(name) => Some(object.map(name)?.clone()),
@@ -188,7 +188,7 @@ fn shape(name: &str, text: &str) -> Result<MapDef, String> {
     };
     let &[kind, key, value, entries] = given else {
         return Err(format!(
-            "`{text}` is no shape of a map: TYPE:KEY_SIZE:VALUE_SIZE:MAX_ENTRIES[:FLAGS]"
+            "invalid map definition `{text}`: TYPE:KEY_SIZE:VALUE_SIZE:MAX_ENTRIES[:FLAGS]"
         ));
     };
     let mut shape = MapDef::new(
@@ -206,7 +206,7 @@ fn map_type(text: &str) -> Result<MapType, String> {
     known("map type", text, "bpf_map_type_", MapType::ALL)
 }
 
-/// Names of flags with `|` in between, or a number.
+/// Parses names of flags separated by `|`, or a number.
 fn flags(text: &str) -> Result<MapFlags, String> {
     if text.starts_with(|c: char| c.is_ascii_digit()) {
         return Ok(MapFlags::from_bits_retain(number(text)?));
@@ -223,17 +223,17 @@ fn flags(text: &str) -> Result<MapFlags, String> {
     })
 }
 
-/// A number, decimal or with `0x` in hexadecimal.
+/// Parses a number, decimal or hexadecimal with `0x`.
 fn number<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
     let parsed = match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16),
         None => text.parse(),
     };
-    let parsed = parsed.map_err(|error| format!("`{text}` is no number: {error}"))?;
+    let parsed = parsed.map_err(|error| format!("invalid number `{text}`: {error}"))?;
     T::try_from(parsed).map_err(|_| format!("{text} is too large"))
 }
 
-/// The row of a table by its own name or the kernel's (`BPF_PROG_TYPE_XDP`).
+/// The row of a table by its name or the kernel's (`BPF_PROG_TYPE_XDP`).
 fn known<T: Copy + std::fmt::Display>(
     what: &str,
     name: &str,
@@ -337,9 +337,9 @@ mod tests {
                 "m.entries=1",
                 "unknown map attribute `entries`; the nearest are max_entries",
             ),
-            ("m.max_entries=x", "`x` is no number"),
+            ("m.max_entries=x", "invalid number `x`"),
             ("m.max_entries=4294967296", "4294967296 is too large"),
-            ("o.inner=hash:4", "`hash:4` is no shape of a map"),
+            ("o.inner=hash:4", "invalid map definition `hash:4`"),
             ("m.map_flags=nope", "unknown map flag `nope`"),
             (
                 "m.type=hush",

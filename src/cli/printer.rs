@@ -1,4 +1,4 @@
-//! The one place that prints.
+//! Prints all output of the command.
 
 use std::fmt::Display;
 use std::io::{self, BufWriter, ErrorKind, Write};
@@ -13,15 +13,14 @@ use super::exit::{Exit, Failure};
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 
-/// Prints values as text or as JSON lines. Colours vanish where the output is no
-/// terminal.
+/// Prints values as text or as JSON lines. Colours are used on terminals only.
 pub(super) struct Printer {
     out: BufWriter<AutoStream<io::Stdout>>,
     json: bool,
 }
 
 impl Printer {
-    /// A printer to the standard output.
+    /// A printer to standard output.
     pub fn new(json: bool) -> Self {
         Self {
             out: BufWriter::new(AutoStream::auto(io::stdout())),
@@ -34,7 +33,7 @@ impl Printer {
         self.json
     }
 
-    /// Prints a value: its text, or its JSON in one line.
+    /// Prints a value as text, or as one line of JSON.
     pub fn show<T: Display + Serialize>(&mut self, value: &T) -> Result<(), Failure> {
         if self.json {
             self.row(value)
@@ -49,13 +48,13 @@ impl Printer {
         Ok(writeln!(self.out, "{line}")?)
     }
 
-    /// Prints text, which ends its own lines.
+    /// Prints text that contains its own newlines.
     pub fn text(&mut self, text: impl Display) -> Result<(), Failure> {
         Ok(write!(self.out, "{text}")?)
     }
 
-    /// Shows a failure on the standard error, under `--json` as a value, too. It need
-    /// not be the end of the verb: the exit code comes back.
+    /// Prints a failure to standard error, and under `--json` to standard output, too. Returns
+    /// the exit code, so that the verb can go on.
     pub fn failure(&mut self, failure: Failure) -> Result<Exit, Failure> {
         let Failure::Error { exit, text } = failure else {
             return Err(failure);
@@ -67,23 +66,23 @@ impl Printer {
         Ok(exit)
     }
 
-    /// Shows on the standard error what is no error, but matters.
+    /// Prints a warning to standard error.
     pub fn warn(&mut self, text: &str) -> Result<(), Failure> {
         self.out.flush()?;
         say(WARNING, "warning", text);
         Ok(())
     }
 
-    /// Shows an error on the standard error only.
+    /// Prints an error to standard error only.
     pub fn complain(&mut self, text: &str) -> Result<(), Failure> {
-        // What was printed comes before the error about what follows.
+        // Output before the error comes first.
         self.out.flush()?;
         say(ERROR, "error", text);
         Ok(())
     }
 
-    /// Writes what is left, shows what went wrong, and gives the exit code. A reader
-    /// that has seen enough (`| head`) is no error.
+    /// Flushes the output, prints a failure, and returns the exit code. A reader that closes
+    /// the pipe (`| head`) is no error.
     pub fn finish(mut self, done: Result<Exit, Failure>) -> Exit {
         let told = done.or_else(|failure| self.failure(failure));
         match told.and_then(|exit| Ok(self.out.flush().map(|()| exit)?)) {
@@ -101,8 +100,7 @@ impl Printer {
     }
 }
 
-/// Tells the standard error. Where that can't be written, nobody is there to be told so: the
-/// exit code says enough.
+/// Prints to standard error. If that fails, only the exit code tells.
 fn say(style: Style, word: &str, text: impl Display) {
     let _ = writeln!(anstream::stderr(), "{style}{word}{style:#}: {text}");
 }

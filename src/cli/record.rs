@@ -1,4 +1,4 @@
-//! `bpflab record`: what happens in the kernel while a command runs.
+//! `bpflab record`: records what programs do in the kernel while a command runs.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -13,23 +13,23 @@ use super::printer::Printer;
 use crate::compare::live::{Live, LiveError, LiveEvents, Summary};
 use crate::report::RecordReport;
 
-/// Record what happens in the kernel while a command runs (Linux, root)
+/// Record what programs do in the kernel while a command runs (Linux, root)
 ///
-/// The object's programs are attached, the command is run, and each firing of them goes
-/// into a file: the context, all that the program took from outside, what it did and what
-/// it returned, with the maps before and after. `bpflab replay` runs it again elsewhere,
-/// without root. Without an object the records of tracepoints are kept.
+/// Attaches the object's programs, runs the command, and writes each firing to a file: the
+/// context, all other inputs, the outputs and the return value, with the maps before and after.
+/// `bpflab replay` runs it again elsewhere, without root. Without an object it records
+/// tracepoints.
 ///
-/// Programs run for the command and its children only, from before its first instruction;
-/// for all others they do nothing.
+/// Programs run for the command and its children only, from the command's first instruction;
+/// for all other processes they do nothing.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-It ends with the command, after --duration, or by SIGINT or SIGTERM, which end the command,
-too; what was recorded until then is in the file. Under --json the command's standard output
-goes to the standard error.
+Recording ends with the command, after --duration, or by SIGINT or SIGTERM, which end the
+command, too; the file holds everything up to then. Under --json the command's standard output
+goes to standard error.
 
-Exit codes: 0 all is in the file, 1 something was lost, 2 bad usage, a command that can't be
-started, 3 not available here. How the command ended is in what is printed.
+Exit codes: 0 all is in the file, 1 something was lost, 2 bad usage, or a command that can't be
+started, 3 not available here. The output says how the command ended.
 
 Examples:
   bpflab record write_hist.bpf.o -o dd.rec -- dd if=/dev/zero of=/dev/null count=1000
@@ -38,11 +38,11 @@ Examples:
   bpflab record syscalls/sys_enter_write 'sched/sched_process_*' -o ls.rec -- ls
   bpflab record prog.bpf.o -o x.rec --json -- ./test | jq .lost")]
 pub(super) struct Arguments {
-    /// Object file, and which of its programs [default: all that it loads]; or, without an
-    /// object, tracepoints: GROUP/NAME, in which * stands for anything
+    /// Object file, and those of its programs to record [default: all that it loads]; or,
+    /// without an object, tracepoints: GROUP/NAME, with the wildcard *
     #[arg(value_name = "OBJ [PROGRAM]|GROUP/NAME", required = true)]
     what: Vec<String>,
-    /// File to write
+    /// Write the recording to this file
     #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
     #[command(flatten)]
@@ -51,7 +51,7 @@ pub(super) struct Arguments {
     kernel: KernelArguments,
 }
 
-/// What is recorded.
+/// What to record.
 enum Session {
     Object(Box<Live>),
     Events(LiveEvents),
@@ -96,7 +96,7 @@ impl Arguments {
         let options = self.live.options(&[])?;
         if first.ends_with(".o") || !first.contains(['/', ':']) {
             return Err(Failure::bad(format!(
-                "{first}: no such file, and no tracepoint (GROUP/NAME)"
+                "{first}: neither a file nor a tracepoint (GROUP/NAME)"
             )));
         }
         Ok(Session::Events(LiveEvents::start(&self.what, &options)?))

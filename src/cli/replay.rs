@@ -1,4 +1,4 @@
-//! `bpflab replay`: a recording once more, in user space.
+//! `bpflab replay`: runs a recording again in user space.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -10,21 +10,21 @@ use super::exit::{Exit, Failure};
 use super::input::KernelArguments;
 use super::printer::Printer;
 use super::run::Engine;
-use crate::compare::replay::{Bare, Replay, ReplayError, Source};
+use crate::compare::replay::{Bare, RecordingSource, Replay, ReplayError};
 use crate::harness::{EngineKind, Vm};
 use crate::object::Object;
 use crate::report::{HistogramRule, MapContents, ReplayView};
 
 /// Replay a recording in user space, and compare everything
 ///
-/// Each firing of the recording is run once more from its own inputs, without the kernel
-/// and without root. What programs returned, wrote and put out is held against what they
-/// did in the kernel, and so is what maps held in the end.
+/// Runs each firing of the recording again from its own inputs, without the kernel and without
+/// root, and compares return values, writes, outputs and the final contents of maps with those
+/// in the kernel.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit codes: 0 everything was compared and is equal (also where the order of \
+    after_help = "Exit codes: 0 everything was compared and is equal (also if the order of \
     writes to a map is unknown: the verdict says so); 1 a difference, or something is missing or \
-    was not compared; 2 no recording, or one of another object.
+    was not compared; 2 not a recording, or one of another object.
 
 Examples:
   bpflab replay write_hist.bpf.o writes.rec
@@ -32,19 +32,18 @@ Examples:
   bpflab replay --btf vmlinux.btf prog.bpf.o other-machine.rec   its kernel's types"
 )]
 pub(super) struct Arguments {
-    /// Object file, the one that was recorded
+    /// Object file that was recorded
     #[arg(value_name = "OBJ")]
     object: PathBuf,
-    /// Recording
+    /// Recording of the object
     #[arg(value_name = "FILE")]
     recording: PathBuf,
     #[command(flatten)]
     kernel: KernelArguments,
-    /// Engine that runs the programs; may be given several times [default: jit, where there is
-    /// one for this machine]
+    /// Run the programs on this engine (repeatable) [default: jit, if this machine has one]
     #[arg(long, value_enum)]
     engine: Vec<Engine>,
-    /// Print the time that a firing takes
+    /// Print the time per firing
     #[arg(long)]
     time: bool,
 }
@@ -63,7 +62,7 @@ impl From<ReplayError> for Failure {
 pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, Failure> {
     let object = arguments.kernel.open(&arguments.object)?;
     let file = arguments.recording.display().to_string();
-    let source = Source::File(arguments.recording.clone());
+    let source = RecordingSource::File(arguments.recording.clone());
     let in_file = |error: ReplayError| match error {
         ReplayError::Recording(_) | ReplayError::WrongObject(_) | ReplayError::WrongVersion(_) => {
             Failure::bad(format!("{file}: {error}"))
@@ -105,8 +104,8 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
     Ok(exit)
 }
 
-/// Shows what is left of programs on events on which none had run: the events that none is
-/// for, and what the maps hold.
+/// Shows the results for a recording of events without programs: the events that no program
+/// handles, and the contents of maps.
 fn show_bare(
     object: &Object,
     vm: &Vm,
@@ -118,7 +117,7 @@ fn show_bare(
         if printer.is_json() {
             printer.row(&json!({ "event": event, "samples": samples, "why": why }))?;
         } else {
-            printer.text(format!("{samples} events passed over: {why}\n"))?;
+            printer.text(format!("{samples} events skipped: {why}\n"))?;
         }
     }
     let maps = vm.maps();

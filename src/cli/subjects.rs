@@ -1,4 +1,4 @@
-//! The programs that a verb judges: those of objects, or a file of cases.
+//! The programs that a verb judges: those of objects, or of a file of cases.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -9,11 +9,11 @@ use clap::Args;
 use super::exit::Failure;
 use super::input::{KernelArguments, no_program, no_type, warnings};
 use crate::object::cases::Cases;
-use crate::object::{ObjectError, Place};
+use crate::object::{ErrorLocation, ObjectError};
 use crate::program::Program;
 use crate::report::Subject;
 
-/// Which programs.
+/// Arguments that select programs.
 #[derive(Debug, Args)]
 pub(super) struct ProgramArguments {
     /// Object file
@@ -23,46 +23,46 @@ pub(super) struct ProgramArguments {
         conflicts_with = "cases"
     )]
     object: Option<PathBuf>,
-    /// Programs of the object before them, by the names of their C functions [default:
-    /// those that are loaded with the object]; a word that is no C name, such as
-    /// other.bpf.o, is a further object
+    /// Programs of the object before them, by the names of their C functions [default: those
+    /// that are loaded with the object]; a word that is not a C name, such as other.bpf.o, is
+    /// another object
     #[arg(value_name = "PROGRAM|OBJ")]
     words: Vec<OsString>,
-    /// The cases of a file instead (JSON lines, plain or packed; - for the standard
-    /// input). Their type ids are those of the kernel that --btf names, if it is given
+    /// Use the cases of a file instead (JSON lines, plain or packed; - for standard input).
+    /// Their type ids are those of the kernel given by --btf
     #[arg(long, value_name = "FILE")]
     cases: Option<PathBuf>,
     #[command(flatten)]
     kernel: KernelArguments,
 }
 
-/// What a walk over the programs meets.
+/// A program found in the arguments, or a problem with one.
 pub(super) enum Found {
     /// A program.
     Program(Subject, Arc<Program>),
-    /// What is to be said of the programs that follow.
+    /// A warning about the programs that follow.
     Warning(String),
-    /// A program whose section names no type: what to do.
+    /// A program whose section names no type, and the option for it.
     Untyped(Subject, String),
-    /// A case that is none, or a program that can't be relocated: what is wrong.
+    /// A malformed case, or a program that can't be relocated, with the error.
     Broken(Subject, String),
     /// A whole object that can't be used.
     Failed(Failure),
 }
 
-/// An object and which of its programs are wanted; none stands for the usual ones.
+/// An object and the programs selected from it; none for the default ones.
 struct Wanted {
     object: PathBuf,
     programs: Vec<String>,
 }
 
 impl ProgramArguments {
-    /// Whether they are cases.
+    /// Whether the programs are those of cases.
     pub const fn are_cases(&self) -> bool {
         self.cases.is_some()
     }
 
-    /// Gives every program to `judge`, whatever is wrong with others.
+    /// Passes every program to `judge`, and goes on after errors.
     pub fn each(&self, mut judge: impl FnMut(Found) -> Result<(), Failure>) -> Result<(), Failure> {
         if let Some(file) = &self.cases {
             return each_case(self.kernel.open_cases(file)?, &mut judge);
@@ -78,7 +78,7 @@ impl ProgramArguments {
         Ok(())
     }
 
-    /// The objects in the order of the words.
+    /// The objects, in the order of the arguments.
     fn wanted(&self) -> Vec<Wanted> {
         let of = |object: PathBuf| Wanted {
             object,
@@ -140,7 +140,7 @@ impl ProgramArguments {
 /// A program that can't be relocated.
 fn broken(file: &str, error: ObjectError) -> Found {
     let program = match error.place() {
-        Place::Program { name, .. } | Place::Entry { name } => Some(name.clone()),
+        ErrorLocation::Program { name, .. } | ErrorLocation::Entry { name } => Some(name.clone()),
         _ => None,
     };
     let subject = Subject {
@@ -176,7 +176,7 @@ fn each_case(
     Ok(())
 }
 
-/// Whether a word can be the name of a C function; a file's path seldom can.
+/// Whether a word can be the name of a C function; paths of files usually can't.
 fn is_c_name(word: &str) -> bool {
     !word.starts_with(|c: char| c.is_ascii_digit())
         && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')

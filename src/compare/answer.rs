@@ -1,4 +1,4 @@
-//! What came of a run, as far as an engine tells.
+//! The result of a run, as far as an engine shows it.
 
 use std::fmt;
 
@@ -6,51 +6,51 @@ use crate::program::MapDef;
 use crate::spec::MapType;
 use crate::vm::{Fault, Outcome, RanOn};
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
     /// The low half of r0; `None` if the run stopped before.
     pub retval: Option<u32>,
     /// The packet afterwards.
     pub packet: Option<Vec<u8>>,
-    /// The context afterwards, where the engine shows it.
+    /// The context afterwards, if the engine shows it.
     pub context: Option<Vec<u8>>,
-    /// The maps that have elements to be read.
+    /// The maps whose elements can be read.
     pub maps: Vec<MapContents>,
-    /// What only our own engines tell.
+    /// Results that only bpflab's own engines have.
     pub details: Option<Details>,
 }
 
-/// What a map holds.
+/// The contents of a map.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MapContents {
     /// Its name.
     pub name: String,
-    /// From one CPU's value to the next, where each CPU has one.
+    /// The distance between the values of two CPUs in bytes, in per-CPU maps.
     pub per_cpu: Option<usize>,
-    /// Keys and values, by key.
+    /// Keys and values, sorted by key.
     pub entries: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-/// What only our own engines tell.
+/// Results that only bpflab's own engines have.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Details {
-    /// The engine that the run was on, and why it is not the one that was asked for.
+    /// The engine of the run, and why it is not the one that was asked for.
     pub ran_on: RanOn,
-    /// All that was given out, r0 and the count of instructions.
+    /// All outputs, r0 and the count of instructions.
     pub outcome: Outcome,
     /// Why the run stopped.
     pub fault: Option<Box<Fault>>,
 }
 
-/// The first thing in which two answers differ.
+/// The first difference between two answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// What.
+    /// What differs.
     pub what: String,
-    /// In the one.
+    /// The first answer's value.
     pub one: String,
-    /// In the other.
+    /// The second answer's value.
     pub other: String,
 }
 
@@ -72,8 +72,8 @@ fn differ<T: fmt::Debug + PartialEq>(what: &str, one: &T, other: &T) -> Result<(
     })
 }
 
-/// The first difference between two answers in what both of them tell. Two of our own
-/// engines have to agree in every bit; a kernel may have run on another CPU.
+/// The first difference between two answers, in what both have. Two of bpflab's own engines
+/// must agree in every bit; a kernel may have run on another CPU.
 #[must_use]
 pub fn difference(one: &Answer, other: &Answer) -> Option<Difference> {
     compare(one, other).err()
@@ -107,7 +107,7 @@ fn compare(one: &Answer, other: &Answer) -> Result<(), Difference> {
 }
 
 impl MapContents {
-    /// Of a map by this definition.
+    /// The contents of a map with this definition.
     pub(super) fn new(def: &MapDef, mut entries: Vec<(Vec<u8>, Vec<u8>)>) -> Self {
         entries.sort();
         let per_cpu = def.map_type.info().per_cpu;
@@ -119,7 +119,7 @@ impl MapContents {
         }
     }
 
-    /// Whether the elements of such a map can be read like this.
+    /// Whether maps with this definition have elements that can be read by key.
     pub(super) fn are_kept_by(def: &MapDef) -> bool {
         let holds_others = def.map_type.holds_maps()
             || matches!(
@@ -139,8 +139,8 @@ impl MapContents {
     }
 }
 
-/// The entries of a per-CPU map without saying which CPU has which value: a key, and
-/// the values that are not zero.
+/// The entries of a per-CPU map without the CPUs of values: each key with its sorted non-zero
+/// values.
 fn of_cpus(map: &MapContents, len: usize) -> Vec<(&[u8], Vec<&[u8]>)> {
     let values = |value| {
         let cpus = <[u8]>::chunks(value, len);

@@ -11,7 +11,7 @@ use crate::spec::{ContextKind, ProgFlags, ProgType, TestRunFlags};
 use crate::util::MapId;
 use crate::vm::events::{Checksum, Event, EventKind};
 
-/// The running kernel. It is asked anew for each run, so maps start as they are defined.
+/// The running kernel. Each run loads the programs and maps anew.
 ///
 /// Programs are loaded without [`ProgFlags::TEST_RND_HI32`]: with that flag the kernel puts
 /// random bits into upper halves of registers, and what a program returns may differ from
@@ -53,7 +53,7 @@ impl Engine for Kernel {
         Ok(Answer {
             retval: Some(result.retval),
             packet: packet(first.prog_type, &run, result.data),
-            // A raw tracepoint's arguments are not given back.
+            // The kernel does not return a raw tracepoint's arguments.
             context: (first.prog_type == ProgType::Syscall).then_some(result.context),
             maps: contents(&maps, &first.maps)?,
             details: None,
@@ -61,7 +61,7 @@ impl Engine for Kernel {
     }
 }
 
-/// Loads a program with the maps of an object and their BTF, which is the program's.
+/// Loads a program with these maps, without [`ProgFlags::TEST_RND_HI32`].
 fn loaded_program(program: &Program, maps: &LoadedMaps) -> Result<LoadedProgram, Unable> {
     let mut plain = program.clone();
     plain.flags -= ProgFlags::TEST_RND_HI32;
@@ -70,7 +70,7 @@ fn loaded_program(program: &Program, maps: &LoadedMaps) -> Result<LoadedProgram,
     loaded.program.ok_or(Unable::Refused(message))
 }
 
-/// The event as the system call takes it.
+/// The arguments of the system call for an event.
 fn input(prog_type: ProgType, event: &Event) -> Result<TestRun, Unable> {
     match event.kind() {
         EventKind::Packet => Ok(TestRun {
@@ -86,13 +86,13 @@ fn input(prog_type: ProgType, event: &Event) -> Result<TestRun, Unable> {
             Ok(TestRun::context(&event.record()))
         }
         _ => Err(Unable::Unavailable(format!(
-            "BPF_PROG_TEST_RUN does not fire {event}"
+            "BPF_PROG_TEST_RUN does not support {event}"
         ))),
     }
 }
 
-/// The fields of the context that a test set. With an XDP program's the kernel wants to
-/// be told where the packet ends.
+/// The fields of the context that a test set. For XDP programs the kernel needs the end of the
+/// packet in `data_end`, too.
 fn given(prog_type: ProgType, event: &Event) -> Result<Vec<u8>, Unable> {
     let mut context = event
         .given_context(prog_type)
@@ -105,7 +105,7 @@ fn given(prog_type: ProgType, event: &Event) -> Result<Vec<u8>, Unable> {
     Ok(context)
 }
 
-/// The packet afterwards; a flow dissector's is never changed, and not shown.
+/// The packet afterwards; none for flow dissectors, which never change it.
 fn packet(prog_type: ProgType, run: &TestRun, shown: Vec<u8>) -> Option<Vec<u8>> {
     match prog_type {
         ProgType::FlowDissector => None,
@@ -113,9 +113,8 @@ fn packet(prog_type: ProgType, run: &TestRun, shown: Vec<u8>) -> Option<Vec<u8>>
     }
 }
 
-/// The packet as a program sees it. Above the link layer the kernel puts an Ethernet
-/// header of zeros before what it gives back (`bpf_prog_test_run_skb`,
-/// `net/bpf/test_run.c`).
+/// The packet as a program sees it. For program types above the link layer the kernel returns
+/// it with an Ethernet header of zeros (`bpf_prog_test_run_skb`, `net/bpf/test_run.c`).
 fn seen(prog_type: ProgType, mut packet: Vec<u8>) -> Vec<u8> {
     const HEADER: usize = 14;
     let on_link = [ProgType::Xdp, ProgType::SchedCls, ProgType::SchedAct];
@@ -125,7 +124,7 @@ fn seen(prog_type: ProgType, mut packet: Vec<u8>) -> Vec<u8> {
     packet
 }
 
-/// What the maps hold that can be read by key.
+/// The contents of the maps that can be read by key.
 fn contents(maps: &LoadedMaps, defs: &[MapDef]) -> Result<Vec<MapContents>, Unable> {
     let mut contents = Vec::new();
     for (index, def) in defs.iter().enumerate() {

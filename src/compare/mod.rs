@@ -1,5 +1,5 @@
-//! The engines as one: the interpreters, machine code and the running kernel run the
-//! same [`Subject`], and what came of it can be held side by side.
+//! Runs the same [`Subject`] on any engine (the interpreters, machine code, the running kernel)
+//! and compares the results; records firings in a kernel and replays them.
 //!
 //! ```
 //! use bpflab::compare::{Engine, Ours, Subject, difference};

@@ -1,4 +1,4 @@
-//! Our own engines.
+//! bpflab's own engines.
 
 use super::answer::{Answer, Details, MapContents};
 use super::subject::{Engine, Subject, Unable};
@@ -6,19 +6,19 @@ use crate::harness::{EngineKind, Vm};
 use crate::lower::Passes;
 use crate::vm::World;
 
-/// One of our own engines, and how it is set.
+/// One of bpflab's own engines, with its settings.
 #[derive(Debug, Clone)]
 pub struct Ours {
-    /// Which.
+    /// Which engine.
     pub kind: EngineKind,
-    /// What lowering does.
+    /// The passes of lowering.
     pub passes: Passes,
     /// Whether the fast interpreter may be threaded ([`Vm::set_threaded`]).
     pub threaded: bool,
 }
 
 impl Ours {
-    /// An engine with everything that makes it fast.
+    /// An engine with all optimizations.
     #[must_use]
     pub fn new(kind: EngineKind) -> Self {
         Self {
@@ -28,14 +28,14 @@ impl Ours {
         }
     }
 
-    /// The same that leaves a pass out.
+    /// The same without a pass of lowering.
     #[must_use]
     pub fn without(self, pass: Passes) -> Self {
         let passes = self.passes - pass;
         Self { passes, ..self }
     }
 
-    /// The same with the interpreter's loop only.
+    /// The same without threading: the interpreter runs its loop.
     #[must_use]
     pub fn with_loop(self) -> Self {
         Self {
@@ -89,7 +89,7 @@ impl Engine for Ours {
     }
 }
 
-/// What the maps hold that can be read by key.
+/// The contents of the maps that can be read by key.
 fn maps(vm: &Vm) -> Result<Vec<MapContents>, Unable> {
     let readable = vm.maps().filter(|map| MapContents::are_kept_by(map.def()));
     let contents = readable.map(|map| Ok(MapContents::new(map.def(), map.entries_bytes()?)));

@@ -1,4 +1,4 @@
-//! What an engine is given, and what every engine can do.
+//! What an engine runs, and the trait of all engines.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -11,21 +11,21 @@ use crate::harness;
 use crate::program::Program;
 use crate::vm::events::Event;
 
-/// Programs that share their maps, and what the first of them runs on.
+/// Programs that share their maps, and the event that the first one runs on.
 #[derive(Debug, Clone)]
 pub struct Subject {
-    /// The one that runs.
+    /// The program that runs.
     pub program: Arc<Program>,
-    /// Those that are there to be jumped to.
+    /// Programs that it may jump to by tail calls.
     pub others: Vec<Arc<Program>>,
-    /// What it runs on.
+    /// The event.
     pub event: Event,
-    /// How many instructions the run may take, where an engine counts them.
+    /// Limit of executed instructions, on engines that count them.
     pub budget: Option<u64>,
 }
 
 impl Subject {
-    /// A program that runs on this event.
+    /// A single program on an event.
     #[must_use]
     pub const fn new(program: Arc<Program>, event: Event) -> Self {
         Self {
@@ -36,13 +36,13 @@ impl Subject {
         }
     }
 
-    /// The same with programs that it may jump to.
+    /// The same with programs to jump to.
     #[must_use]
     pub fn with_others(self, others: Vec<Arc<Program>>) -> Self {
         Self { others, ..self }
     }
 
-    /// The same with no more than so many instructions.
+    /// The same with a limit of executed instructions.
     #[must_use]
     pub fn with_budget(&self, instructions: u64) -> Self {
         Self {
@@ -64,27 +64,26 @@ impl From<Made> for Subject {
     }
 }
 
-/// Why an engine does not run a subject at all. (A run that stops early is an
-/// [`Answer`].)
+/// Why an engine can't run a subject at all. (A run that stops early has an [`Answer`].)
 #[derive(Debug, Error)]
 pub enum Unable {
-    /// It is not there, or knows no such programs.
+    /// The engine is not available, or can't run such programs.
     #[error("not available here: {0}")]
     Unavailable(String),
-    /// The verifier refuses the program.
-    #[error("the program is refused: {0}")]
+    /// The kernel's verifier rejects the program.
+    #[error("the program is rejected: {0}")]
     Refused(String),
-    /// The subject makes no sense to it.
+    /// The subject is invalid.
     #[error(transparent)]
     Subject(#[from] harness::Error),
 }
 
-/// Whatever runs programs.
+/// An engine that runs programs.
 pub trait Engine: Debug {
-    /// What it is called in a table.
+    /// Its name in tables.
     fn name(&self) -> String;
 
-    /// Runs a subject from the start: maps as they are defined, an empty stack.
+    /// Runs a subject with new maps and an empty stack.
     ///
     /// # Errors
     /// It can't run at all.

@@ -1,4 +1,4 @@
-//! A function in the making: its steps, and what they all need.
+//! A function being generated: its steps, and their common state.
 
 use super::choices::Choices;
 use super::code::{Code, Label};
@@ -7,14 +7,14 @@ use super::state::{Holds, SLOTS, State};
 use crate::isa::{AluOp, CallTarget, Insn, Operand, Reg, RegSet, Size, Width};
 use crate::util::HelperId;
 
-/// A jump forward whose target is still to come, and what is held there.
+/// A forward jump whose target is not placed yet, and the state there.
 #[derive(Debug)]
 pub(super) struct Open {
     pub to: Label,
     pub state: State,
 }
 
-/// A function in the making.
+/// A function being generated.
 #[derive(Debug)]
 pub(super) struct Body<'a> {
     pub choices: &'a mut Choices,
@@ -22,27 +22,27 @@ pub(super) struct Body<'a> {
     pub setting: &'a Setting,
     /// The number of the function in the setting.
     pub number: usize,
-    /// What can be done next.
+    /// The possible steps.
     pub steps: &'static [Step],
     pub state: State,
     pub open: Vec<Open>,
-    /// Jumps below this one end behind the loop or the block that is being made.
+    /// Jumps below this index end after the current loop or block.
     pub base: usize,
-    /// Registers that keep what they hold.
+    /// Registers that must not be overwritten.
     pub pinned: RegSet,
-    /// How many loops the place is in.
+    /// The depth of nested loops.
     pub loops: usize,
-    /// How many references are held.
+    /// The number of references that are not released yet.
     pub held: usize,
     /// The last number of a pointer that may be null.
     pub maybes: u16,
-    /// Results that were forgotten because they depend on the machine.
+    /// The number of results that were dropped because they depend on the machine.
     pub masked: usize,
     /// The functions that are called from here, by number.
     pub called: Vec<usize>,
 }
 
-/// A step, and how often it is taken among the others.
+/// A step and its weight.
 pub(super) type Step = (u16, fn(&mut Body<'_>));
 
 impl<'a> Body<'a> {
@@ -72,7 +72,7 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// Takes one step.
+    /// Generates one step.
     pub(super) fn step(&mut self) {
         let steps = self.steps;
         let total: u16 = steps.iter().map(|step| step.0).sum();
@@ -90,13 +90,13 @@ impl<'a> Body<'a> {
         &self.setting.functions[self.number]
     }
 
-    /// Whether the function is the program itself.
+    /// Whether this is the main function.
     pub(super) fn is_main(&self) -> bool {
         self.function().role == Role::Main
     }
 
-    /// The bits that the function's result may have; any if there is no such rule. (A
-    /// callback goes on with 0 and is done with 1.)
+    /// The bits that the function's result may have; `None` for any. (A callback returns 0
+    /// to continue and 1 to stop.)
     pub(super) fn returnable(&self) -> Option<i32> {
         let role = self.function().role;
         let is_bit = role.is_callback() || role == Role::Main && self.setting.returns_bit();
@@ -123,7 +123,7 @@ impl<'a> Body<'a> {
         self.state.set(dst, Holds::Number);
     }
 
-    /// An addition to a number; a moved pointer is the caller's to describe.
+    /// An addition to a number; for a pointer, the caller updates the state.
     pub(super) fn add_imm(&mut self, dst: Reg, imm: i32) {
         self.alu(AluOp::Add, Width::W64, dst, Operand::Imm(imm));
         if self.state.get(dst) != Holds::Number {
@@ -131,7 +131,7 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// A load; what it gives is the caller's to say.
+    /// A load; the caller sets the result's state.
     pub(super) fn load(&mut self, size: Size, dst: Reg, base: Reg, off: i16) {
         self.code.emit(Insn::Load {
             size,
@@ -151,19 +151,19 @@ impl<'a> Body<'a> {
         });
     }
 
-    /// A pointer to a place in the own frame.
+    /// A pointer into the function's frame.
     pub(super) fn frame_address(&mut self, dst: Reg, off: i16) {
         self.mov(dst, Reg::FP);
         self.add_imm(dst, off.into());
     }
 
-    /// A call of a helper, whose arguments are in place.
+    /// A helper call; the arguments are already in their registers.
     pub(super) fn call(&mut self, helper: HelperId, result: Holds) {
         self.code.emit(Insn::Call(CallTarget::Helper(helper)));
         self.state.after_call(result);
     }
 
-    /// A call whose result says nothing where only what is defined counts.
+    /// A helper call whose result is dropped if only defined behaviour counts.
     pub(super) fn call_masked(&mut self, helper: HelperId) {
         self.call(helper, Holds::Number);
         if self.setting.options.masks() {
@@ -172,7 +172,7 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// A number that the program knows.
+    /// A constant number.
     pub(super) fn constant_into(&mut self, dst: Reg) {
         if self.choices.chance(30) {
             let value = self.choices.wide();
@@ -191,13 +191,13 @@ impl<'a> Body<'a> {
         self.one_of(all.minus(self.pinned)).unwrap_or(Reg::R0)
     }
 
-    /// One that calls leave alone, if there is any.
+    /// A callee-saved register that may be overwritten, if there is any.
     pub(super) fn free_and_kept(&mut self) -> Option<Reg> {
         let kept = RegSet::of(&[Reg::R6, Reg::R7, Reg::R8, Reg::R9]);
         self.one_of(kept.minus(self.pinned))
     }
 
-    /// One of a set.
+    /// A register of a set.
     pub(super) fn one_of(&mut self, set: RegSet) -> Option<Reg> {
         let all: Vec<Reg> = set.iter().collect();
         self.choices.any(&all)
@@ -231,12 +231,12 @@ impl<'a> Body<'a> {
         self.one_of(held)
     }
 
-    /// Where slot `number` is, below the frame pointer.
+    /// The offset of slot `number` from the frame pointer.
     pub(super) fn slot_off(number: usize) -> i16 {
         -8 * i16::try_from(number % SLOTS + 1).unwrap_or(1)
     }
 
-    /// A pointer that may be null, told from all others.
+    /// A new id for a pointer that may be null.
     pub(super) fn new_maybe(&mut self) -> u16 {
         self.maybes += 1;
         self.maybes

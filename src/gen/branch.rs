@@ -1,4 +1,4 @@
-//! Steps that go elsewhere: branches, ways that come together, loops.
+//! Steps with control flow: branches, joins, loops.
 
 use super::body::{Body, Open};
 use super::code::Label;
@@ -6,15 +6,15 @@ use super::setting::Role;
 use super::state::{Holds, Slot};
 use crate::isa::{AluOp, Insn, JumpOp, Operand, Reg, RegSet, Width};
 
-/// How many jumps forward may be open at once.
+/// The most open forward jumps.
 const MOST_OPEN: usize = 4;
-/// How deep loops are nested.
+/// The most nested loops.
 const MOST_LOOPS: usize = 2;
 /// Registers that count loops.
 const COUNTERS: RegSet = RegSet::of(&[Reg::R7, Reg::R8, Reg::R9]);
 
 impl Body<'_> {
-    /// A conditional jump to a place ahead, of which this is what is held on the way.
+    /// A conditional forward jump; records the state for its target.
     pub(super) fn open_jump(&mut self, op: JumpOp, width: Width, dst: Reg, src: Operand) {
         let to = self.code.label();
         let off = 0;
@@ -40,7 +40,7 @@ impl Body<'_> {
         self.code.aim(insn, to);
     }
 
-    /// The open jumps from `from` on all end here.
+    /// Places the targets of all open jumps from `from` on here.
     pub(super) fn close_all(&mut self, from: usize) {
         for open in self.open.drain(from..) {
             self.code.bind(open.to);
@@ -48,8 +48,8 @@ impl Body<'_> {
         }
     }
 
-    /// Leaves the function with a constant. What follows is reached by jumps only, so
-    /// nothing changes for it.
+    /// Returns a constant from the function. The following code is reached by jumps only,
+    /// so its state does not change.
     pub(super) fn leave(&mut self) {
         let imm = self.choices.imm();
         let imm = self.returnable().map_or(imm, |most| imm & most);
@@ -57,13 +57,13 @@ impl Body<'_> {
         self.code.emit(Insn::Exit);
     }
 
-    /// Whether the function may be left here.
+    /// Whether the function may return here.
     pub(super) const fn may_leave(&self) -> bool {
         self.held == 0
     }
 }
 
-/// A branch over what follows, until [`close`].
+/// A branch over the following steps, until [`close`].
 pub(super) fn branch(body: &mut Body<'_>) {
     if body.open.len() - body.base >= MOST_OPEN {
         return close(body);
@@ -81,8 +81,8 @@ pub(super) fn branch(body: &mut Body<'_>) {
     body.open_jump(op, width, dst, src);
 }
 
-/// An open jump ends here; the way that did not jump goes on here, too, or over what
-/// follows, or leaves.
+/// Places the target of an open jump here. The path that did not jump joins it, skips the
+/// following steps, or returns.
 pub(super) fn close(body: &mut Body<'_>) {
     if body.open.len() <= body.base {
         return;
@@ -126,8 +126,8 @@ pub(super) fn count(body: &mut Body<'_>) {
         return;
     };
     let rounds = 1 + body.choices.below(if body.loops == 0 { 9 } else { 4 });
-    // A callback is judged round by round until nothing changes any more, which a
-    // loop in it can make long.
+    // The verifier explores a callback round by round until its state stops changing, which
+    // a loop in it can make long.
     if body.function().role != Role::Main && body.loops > 0 {
         return;
     }
@@ -154,7 +154,7 @@ pub(super) fn count(body: &mut Body<'_>) {
     body.base = base;
     body.pinned = pinned;
 
-    // The next round begins with what the first one did.
+    // The next round begins with the same state as the first.
     for reg in before.with(|holds| holds == Holds::Number).iter() {
         if body.state.get(reg) != Holds::Number {
             let imm = body.choices.imm();
@@ -179,7 +179,7 @@ pub(super) fn count(body: &mut Body<'_>) {
     }
 }
 
-/// What the body of a loop might change is not counted on in it.
+/// Removes from the state what the body of a loop might change.
 fn forget_what_may_change(body: &mut Body<'_>) {
     for reg in Reg::ALL {
         let holds = body.state.get(reg);
@@ -195,7 +195,7 @@ fn forget_what_may_change(body: &mut Body<'_>) {
     }
 }
 
-/// A number becomes small and positive, so that it can count or index.
+/// Makes a number small and positive, so that it can count or index.
 pub(super) fn mask(body: &mut Body<'_>, reg: Reg, mask: i32) {
     let width = body.choices.pick(Width::ALL);
     body.alu(AluOp::And, width, reg, Operand::Imm(mask));

@@ -1,14 +1,14 @@
-//! Steps that call functions of the program, or leave for another one.
+//! Steps that call functions of the program, and tail calls.
 
 use super::body::Body;
 use super::code::Label;
 use super::maps;
 use super::setting::{Function, Role};
-use super::state::{BUFFER_AT, Holds, Place};
+use super::state::{BUFFER_AT, Holds, MemoryKind};
 use crate::isa::{AluOp, CallTarget, Insn, JumpOp, Operand, Pseudo, Reg, RegSet, Size, Width};
 
-/// The end of the main program: what it returns is kept whole in a map, for a kernel
-/// tells only its lower half.
+/// The end of the main program: the whole result is stored in a map, for a kernel returns
+/// only its lower half.
 pub(super) fn keep_result(body: &mut Body<'_>) {
     let source = Pseudo::MapIdxValue {
         index: maps::RESULTS,
@@ -19,19 +19,20 @@ pub(super) fn keep_result(body: &mut Body<'_>) {
     body.store(Size::Dw, Reg::R1, 0, Operand::Reg(Reg::R0));
 }
 
-/// Registers that stay what they are while arguments are put in place.
+/// Registers that do not change while arguments are set up.
 const KEPT: RegSet = RegSet::of(&[Reg::R6, Reg::R7, Reg::R8, Reg::R9]);
 
 impl Body<'_> {
-    /// The functions of a role that may be called from here: those behind it, so that
-    /// calls end.
+    /// The functions of a role that may be called from here: only later ones, so that calls
+    /// terminate.
     fn callees(&self, is: impl Fn(&Function) -> bool) -> Vec<usize> {
         let behind = self.setting.functions.iter().enumerate();
         let behind = behind.skip(self.number + 1);
         behind.filter(|(_, f)| is(f)).map(|(at, _)| at).collect()
     }
 
-    /// Puts something of this kind into an argument's register; whether there is any.
+    /// Sets an argument register to something of this kind; returns whether that was
+    /// possible.
     fn argument(&mut self, dst: Reg, wanted: Holds) -> bool {
         match wanted {
             Holds::Number => {
@@ -46,7 +47,7 @@ impl Body<'_> {
                     }
                 }
             }
-            Holds::Pointer(area) if area.place == Place::Stack => {
+            Holds::Pointer(area) if area.kind == MemoryKind::Stack => {
                 self.frame_address(dst, BUFFER_AT);
             }
             Holds::Context => {
@@ -59,7 +60,7 @@ impl Body<'_> {
             }
             Holds::Pointer(area) => {
                 let found = self.pointer(|has| {
-                    has.place == area.place
+                    has.kind == area.kind
                         && has.low <= area.low
                         && has.high >= area.high
                         && has.align >= area.align
@@ -83,7 +84,7 @@ pub(super) fn function(body: &mut Body<'_>) {
     };
     let function = &body.setting.functions[at];
     for (dst, wanted) in Reg::ARGUMENTS.into_iter().zip(&function.arguments) {
-        // Whatever was put in place so far is overwritten.
+        // Already set arguments are overwritten.
         body.state.set(dst, Holds::Nothing);
         if !body.argument(dst, *wanted) {
             return;
@@ -95,7 +96,7 @@ pub(super) fn function(body: &mut Body<'_>) {
     body.state.after_call(Holds::Number);
 }
 
-/// A helper that calls a function of the program again and again.
+/// A helper that calls a function of the program repeatedly.
 pub(super) fn callback(body: &mut Body<'_>) {
     if body.loops > 1 || body.function().role.is_callback() {
         return;
@@ -116,8 +117,7 @@ pub(super) fn callback(body: &mut Body<'_>) {
     match role {
         Role::Element(map) => body.map_into(Reg::R1, map),
         _ => {
-            // Of a function that is never called the kernel's compiler says that it is a
-            // bug of the verifier's.
+            // For a function that is never called, the kernel's JIT reports a verifier bug.
             let rounds = i32::try_from(1 + body.choices.below(8)).unwrap_or(1);
             body.mov_imm(Reg::R1, rounds);
         }
@@ -131,7 +131,7 @@ pub(super) fn callback(body: &mut Body<'_>) {
     body.call(helper, Holds::Number);
 }
 
-/// A jump into another program, by a number that may name none.
+/// A tail call, by an index that may have no program.
 pub(super) fn tail(body: &mut Body<'_>) {
     let Some(helper) = body.setting.helper("tail_call") else {
         return;
@@ -169,13 +169,13 @@ pub(super) fn tail(body: &mut Body<'_>) {
     }
 }
 
-/// Frames that may wait while the programs go on that tail calls lead to: more would be
-/// too much for the stack of a kernel's thread (16 KiB on x86-64), which the kernel leaves
-/// to the programs. One has 136 bytes at most: eight slots, and what the caller keeps.
+/// The most frames that may wait below the targets of tail calls: more would be too much
+/// for a kernel thread's stack (16 KiB on x86-64), which the kernel does not check. A frame
+/// has at most 136 bytes: eight slots, and the caller's saved registers.
 const MOST_WAITING: i32 = 50;
 
-/// Counts the frames that wait for this function, and skips to `last` where there are too
-/// many. The n-th function is called by n others at most.
+/// Counts the frames that wait for this function, and skips to `last` if there are too
+/// many. The n-th function has at most n callers.
 fn wait(body: &mut Body<'_>, last: Label) {
     let frames = i32::try_from(body.number).unwrap_or(MOST_WAITING);
     if frames == 0 {

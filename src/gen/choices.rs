@@ -1,10 +1,10 @@
-//! The bytes that decide what is made.
+//! The bytes from which programs are generated.
 
-/// A row of bytes that decisions are drawn from, one after the other.
+/// A sequence of bytes that decisions are drawn from, one after the other.
 ///
-/// Behind its end every byte is zero, and zero always decides for the plainest thing
-/// and for no more of it. So a shorter row, or one with more zeros, makes a simpler
-/// program: what proptest and fuzzers do to shrink an input shrinks the program.
+/// After the end every byte is zero, and zero always selects the simplest alternative and
+/// the least of it. So a shorter sequence, or one with more zeros, makes a simpler program:
+/// when proptest and fuzzers shrink an input, they shrink the program.
 ///
 /// ```
 /// use bpflab::r#gen::Choices;
@@ -20,7 +20,7 @@ pub struct Choices {
     at: usize,
 }
 
-/// Numbers at the edges of what instructions do.
+/// Boundary values of instructions.
 const EDGES: [u64; 12] = [
     0,
     1,
@@ -37,7 +37,7 @@ const EDGES: [u64; 12] = [
 ];
 
 impl Choices {
-    /// Decisions from these bytes.
+    /// Creates decisions from these bytes.
     #[must_use]
     pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
         Self {
@@ -46,7 +46,7 @@ impl Choices {
         }
     }
 
-    /// Decisions from `len` bytes that a seed stands for (`SplitMix64`).
+    /// Creates decisions from `len` bytes generated from a seed (`SplitMix64`).
     #[must_use]
     pub fn seeded(seed: u64, len: usize) -> Self {
         let mut state = seed;
@@ -78,18 +78,18 @@ impl Choices {
         std::array::from_fn(|_| self.byte())
     }
 
-    /// A number below `end`, at most 256 of them; 0 if there is none.
+    /// A number below `end`, at most 255; 0 if `end` is 0.
     pub fn below(&mut self, end: usize) -> usize {
         usize::from(self.byte()) % end.clamp(1, 256)
     }
 
-    /// Whether something happens that happens in so many of a hundred cases.
+    /// True with a probability of `percent` / 100.
     pub fn chance(&mut self, percent: u16) -> bool {
         let byte = u16::from(self.byte());
         (255 - byte) * 100 < percent * 256 && byte != 0
     }
 
-    /// One of these, of which there must be one.
+    /// One of these, which must not be empty.
     pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len())]
     }
@@ -99,7 +99,7 @@ impl Choices {
         (!from.is_empty()).then(|| self.pick(from))
     }
 
-    /// A constant of 32 bits, often a small one or one at an edge.
+    /// A 32-bit constant, often a small one or a boundary value.
     pub fn imm(&mut self) -> i32 {
         match self.below(4) {
             0 => i32::from(i8::from_le_bytes(self.bytes())),
@@ -108,7 +108,7 @@ impl Choices {
         }
     }
 
-    /// A constant of 64 bits, often one at an edge.
+    /// A 64-bit constant, often a boundary value.
     pub fn wide(&mut self) -> u64 {
         match self.below(3) {
             0 => u64::from(self.byte()),
@@ -117,8 +117,8 @@ impl Choices {
         }
     }
 
-    /// So many bytes, which are one drawn byte and those that follow from it: contents
-    /// of packets and maps matter less than the program.
+    /// `len` bytes generated from a single drawn byte: contents of packets and maps matter
+    /// less than the program.
     pub fn contents(&mut self, len: usize) -> Vec<u8> {
         let seed = u64::from(self.byte());
         match seed {

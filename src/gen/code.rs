@@ -1,35 +1,35 @@
-//! Instructions in the making: jumps and calls go to labels until all is in place.
+//! Instructions under construction: jumps and calls have labels until all are placed.
 
 use crate::isa::{CallTarget, Insn, Pseudo, RawInsn, encode};
 use crate::util::Pc;
 
-/// A place in the code, known or not yet.
+/// A position in the code, placed or not yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Label(usize);
 
-/// Instructions whose jumps and calls are aimed at the end.
+/// Instructions whose jumps and calls are resolved at the end.
 #[derive(Debug, Default)]
 pub(super) struct Code {
     insns: Vec<Insn>,
-    /// Instructions with a place that they go to or take the address of.
+    /// Instructions with a label as their target or operand.
     aims: Vec<(usize, Label)>,
-    /// By label: the instruction that it stands before.
+    /// By label: the index of the following instruction.
     labels: Vec<usize>,
 }
 
 impl Code {
-    /// A label that is to be [bound](Self::bind).
+    /// Allocates a label, to be [bound](Self::bind).
     pub(super) fn label(&mut self) -> Label {
         self.labels.push(0);
         Label(self.labels.len() - 1)
     }
 
-    /// The label stands here.
+    /// Places the label here.
     pub(super) fn bind(&mut self, label: Label) {
         self.labels[label.0] = self.insns.len();
     }
 
-    /// The label of this place.
+    /// A label of this position.
     pub(super) fn here(&mut self) -> Label {
         let label = self.label();
         self.bind(label);
@@ -40,13 +40,14 @@ impl Code {
         self.insns.push(insn);
     }
 
-    /// An instruction that goes to a label, or takes its address; its offset is filled in.
+    /// Adds an instruction with a label as target or operand; its offset is filled in
+    /// later.
     pub(super) fn aim(&mut self, insn: Insn, at: Label) {
         self.aims.push((self.insns.len(), at));
         self.insns.push(insn);
     }
 
-    /// How many instructions there are.
+    /// The number of instructions.
     pub(super) fn len(&self) -> usize {
         self.insns.len()
     }
@@ -59,7 +60,7 @@ impl Code {
         ))
     }
 
-    /// The slots, everything aimed.
+    /// The slots, with all labels resolved.
     pub(super) fn finish(mut self) -> Vec<RawInsn> {
         let mut starts = Vec::with_capacity(self.insns.len() + 1);
         let mut slot = 0i32;
@@ -77,7 +78,7 @@ impl Code {
     }
 }
 
-/// The same instruction with its target so many slots after the next.
+/// The same instruction with its target `to` slots after the next.
 fn aimed(insn: Insn, to: i32) -> Insn {
     match insn {
         Insn::Call(CallTarget::Subprogram { .. }) => Insn::Call(CallTarget::Subprogram { rel: to }),

@@ -4,7 +4,7 @@ use super::body::Body;
 use super::state::Holds;
 use crate::isa::{AluOp, EndianOp, EndianSize, Insn, Operand, SignedSize, Width};
 
-/// A number that the program knows.
+/// A constant number.
 pub(super) fn constant(body: &mut Body<'_>) {
     let dst = body.free();
     body.constant_into(dst);
@@ -23,7 +23,7 @@ pub(super) fn arithmetic(body: &mut Body<'_>) {
     body.alu(op, width, dst, src);
 }
 
-/// The kernel refuses a division by the constant zero, and shifts that are too wide.
+/// Replaces constants that the kernel refuses: zero divisors and too wide shifts.
 fn allowed(op: AluOp, width: Width, imm: i32) -> i32 {
     match op {
         AluOp::Div | AluOp::Mod | AluOp::Sdiv | AluOp::Smod if imm == 0 => 3,
@@ -32,7 +32,7 @@ fn allowed(op: AluOp, width: Width, imm: i32) -> i32 {
     }
 }
 
-/// Negation, sign extension, and all that changes the order of bytes.
+/// Negation, sign extension, and byte swaps.
 pub(super) fn unary(body: &mut Body<'_>) {
     let dst = body.own_number();
     let insn = match body.choices.below(3) {
@@ -47,7 +47,7 @@ pub(super) fn unary(body: &mut Body<'_>) {
         },
         _ => {
             let from = body.choices.pick(SignedSize::ALL);
-            // There are no 32 bits that are extended to 32.
+            // There is no extension of 32 bits to 32.
             let width = match from {
                 SignedSize::S32 => Width::W64,
                 _ => body.choices.pick(Width::ALL),
@@ -64,7 +64,7 @@ pub(super) fn unary(body: &mut Body<'_>) {
     body.code.emit(insn);
 }
 
-/// A copy of whatever a register holds; of a number, often its lower half.
+/// A copy of a register; of a number, often its lower half.
 pub(super) fn copy(body: &mut Body<'_>) {
     let held = body.state.with(|holds| holds != Holds::Nothing);
     let Some(src) = body.one_of(held) else {

@@ -6,8 +6,7 @@ use super::state::{BUFFER, BUFFER_AT, Holds};
 use super::{branch, calls, compute, look_up, memory, output, packet, tracing};
 use crate::isa::{AluOp, Insn, Operand, Reg, RegSet, Size, Width};
 
-/// Every step, and how often it is taken among the others. The first one is the
-/// plainest: what zeros decide for.
+/// All steps with their weights. The first one is the simplest, which zeros select.
 pub(super) const STEPS: &[Step] = &[
     (14, compute::constant),
     (40, compute::arithmetic),
@@ -52,7 +51,7 @@ pub(super) const STEPS: &[Step] = &[
     (2, calls::tail),
 ];
 
-/// The steps of programs whose tail calls are what matters: nothing that takes much stack.
+/// The steps of programs that test tail calls: nothing that uses much stack.
 pub(super) const TAIL_CALLS: &[Step] = &[
     (6, compute::constant),
     (20, compute::arithmetic),
@@ -68,13 +67,14 @@ pub(super) const TAIL_CALLS: &[Step] = &[
     (20, calls::tail),
 ];
 
-/// The most steps of the program itself and of its functions, and the most instructions
-/// to which one is added.
+/// The most steps of the main function and of others, and the most instructions to which
+/// one is added.
 const MOST: usize = 120;
 const MOST_OF_FUNCTION: usize = 12;
 const LONG: usize = 400;
 
-/// Writes a function; how many results were masked, and the functions that it calls.
+/// Generates a function; returns how many results were masked, and the functions that it
+/// calls.
 pub(super) fn write(mut body: Body<'_>) -> (usize, Vec<usize>) {
     let (label, role) = (body.function().label, body.function().role);
     body.code.bind(label);
@@ -107,7 +107,7 @@ pub(super) fn write(mut body: Body<'_>) -> (usize, Vec<usize>) {
     (body.masked, body.called)
 }
 
-/// The context stays in r6, where packet loads expect it; pointers are kept over calls.
+/// Keeps the context in r6, where packet loads expect it, and pointers over calls.
 fn keep_arguments(body: &mut Body<'_>) {
     let mut homes = [Reg::R7, Reg::R8, Reg::R9].into_iter();
     for arg in Reg::ARGUMENTS {
@@ -127,7 +127,7 @@ fn keep_arguments(body: &mut Body<'_>) {
     }
 }
 
-/// Mixes what the registers hold into r0, and leaves.
+/// Combines the numbers in registers into r0, and returns.
 fn end(body: &mut Body<'_>, role: Role) {
     let numbers = body.state.with(|holds| holds == Holds::Number);
     if !numbers.contains(Reg::R0) {
@@ -141,7 +141,7 @@ fn end(body: &mut Body<'_>, role: Role) {
         calls::keep_result(body);
     }
     if let Some(most) = body.returnable() {
-        // A callback that ends with 1 is called no more.
+        // A callback that returns 1 is not called again.
         let most = if body.choices.chance(20) { most } else { 0 };
         body.alu(AluOp::And, Width::W64, Reg::R0, Operand::Imm(most));
     }

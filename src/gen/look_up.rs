@@ -3,7 +3,7 @@
 use super::body::{Body, Open};
 use super::maps;
 use super::output::pointer_into;
-use super::state::{Area, BUFFER_AT, Holds, Place, Slot};
+use super::state::{Area, BUFFER_AT, Holds, MemoryKind, Slot};
 use crate::isa::{Insn, JumpOp, Operand, Pseudo, Reg, Size, Width};
 use crate::util::HelperId;
 
@@ -15,7 +15,7 @@ impl Body<'_> {
         self.state.set(dst, Holds::Nothing);
     }
 
-    /// A key on the stack, mostly one of the first, and its address in a register.
+    /// Stores a key on the stack, mostly a small one, and puts its address into a register.
     fn key_into(&mut self, dst: Reg) {
         let number = self.choices.below(8);
         let off = Self::slot_off(number);
@@ -32,14 +32,14 @@ impl Body<'_> {
         self.frame_address(dst, off);
     }
 
-    /// A value of so many bytes: in the buffer, or behind a pointer that is at hand.
+    /// A pointer to a value of `len` bytes: the buffer, or an existing pointer.
     fn value_into(&mut self, dst: Reg, len: i16) {
         pointer_into(self, dst, |area| {
-            area.place != Place::Packet && area.holds(len)
+            area.kind != MemoryKind::Packet && area.holds(len)
         });
     }
 
-    /// Looks for null in r0, now or later.
+    /// Checks r0 for null, now or later.
     fn found(&mut self, area: Area) {
         let id = self.new_maybe();
         self.state.set(Reg::R0, Holds::Maybe(id, area));
@@ -54,18 +54,19 @@ impl Body<'_> {
         }
     }
 
-    /// Whether elements may come and go here. A kernel uses the memory of one that is
-    /// gone again, so where only what is defined counts no pointer to it may be left.
+    /// Whether elements may be added and removed here. A kernel reuses the memory of
+    /// removed elements, so if only defined behaviour counts, no pointer to such memory may
+    /// remain.
     fn may_change_elements(&self) -> bool {
         !self.setting.options.defined || self.is_main() && self.loops == 0
     }
 
-    /// Elements of a map may be gone.
+    /// Forgets pointers to elements that may have been removed.
     fn forget_elements(&mut self, map: u32) {
         if !self.setting.options.defined || !maps::HASHES.contains(&map) {
             return;
         }
-        let gone = |area: Area| area.place == Place::Value(map);
+        let gone = |area: Area| area.kind == MemoryKind::Value(map);
         let change = |holds| match holds {
             Holds::Pointer(area) | Holds::Maybe(_, area) if gone(area) => Holds::Nothing,
             other => other,
@@ -77,8 +78,8 @@ impl Body<'_> {
     }
 }
 
-/// One of the pointers that may be null is looked at; where it is, the way goes on
-/// behind what follows, or leaves.
+/// Checks one of the pointers that may be null; if it is, the path skips the following
+/// steps, or returns.
 pub(super) fn null_check(body: &mut Body<'_>) {
     let maybes = body.state.with(|holds| matches!(holds, Holds::Maybe(..)));
     let Some(reg) = body.one_of(maybes) else {
@@ -116,7 +117,7 @@ pub(super) fn null_check(body: &mut Body<'_>) {
     body.state.change(is_there);
 }
 
-/// A look-up in an array or a hash, per CPU or not.
+/// A look-up in an array or a hash, per-CPU or not.
 pub(super) fn look_up(body: &mut Body<'_>) {
     let Some(lookup) = body.setting.helper("map_lookup_elem") else {
         return;
@@ -125,7 +126,7 @@ pub(super) fn look_up(body: &mut Body<'_>) {
     body.key_into(Reg::R2);
     body.map_into(Reg::R1, map);
     body.call(lookup, Holds::Nothing);
-    body.found(Area::new(Place::Value(map), maps::value_size(map)));
+    body.found(Area::new(MemoryKind::Value(map), maps::value_size(map)));
 }
 
 /// A look-up of another CPU's value.
@@ -144,10 +145,10 @@ pub(super) fn look_up_on_cpu(body: &mut Body<'_>) {
     body.map_into(Reg::R1, map);
     body.mov_imm(Reg::R3, cpu);
     body.call(lookup, Holds::Nothing);
-    body.found(Area::new(Place::Value(map), maps::value_size(map)));
+    body.found(Area::new(MemoryKind::Value(map), maps::value_size(map)));
 }
 
-/// A look-up in a map that is in a map.
+/// A look-up in an inner map.
 pub(super) fn look_up_inner(body: &mut Body<'_>) {
     let Some(lookup) = body.setting.helper("map_lookup_elem") else {
         return;
@@ -159,10 +160,10 @@ pub(super) fn look_up_inner(body: &mut Body<'_>) {
     body.mov(Reg::R1, Reg::R0);
     body.key_into(Reg::R2);
     body.call(lookup, Holds::Nothing);
-    body.found(Area::new(Place::Value(maps::OUTER), maps::INNER_VALUE));
+    body.found(Area::new(MemoryKind::Value(maps::OUTER), maps::INNER_VALUE));
 }
 
-/// The address of the one value of a map, in the instruction itself.
+/// The address of a map's only value, in the instruction itself.
 pub(super) fn direct(body: &mut Body<'_>) {
     let dst = body.free();
     let len = maps::value_size(maps::RESULTS);
@@ -173,12 +174,12 @@ pub(super) fn direct(body: &mut Body<'_>) {
         off: u32::try_from(off).unwrap_or_default(),
     };
     body.code.emit(Insn::LoadPseudo { dst, source });
-    let area = Area::new(Place::Value(maps::RESULTS), len).moved(off, off, 8);
+    let area = Area::new(MemoryKind::Value(maps::RESULTS), len).moved(off, off, 8);
     body.state
         .set(dst, area.map_or(Holds::Nothing, Holds::Pointer));
 }
 
-/// An element is set, with any of the flags.
+/// Updates an element, with any of the flags.
 pub(super) fn update(body: &mut Body<'_>) {
     let Some(update) = body.setting.helper("map_update_elem") else {
         return;
@@ -196,7 +197,7 @@ pub(super) fn update(body: &mut Body<'_>) {
     body.forget_elements(map);
 }
 
-/// An element is deleted.
+/// Deletes an element.
 pub(super) fn delete(body: &mut Body<'_>) {
     let Some(delete) = body.setting.helper("map_delete_elem") else {
         return;
@@ -211,7 +212,7 @@ pub(super) fn delete(body: &mut Body<'_>) {
     body.forget_elements(map);
 }
 
-/// A value is put into a queue or a stack, taken out or looked at.
+/// Pushes, pops or peeks a value of a queue or a stack.
 pub(super) fn queue(body: &mut Body<'_>) {
     let helper = |body: &Body<'_>, name| body.setting.helper(name);
     let map = body.choices.pick(&[maps::QUEUE, maps::STACK]);

@@ -1,4 +1,4 @@
-//! The maps that every program made up here has, whether it uses them or not.
+//! The maps that every generated program has, whether it uses them or not.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ pub(super) const ARRAY: u32 = 0;
 pub(super) const HASH: u32 = 1;
 pub(super) const PER_CPU_ARRAY: u32 = 2;
 pub(super) const PER_CPU_HASH: u32 = 3;
-/// One value, to be accessed directly; results go there.
+/// One value, accessed directly, for results.
 pub(super) const RESULTS: u32 = 4;
 pub(super) const QUEUE: u32 = 5;
 pub(super) const STACK: u32 = 6;
@@ -21,7 +21,7 @@ pub(super) const PERF: u32 = 9;
 /// Arrays, each with two values, in an array and in a hash.
 pub(super) const OUTER: u32 = 10;
 const INNER: u32 = 11;
-/// One value: how many frames wait below the program that tail calls led to, at most.
+/// One value: an upper bound of the frames that wait below the targets of tail calls.
 pub(super) const WAITING: u32 = 12;
 
 /// Maps whose values can be looked up.
@@ -29,7 +29,7 @@ pub(super) const VALUES: [u32; 4] = [ARRAY, HASH, PER_CPU_ARRAY, PER_CPU_HASH];
 /// Maps from which elements can be deleted.
 pub(super) const HASHES: [u32; 2] = [HASH, PER_CPU_HASH];
 
-/// Name, type, bytes of a key and a value, entries.
+/// Name, type, bytes of a key and of a value, entries.
 const TABLE: [(&str, MapType, u32, u32, u32); 13] = [
     ("array", MapType::Array, 4, 32, 5),
     ("hash", MapType::Hash, 8, 24, 8),
@@ -51,7 +51,7 @@ pub(super) fn key_size(map: u32) -> i16 {
     row(map).map_or(0, |row| i16::try_from(row.2).unwrap_or_default())
 }
 
-/// Bytes of a value, of one CPU's.
+/// Bytes of a value, for per-CPU maps of one CPU's.
 pub(super) fn value_size(map: u32) -> i16 {
     row(map).map_or(0, |row| i16::try_from(row.3).unwrap_or_default())
 }
@@ -60,10 +60,10 @@ fn row(map: u32) -> Option<&'static (&'static str, MapType, u32, u32, u32)> {
     TABLE.get(usize::try_from(map).ok()?)
 }
 
-/// The number of values that the map inside of [`OUTER`] has, and their size.
+/// The value size of the maps inside [`OUTER`].
 pub(super) const INNER_VALUE: i16 = 16;
 
-/// The definitions, with contents. `others` are the programs of the prog array.
+/// The map definitions with contents. `others` are the programs of the prog array.
 pub(super) fn definitions(choices: &mut Choices, others: &[String]) -> Arc<[MapDef]> {
     let mut defs: Vec<MapDef> = TABLE
         .iter()

@@ -2,7 +2,7 @@
 
 use super::body::Body;
 use super::branch::mask;
-use super::state::{Area, BUFFER, BUFFER_AT, Holds, Place, Slot};
+use super::state::{Area, BUFFER, BUFFER_AT, Holds, MemoryKind, Slot};
 use crate::isa::{AluOp, AtomicOp, Insn, Operand, Reg, SignedSize, Size, Width};
 
 /// Stores a register or a constant to the stack.
@@ -17,7 +17,7 @@ pub(super) fn spill(body: &mut Body<'_>) {
     };
     let holds = src.map_or(Holds::Number, |reg| body.state.get(reg));
     if holds != Holds::Number {
-        // In a loop the next round would find a number where this one left a pointer.
+        // In a loop, the next round would find a number where this one stored a pointer.
         if let (0, Some(reg)) = (body.loops, src) {
             body.store(Size::Dw, Reg::FP, off, Operand::Reg(reg));
             body.state.slots[number] = Slot::Spilled(holds);
@@ -43,13 +43,13 @@ pub(super) fn spill(body: &mut Body<'_>) {
     *slot = slot.and(bits(size, within));
 }
 
-/// A place in a slot.
+/// An offset within a slot.
 fn within(body: &mut Body<'_>, size: Size) -> i16 {
     let places = 8 / usize::from(size.bytes());
     i16::try_from(body.choices.below(places)).unwrap_or_default() * i16::from(size.bytes())
 }
 
-/// The bytes of a slot that an access touches.
+/// The bytes of a slot that an access uses, one bit each.
 fn bits(size: Size, within: i16) -> u8 {
     let ones = u16::MAX >> (16 - u16::from(size.bytes()));
     u8::try_from(ones << within).unwrap_or(u8::MAX)
@@ -71,7 +71,7 @@ pub(super) fn fill(body: &mut Body<'_>) {
             let within = within(body, size);
             let wanted = bits(size, within);
             if slot.written() & wanted != wanted {
-                // Nobody knows what is there; here it is zero.
+                // Unwritten bytes are undefined; bpflab reads zeros.
                 let is_clean = matches!(slot, Slot::Bytes(_));
                 if body.setting.options.defined || !is_clean || body.choices.chance(80) {
                     return;
@@ -82,8 +82,8 @@ pub(super) fn fill(body: &mut Body<'_>) {
     }
 }
 
-/// A load of one of the three kinds. The one with acquire ordering is for memory that
-/// more than one thread can see.
+/// A load of one of the three kinds. The acquiring one is for memory that several threads
+/// can access.
 fn load(body: &mut Body<'_>, size: Size, dst: Reg, base: Reg, off: i16, may_acquire: bool) {
     let signed = SignedSize::ALL.iter().find(|from| from.size() == size);
     match (body.choices.below(8), signed) {
@@ -104,7 +104,7 @@ fn load(body: &mut Body<'_>, size: Size, dst: Reg, base: Reg, off: i16, may_acqu
     body.state.set(dst, Holds::Number);
 }
 
-/// A field of the context is loaded or stored.
+/// Loads or stores a field of the context.
 pub(super) fn context(body: &mut Body<'_>) {
     let Some(base) = body.context() else {
         return;
@@ -151,7 +151,7 @@ pub(super) fn buffer(body: &mut Body<'_>) {
     let by = i16::try_from(body.choices.below(usize::try_from(BUFFER).unwrap_or(1)));
     let by = by.unwrap_or_default() & body.choices.pick(&[!7, !3, !1, !0]);
     body.frame_address(dst, BUFFER_AT + by);
-    let area = Area::new(Place::Stack, BUFFER).moved(by, by, step(by));
+    let area = Area::new(MemoryKind::Stack, BUFFER).moved(by, by, step(by));
     body.state
         .set(dst, area.map_or(Holds::Nothing, Holds::Pointer));
 }
@@ -167,7 +167,7 @@ fn step(by: i16) -> u8 {
 }
 
 impl Body<'_> {
-    /// A register with a pointer, and what it points to.
+    /// A register with a pointer, and the memory that it points to.
     pub(super) fn pointer(&mut self, is: impl Fn(Area) -> bool) -> Option<(Reg, Area)> {
         let is_one = |holds| matches!(holds, Holds::Pointer(area) if is(area));
         let reg = self.one_of(self.state.with(is_one))?;
@@ -177,12 +177,12 @@ impl Body<'_> {
         }
     }
 
-    /// Whether a program may store to a place.
-    pub(super) fn is_writable(&self, place: Place) -> bool {
-        match place {
-            Place::Key => false,
-            Place::Packet => self.setting.writes_packets(),
-            Place::Stack | Place::Value(_) | Place::Record => true,
+    /// Whether a program may store to this kind of memory.
+    pub(super) fn is_writable(&self, kind: MemoryKind) -> bool {
+        match kind {
+            MemoryKind::Key => false,
+            MemoryKind::Packet => self.setting.writes_packets(),
+            MemoryKind::Stack | MemoryKind::Value(_) | MemoryKind::Record => true,
         }
     }
 }
@@ -194,7 +194,7 @@ pub(super) fn access(body: &mut Body<'_>) {
         return buffer(body);
     };
     let size = body.choices.pick(&[Size::Dw, Size::W, Size::H, Size::B]);
-    let is_shared = area.place != Place::Packet;
+    let is_shared = area.kind != MemoryKind::Packet;
     let kind = body.choices.below(6);
     let is_atomic = kind >= 4 && is_shared;
     let offsets = area.offsets(size, is_atomic || is_shared);
@@ -202,7 +202,7 @@ pub(super) fn access(body: &mut Body<'_>) {
         return;
     };
     match kind {
-        _ if !body.is_writable(area.place) => {
+        _ if !body.is_writable(area.kind) => {
             let dst = body.free();
             load(body, size, dst, base, off, false);
         }
@@ -233,7 +233,7 @@ fn atomic(body: &mut Body<'_>, base: Reg, area: Area) {
         return;
     };
     let op = body.choices.pick(AtomicOp::ALL);
-    // A new number must not take the pointer's place.
+    // The destination must not be the pointer's register.
     let numbers = body.state.with(|holds| holds == Holds::Number);
     if numbers.minus(body.pinned).is_empty() {
         return;
@@ -258,9 +258,9 @@ fn atomic(body: &mut Body<'_>, base: Reg, area: Area) {
     });
 }
 
-/// A pointer is moved, by a constant or by a number that is bounded first.
+/// Moves a pointer by a constant or by a number that is bounded first.
 pub(super) fn move_pointer(body: &mut Body<'_>) {
-    let Some((base, area)) = body.pointer(|area| area.place != Place::Record) else {
+    let Some((base, area)) = body.pointer(|area| area.kind != MemoryKind::Record) else {
         return;
     };
     let dst = body.free();
@@ -276,9 +276,9 @@ pub(super) fn move_pointer(body: &mut Body<'_>) {
         body.add_imm(dst, by.into());
         return body.state.set(dst, Holds::Pointer(moved));
     }
-    // A packet pointer with an unknown part is another one, whose bounds nobody knows.
+    // A packet pointer plus an unknown number has unknown bounds.
     let by = body.own_number();
-    if area.place == Place::Packet || by == dst || by == base || body.pinned.contains(by) {
+    if area.kind == MemoryKind::Packet || by == dst || by == base || body.pinned.contains(by) {
         return;
     }
     let bound = body.choices.pick(&[7, 3, 1, 8, 4, 12, 15]);
@@ -293,17 +293,17 @@ pub(super) fn move_pointer(body: &mut Body<'_>) {
     body.state.set(dst, Holds::Pointer(moved));
 }
 
-/// What only a privileged program does, and what differs from one machine to the next:
-/// addresses become numbers.
+/// Turns addresses into numbers, which only privileged programs may do, and which differ
+/// between machines.
 pub(super) fn leak(body: &mut Body<'_>) {
     if body.setting.options.defined {
         return;
     }
-    let Some((reg, area)) = body.pointer(|area| area.place != Place::Record) else {
+    let Some((reg, area)) = body.pointer(|area| area.kind != MemoryKind::Record) else {
         return;
     };
-    let is_value = |place| matches!(place, Place::Value(_));
-    if let Some((base, value)) = body.pointer(|area| is_value(area.place))
+    let is_value = |kind| matches!(kind, MemoryKind::Value(_));
+    if let Some((base, value)) = body.pointer(|area| is_value(area.kind))
         && let Some(off) = body.choices.any(&value.offsets(Size::Dw, true))
         && body.choices.chance(50)
     {
@@ -312,7 +312,7 @@ pub(super) fn leak(body: &mut Body<'_>) {
         body.load(Size::Dw, dst, base, off);
         return body.state.set(dst, Holds::Number);
     }
-    if let Some((other, _)) = body.pointer(|other| other.place == area.place)
+    if let Some((other, _)) = body.pointer(|other| other.kind == area.kind)
         && !body.pinned.contains(reg)
     {
         body.alu(AluOp::Sub, Width::W64, reg, Operand::Reg(other));

@@ -1,9 +1,8 @@
-//! Programs made up for property tests and fuzzing: valid ones, over the whole
-//! instruction set. No engine is in here.
+//! Generates programs for property tests and fuzzing: valid ones, over the whole
+//! instruction set. Contains no engine.
 //!
-//! [`make`] draws from a row of bytes what a program does, instruction by instruction,
-//! and keeps book of what each register and stack slot holds, so that the verifier
-//! accepts nearly all that comes of it.
+//! [`make`] draws a program's instructions from a sequence of bytes and tracks the contents
+//! of each register and stack slot, so that the verifier accepts nearly all results.
 //!
 //! ```
 //! use bpflab::r#gen::{Choices, Options, make};
@@ -15,15 +14,15 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `choices` | the bytes that decide |
+//! | `choices` | the bytes that determine a program |
 //! | `code` | instructions, jumps, labels |
-//! | `state` | what registers and slots hold |
+//! | `state` | the contents of registers and slots |
 //! | `setting` | the program's type, its context, its functions |
 //! | `maps` | the maps |
-//! | `body` | a function in the making: what all steps need |
+//! | `body` | a function being generated: the common state of all steps |
 //! | `compute`, `branch`, `memory`, `look_up`, `packet`, `output`, `tracing`, `calls` | the steps |
 //! | `function` | a whole function: its start, its steps, its end |
-//! | `whole` | a program of several functions, and the programs that it jumps to |
+//! | `whole` | a program of several functions, and the targets of its tail calls |
 
 mod body;
 mod branch;

@@ -1,25 +1,24 @@
-//! What kind of programs are made.
+//! Options of program generation.
 
 use crate::spec::ProgType;
 
-/// What kind of programs are made.
+/// Which programs are generated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Options {
     /// The type of the programs; any of [`TYPES`](super::TYPES) if none is given.
     pub prog_type: Option<ProgType>,
-    /// Leaves out what the language does not define, or what depends on the machine: a
-    /// kernel's run comes to the same then. Those are bytes of the stack that nobody
-    /// wrote, the bits of addresses, and what some helpers return (time, chance, CPU),
-    /// which a program calls all the same, but forgets:
-    /// [`Made::masked`](super::Made::masked) counts them.
+    /// Omits undefined and machine-dependent behaviour, so that a kernel's run has the same
+    /// result: bytes of the stack that were not written, the bits of addresses, and the
+    /// results of some helpers (time, random numbers, CPU), which a program still calls but
+    /// drops: [`Made::masked`](super::Made::masked) counts them.
     pub defined: bool,
-    /// For runs of a tracing program that are recorded: what depends on the machine is kept
-    /// and goes on to be computed with, since the recording tells it; memory anywhere is
-    /// read; and what can't be recorded (walks over hashes) is rare.
+    /// For recorded runs of a tracing program: machine-dependent results are used in
+    /// computations, since the recording has them; any memory is read; and operations that
+    /// can't be recorded (iterating hashes) are rare.
     pub recorded: bool,
-    /// Programs that jump to one another and to themselves from any of their functions,
-    /// static and global, up to the limit of tail calls and beyond, and go on with what
-    /// the callers get back.
+    /// Programs that tail-call one another and themselves from any of their functions,
+    /// static and global, up to the limit of tail calls and beyond, and continue with the
+    /// results that the callers get.
     pub tail_calls: bool,
 }
 
@@ -35,7 +34,7 @@ impl Options {
         }
     }
 
-    /// Whether a program forgets what depends on the machine.
+    /// Whether a program drops machine-dependent results.
     pub(super) const fn masks(self) -> bool {
         self.defined && !self.recorded
     }

@@ -1,11 +1,11 @@
-//! Steps that call helpers: for numbers, on memory, and for the outside.
+//! Steps that call helpers: for numbers, on memory, and for output.
 
 use super::body::Body;
 use super::maps;
-use super::state::{Area, BUFFER, BUFFER_AT, Holds, Place};
+use super::state::{Area, BUFFER, BUFFER_AT, Holds, MemoryKind};
 use crate::isa::{Insn, JumpOp, Operand, Reg, RegSet, Size, Width};
 
-/// A helper without arguments. What it returns is up to the machine.
+/// A helper without arguments, whose result depends on the machine.
 pub(super) fn environment(body: &mut Body<'_>) {
     const NAMES: [&str; 7] = [
         "get_smp_processor_id",
@@ -19,7 +19,7 @@ pub(super) fn environment(body: &mut Body<'_>) {
     number(body, &NAMES);
 }
 
-/// One of these helpers, which have no arguments and say what the machine has it.
+/// One of these helpers, which have no arguments and a machine-dependent result.
 pub(super) fn number(body: &mut Body<'_>, names: &[&str]) {
     let name = body.choices.pick(names);
     if let Some(helper) = body.setting.helper(name) {
@@ -27,15 +27,14 @@ pub(super) fn number(body: &mut Body<'_>, names: &[&str]) {
     }
 }
 
-/// A pointer to at least so many bytes outside of packets.
+/// A pointer to at least `len` bytes outside of packets.
 fn memory_into(body: &mut Body<'_>, dst: Reg, len: i16) {
     pointer_into(body, dst, |area| {
-        area.place != Place::Packet && area.holds(len)
+        area.kind != MemoryKind::Packet && area.holds(len)
     });
 }
 
-/// A pointer of this kind, if one is at hand that a call leaves alone; to the buffer
-/// otherwise.
+/// An existing pointer of this kind, if one survives a call; else to the buffer.
 pub(super) fn pointer_into(body: &mut Body<'_>, dst: Reg, is: impl Fn(Area) -> bool) {
     match body.pointer(is) {
         Some((reg, _)) if !RegSet::CALLER_SAVED.contains(reg) => body.mov(dst, reg),
@@ -43,7 +42,7 @@ pub(super) fn pointer_into(body: &mut Body<'_>, dst: Reg, is: impl Fn(Area) -> b
     }
 }
 
-/// Bytes of the buffer, a multiple of four.
+/// A number of bytes of the buffer, a multiple of four.
 fn words(body: &mut Body<'_>) -> i16 {
     i16::try_from(4 * (1 + body.choices.below(8))).unwrap_or(4)
 }
@@ -68,7 +67,7 @@ pub(super) fn print(body: &mut Body<'_>) {
     let Some(helper) = body.setting.helper("trace_printk") else {
         return;
     };
-    // All of a kernel's programs print into one pipe.
+    // All programs of a kernel print to one pipe.
     if body.setting.options.recorded && !body.choices.chance(5) {
         return;
     }
@@ -132,7 +131,7 @@ pub(super) fn ring_output(body: &mut Body<'_>) {
     body.call(helper, Holds::Number);
 }
 
-/// What the ring buffer says of itself.
+/// A query of the ring buffer's state.
 pub(super) fn ring_query(body: &mut Body<'_>) {
     let Some(helper) = body.setting.helper("ringbuf_query") else {
         return;
@@ -143,8 +142,8 @@ pub(super) fn ring_query(body: &mut Body<'_>) {
     body.call(helper, Holds::Number);
 }
 
-/// A record of the ring buffer is reserved, filled, and given out or given back; no way
-/// leaves before.
+/// Reserves a ring buffer record, fills it, and submits or discards it; no path returns in
+/// between.
 pub(super) fn ring_reserve(body: &mut Body<'_>) {
     const NAMES: [&str; 2] = ["ringbuf_submit", "ringbuf_discard"];
     let reserve = body.setting.helper("ringbuf_reserve");
@@ -167,13 +166,13 @@ pub(super) fn ring_reserve(body: &mut Body<'_>) {
     body.state.set(home, Holds::Nothing);
     body.open_jump(JumpOp::Eq, Width::W64, home, Operand::Imm(0));
 
-    let area = Area::new(Place::Record, len);
+    let area = Area::new(MemoryKind::Record, len);
     body.state.set(home, Holds::Pointer(area));
     let (base, pinned) = (body.base, body.pinned);
     body.base = body.open.len();
     body.pinned = pinned.with(home);
     body.held += 1;
-    // What nobody wrote is whatever was there before.
+    // Unwritten bytes would have their old contents.
     for at in 0..len / 8 {
         let imm = body.choices.imm();
         body.store(Size::Dw, home, 8 * at, Operand::Imm(imm));
@@ -190,7 +189,7 @@ pub(super) fn ring_reserve(body: &mut Body<'_>) {
     body.call(release, Holds::Nothing);
     let gone = |holds| match holds {
         Holds::Pointer(Area {
-            place: Place::Record,
+            kind: MemoryKind::Record,
             ..
         }) => Holds::Nothing,
         other => other,

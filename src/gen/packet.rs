@@ -1,15 +1,15 @@
-//! Steps that touch packets: directly, by the old instructions, by helpers.
+//! Steps that access packets: directly, by the legacy instructions, by helpers.
 
 use super::body::Body;
 use super::branch::mask;
-use super::state::{Area, BUFFER, BUFFER_AT, Holds, Place};
+use super::state::{Area, BUFFER, BUFFER_AT, Holds, MemoryKind};
 use crate::isa::{AluOp, Insn, JumpOp, Operand, Reg, RegSet, Size, Width};
 
-/// The most bytes that a program looks at.
+/// The most bytes that a program accesses.
 const MOST: usize = 48;
 
-/// The packet's bytes after a comparison with its end, which can be made in many ways;
-/// sometimes from an unknown place on.
+/// Accesses packet bytes after a comparison with the packet's end, of which there are many
+/// forms; sometimes from a variable offset on.
 pub(super) fn direct(body: &mut Body<'_>) {
     let (Some((data, end)), Some(context)) = (body.setting.packet, body.context()) else {
         return;
@@ -62,7 +62,7 @@ pub(super) fn direct(body: &mut Body<'_>) {
     } else {
         return;
     }
-    let area = Area::new(Place::Packet, len);
+    let area = Area::new(MemoryKind::Packet, len);
     body.state.set(dst, Holds::Pointer(area));
 }
 
@@ -94,7 +94,7 @@ pub(super) fn load(body: &mut Body<'_>) {
     body.state.after_call(Holds::Number);
 }
 
-/// A helper that copies from or to the packet, by a place that may not be there.
+/// A helper that copies from or to the packet, at an offset that may be outside.
 pub(super) fn copy(body: &mut Body<'_>) {
     const NAMES: [&str; 4] = [
         "skb_load_bytes",
@@ -130,7 +130,7 @@ pub(super) fn copy(body: &mut Body<'_>) {
     }
 }
 
-/// A packet grows or shrinks at either end.
+/// Grows or shrinks a packet at either end.
 pub(super) fn adjust(body: &mut Body<'_>) {
     let name = body.choices.pick(&["xdp_adjust_head", "xdp_adjust_tail"]);
     let Some(helper) = body.setting.helper(name) else {
@@ -149,16 +149,16 @@ pub(super) fn adjust(body: &mut Body<'_>) {
     forget_packets(body);
 }
 
-/// Whoever calls a function counts on its pointers into the packet.
+/// Whether the packet may be changed: callers of a function rely on their packet pointers.
 fn may_change_packet(body: &Body<'_>) -> bool {
     body.is_main() && body.loops == 0 && body.setting.writes_packets()
 }
 
-/// Pointers into the packet are void.
+/// Forgets pointers into the packet.
 fn forget_packets(body: &mut Body<'_>) {
     let change = |holds| match holds {
         Holds::Pointer(Area {
-            place: Place::Packet,
+            kind: MemoryKind::Packet,
             ..
         })
         | Holds::PacketEnd => Holds::Nothing,

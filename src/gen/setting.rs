@@ -1,7 +1,7 @@
-//! What a program made up here may count on: its type, its context, its functions.
+//! The environment of a generated program: its type, its context, its functions.
 
 use super::code::Label;
-use super::state::{Area, BUFFER, Holds, Place};
+use super::state::{Area, BUFFER, Holds, MemoryKind};
 use super::{Options, maps};
 use crate::isa::Size;
 use crate::spec::context::{self, Arch, Mode, Yield, check, layout};
@@ -16,7 +16,7 @@ pub(super) struct Field {
     pub size: Size,
 }
 
-/// What the functions of a program have in common.
+/// The common environment of a program's functions.
 #[derive(Debug)]
 pub(super) struct Setting {
     pub prog_type: ProgType,
@@ -26,19 +26,19 @@ pub(super) struct Setting {
     pub reads: Vec<Field>,
     pub signed_reads: Vec<Field>,
     pub writes: Vec<Field>,
-    /// Where the context has the packet's first byte and its end.
+    /// The context's offsets of the pointers to the packet's start and end.
     pub packet: Option<(i16, i16)>,
     pub functions: Vec<Function>,
 }
 
-/// What a function is there for.
+/// The role of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// The program itself.
+    /// The main function.
     Main,
-    /// Called, and judged at each call.
+    /// Called, and verified at each call.
     Static,
-    /// Called, and judged by itself.
+    /// Called, and verified by itself.
     Global,
     /// Called by `bpf_loop`.
     Loop,
@@ -53,26 +53,26 @@ impl Role {
     }
 }
 
-/// A function's outside.
+/// A function's interface.
 #[derive(Debug, Clone)]
 pub(super) struct Function {
     pub name: String,
     pub role: Role,
-    /// What its arguments hold.
+    /// The contents of its arguments.
     pub arguments: Vec<Holds>,
     pub label: Label,
 }
 
 impl Function {
-    /// What a callback is given.
+    /// The arguments of a callback.
     pub(super) fn callback_arguments(role: Role) -> Vec<Holds> {
-        let context = Holds::Pointer(Area::new(Place::Stack, BUFFER));
+        let context = Holds::Pointer(Area::new(MemoryKind::Stack, BUFFER));
         match role {
             Role::Loop => vec![Holds::Number, context],
             Role::Element(map) => vec![
                 Holds::Nothing,
-                Holds::Pointer(Area::new(Place::Key, maps::key_size(map))),
-                Holds::Pointer(Area::new(Place::Value(map), maps::value_size(map))),
+                Holds::Pointer(Area::new(MemoryKind::Key, maps::key_size(map))),
+                Holds::Pointer(Area::new(MemoryKind::Value(map), maps::value_size(map))),
                 context,
             ],
             _ => Vec::new(),
@@ -80,8 +80,8 @@ impl Function {
     }
 }
 
-/// Fields of a packet's context that are the machine's business and not the test's: they
-/// differ from one kernel to the next.
+/// Fields of a packet's context that the test does not control: they differ between
+/// kernels.
 const NOT_OURS: &[&str] = &["hash", "napi_id", "hwtstamp", "queue_mapping"];
 
 impl Setting {
@@ -90,7 +90,8 @@ impl Setting {
         let known = layout(kind, Arch::HOST);
         let context_len = match (kind, known) {
             (ContextKind::Syscall | ContextKind::Tracepoint, _) => 64,
-            // What raw_syscalls:sys_enter has: the registers and the number of the call.
+            // The arguments of raw_syscalls:sys_enter: the registers and the system call
+            // number.
             (ContextKind::RawTracepoint, _) if options.recorded => 16,
             // As many arguments as BPF_PROG_TEST_RUN takes.
             (ContextKind::RawTracepoint, _) => 96,
@@ -154,13 +155,13 @@ impl Setting {
         Some(helper.id)
     }
 
-    /// Whether programs of the type return no more than a bit (`check_return_code`).
+    /// Whether programs of the type return a single bit (`check_return_code`).
     pub(super) fn returns_bit(&self) -> bool {
         self.prog_type.return_rule(self.prog_type.attach_type(None)) != ReturnRule::Any
     }
 
-    /// What the kernel calls the structure of the context where a global function may take
-    /// it (`btf_is_prog_ctx_type`, `kernel/bpf/btf.c`).
+    /// The kernel's name of the context's structure in the types of global functions
+    /// (`btf_is_prog_ctx_type`, `kernel/bpf/btf.c`).
     pub(super) fn context_name(&self) -> Option<&'static str> {
         match self.prog_type.info().context {
             ContextKind::RawTracepoint => Some("bpf_raw_tracepoint_args"),

@@ -1,16 +1,16 @@
-//! What the maker of a program knows at a place in it: what each register and stack
-//! slot holds, on every way there.
+//! The generator's knowledge at a point of the program: the contents of each register and
+//! stack slot, on all paths there.
 
 use crate::isa::{Reg, RegSet, Size};
 
-/// Memory that a pointer leads into.
+/// The kind of memory that a pointer points to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
-    /// The buffer at the lower end of a frame, one's own or a caller's.
+pub(super) enum MemoryKind {
+    /// The buffer at the lower end of a frame, the function's own or a caller's.
     Stack,
     /// A value of the map of this number.
     Value(u32),
-    /// A key that a callback is shown: no stores.
+    /// A key that a callback gets: read-only.
     Key,
     /// The packet.
     Packet,
@@ -18,33 +18,32 @@ pub(super) enum Place {
     Record,
 }
 
-/// The bytes around a pointer that may be touched: those at `low..high` from it.
+/// The bytes around a pointer that may be accessed: those at `low..high` from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Area {
-    pub place: Place,
+    pub kind: MemoryKind,
     pub low: i16,
     pub high: i16,
-    /// What the pointer is a multiple of: 1, 2, 4 or 8.
+    /// The alignment of the pointer: 1, 2, 4 or 8.
     pub align: u8,
 }
 
 impl Area {
-    /// So many bytes from the pointer on.
-    pub(super) const fn new(place: Place, len: i16) -> Self {
-        let align = match place {
-            Place::Packet => 1,
+    /// `len` bytes from the pointer on.
+    pub(super) const fn new(kind: MemoryKind, len: i16) -> Self {
+        let align = match kind {
+            MemoryKind::Packet => 1,
             _ => 8,
         };
         Self {
-            place,
+            kind,
             low: 0,
             high: len,
             align,
         }
     }
 
-    /// Around a pointer that was moved up by anything from 0 to `by`, a multiple of
-    /// `step`.
+    /// The area after the pointer was moved up by `least` to `most`, a multiple of `step`.
     pub(super) fn moved(self, least: i16, most: i16, step: u8) -> Option<Self> {
         let (low, high) = (self.low - least, self.high - most);
         let align = self.align.min(step);
@@ -56,10 +55,10 @@ impl Area {
         })
     }
 
-    /// The offsets at which so many bytes may be touched.
+    /// The offsets at which `size` bytes may be accessed.
     pub(super) fn offsets(self, size: Size, must_align: bool) -> Vec<i16> {
         let bytes = i16::from(size.bytes());
-        let strict = must_align || self.place == Place::Stack;
+        let strict = must_align || self.kind == MemoryKind::Stack;
         if strict && self.align < size.bytes() {
             return Vec::new();
         }
@@ -67,38 +66,38 @@ impl Area {
         (self.low..=self.high - bytes).filter(fits).collect()
     }
 
-    /// Whether the pointer leads to so many bytes.
+    /// Whether the pointer points to at least `len` bytes.
     pub(super) const fn holds(self, len: i16) -> bool {
         self.low <= 0 && self.high >= len
     }
 
-    /// What is true of both.
+    /// The area that is valid for both.
     fn join(self, other: Self) -> Option<Self> {
         let joined = Self {
-            place: self.place,
+            kind: self.kind,
             low: self.low.max(other.low),
             high: self.high.min(other.high),
             align: self.align.min(other.align),
         };
-        (self.place == other.place && joined.low < joined.high).then_some(joined)
+        (self.kind == other.kind && joined.low < joined.high).then_some(joined)
     }
 }
 
-/// What a register holds.
+/// The contents of a register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Holds {
-    /// Nothing that may be read.
+    /// Unreadable.
     Nothing,
     Number,
     Context,
     PacketEnd,
     Pointer(Area),
-    /// A pointer or null, the same one wherever the number is the same.
+    /// A pointer or null; equal ids are the same pointer.
     Maybe(u16, Area),
 }
 
 impl Holds {
-    /// What is true of both.
+    /// The contents that are valid for both.
     fn join(self, other: Self) -> Self {
         match (self, other) {
             (Self::Pointer(one), Self::Pointer(two)) => {
@@ -110,14 +109,14 @@ impl Holds {
     }
 }
 
-/// What eight bytes of the stack hold.
+/// The contents of eight bytes of the stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Slot {
-    /// Nothing but numbers, in the bytes that have a bit here; the others nobody wrote.
+    /// Only numbers, in the bytes whose bit is set; the others are unwritten.
     Bytes(u8),
-    /// The same where the others may be parts of a pointer.
+    /// The same, but the others may be parts of a pointer.
     Mixed(u8),
-    /// A register as it was.
+    /// A spilled register.
     Spilled(Holds),
 }
 
@@ -130,7 +129,7 @@ impl Slot {
         }
     }
 
-    /// The bytes that hold numbers for sure.
+    /// The bytes that certainly hold numbers.
     pub(super) const fn written(self) -> u8 {
         match self {
             Self::Bytes(bytes) | Self::Mixed(bytes) => bytes,
@@ -138,7 +137,7 @@ impl Slot {
         }
     }
 
-    /// After these bytes were written, too.
+    /// The slot after these bytes were written, too.
     pub(super) const fn and(self, bytes: u8) -> Self {
         match self.written() | bytes {
             u8::MAX => Self::Bytes(u8::MAX),
@@ -148,11 +147,11 @@ impl Slot {
     }
 }
 
-/// Slots that registers are stored to, below the frame pointer.
+/// The number of slots for registers, below the frame pointer.
 pub(super) const SLOTS: usize = 8;
-/// Bytes of the buffer below them, to which pointers lead.
+/// Bytes of the buffer below the slots, to which pointers point.
 pub(super) const BUFFER: i16 = 32;
-/// Where the buffer begins.
+/// The buffer's offset from the frame pointer.
 pub(super) const BUFFER_AT: i16 = -(8 * 8 + BUFFER);
 
 /// All registers and slots.
@@ -163,7 +162,7 @@ pub(super) struct State {
 }
 
 impl State {
-    /// At the start of a function: nothing but the arguments.
+    /// The state at the start of a function: only the arguments.
     pub(super) fn new(arguments: &[Holds]) -> Self {
         let mut regs = [Holds::Nothing; Reg::COUNT];
         for (reg, holds) in Reg::ARGUMENTS.into_iter().zip(arguments) {
@@ -175,7 +174,7 @@ impl State {
         }
     }
 
-    /// Where two ways come together.
+    /// Joins the state of another path.
     pub(super) fn join(&mut self, other: &Self) {
         for (one, two) in self.regs.iter_mut().zip(other.regs) {
             *one = one.join(two);
@@ -193,13 +192,13 @@ impl State {
         self.regs[reg.index()] = holds;
     }
 
-    /// The registers that hold something of a kind.
+    /// The registers whose contents satisfy `is`.
     pub(super) fn with(&self, is: impl Fn(Holds) -> bool) -> RegSet {
         let held = Reg::ALL.into_iter().filter(|reg| is(self.get(*reg)));
         held.collect()
     }
 
-    /// What a call leaves.
+    /// The state after a call.
     pub(super) fn after_call(&mut self, result: Holds) {
         for reg in RegSet::CALLER_SAVED.iter() {
             self.set(reg, Holds::Nothing);
@@ -207,7 +206,7 @@ impl State {
         self.set(Reg::R0, result);
     }
 
-    /// Changes what is held everywhere, spilled or not.
+    /// Changes the contents of all registers and spilled ones.
     pub(super) fn change(&mut self, change: impl Fn(Holds) -> Holds) {
         for holds in &mut self.regs {
             *holds = change(*holds);
@@ -230,7 +229,7 @@ mod tests {
 
     #[test]
     fn what_both_ways_hold_is_held() {
-        let value = |len| Holds::Pointer(Area::new(Place::Value(1), len));
+        let value = |len| Holds::Pointer(Area::new(MemoryKind::Value(1), len));
         let mut one = State::new(&[Holds::Number, value(8), value(8), Holds::Context]);
         let other = State::new(&[Holds::Number, value(4), Holds::Number, Holds::Context]);
         one.slots[0] = Slot::Bytes(0xf);
@@ -242,7 +241,7 @@ mod tests {
 
     #[test]
     fn a_moved_pointer_keeps_what_is_sure() {
-        let area = Area::new(Place::Value(0), 16);
+        let area = Area::new(MemoryKind::Value(0), 16);
         let moved = area.moved(0, 4, 2).unwrap();
         assert_eq!((moved.low, moved.high, moved.align), (0, 12, 2));
         assert!(moved.offsets(Size::W, true).is_empty());

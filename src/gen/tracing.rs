@@ -1,12 +1,12 @@
-//! Steps of tracing programs: who is running, and memory anywhere.
+//! Steps of tracing programs: the current task, and reading any memory.
 
 use super::body::Body;
 use super::output::{number, pointer_into};
-use super::state::{BUFFER, Holds, Place};
+use super::state::{BUFFER, Holds, MemoryKind};
 use crate::isa::{Reg, RegSet, Size};
 use crate::util::HelperId;
 
-/// A helper without arguments that tells of the task, or more of the time.
+/// A helper without arguments about the task, or another clock.
 pub(super) fn task(body: &mut Body<'_>) {
     const NAMES: [&str; 8] = [
         "get_current_pid_tgid",
@@ -21,7 +21,7 @@ pub(super) fn task(body: &mut Body<'_>) {
     number(body, &NAMES);
 }
 
-/// The name of the task, whole or cut off.
+/// The name of the task, whole or truncated.
 pub(super) fn comm(body: &mut Body<'_>) {
     let Some(helper) = known(body, "get_current_comm") else {
         return;
@@ -32,7 +32,7 @@ pub(super) fn comm(body: &mut Body<'_>) {
     body.call(helper, Holds::Number);
 }
 
-/// Memory anywhere is read: the kernel's, the process's, one's own, or none at all.
+/// Reads any memory: the kernel's, the process's, the program's own, or an invalid address.
 pub(super) fn probe_read(body: &mut Body<'_>) {
     const NAMES: [&str; 6] = [
         "probe_read_kernel",
@@ -76,22 +76,23 @@ pub(super) fn stack(body: &mut Body<'_>) {
     body.call(helper, Holds::Number);
 }
 
-/// The helper of this name, which only recorded programs call: what it says and writes is
-/// the machine's.
+/// The helper of this name. Only recorded programs call it, since its results depend on the
+/// machine.
 fn known(body: &Body<'_>, name: &str) -> Option<HelperId> {
     let may = body.setting.options.recorded || !body.setting.options.defined;
     may.then(|| body.setting.helper(name)).flatten()
 }
 
-/// A pointer to at least so many bytes that may be written to; the buffer otherwise.
+/// A pointer to at least `len` writable bytes; else to the buffer.
 fn room_into(body: &mut Body<'_>, dst: Reg, len: i16) {
     pointer_into(body, dst, |area| {
-        !matches!(area.place, Place::Key | Place::Packet) && area.holds(len)
+        !matches!(area.kind, MemoryKind::Key | MemoryKind::Packet) && area.holds(len)
     });
 }
 
-/// What may be an address: a number that is at hand, an argument of the event, a place in
-/// the task's structure, or memory of the program itself. Whether there is any.
+/// Sets a register to a possible address: an existing number, an argument of the event, a
+/// field of the task's structure, or memory of the program itself. Returns whether that was
+/// possible.
 fn address_into(body: &mut Body<'_>, dst: Reg) -> bool {
     match body.choices.below(5) {
         1 => {
@@ -114,7 +115,7 @@ fn address_into(body: &mut Body<'_>, dst: Reg) -> bool {
             body.mov(dst, Reg::R0);
             body.add_imm(dst, off);
         }
-        3 => pointer_into(body, dst, |area| area.place != Place::Packet),
+        3 => pointer_into(body, dst, |area| area.kind != MemoryKind::Packet),
         4 => body.constant_into(dst),
         _ => {
             let numbers = body.state.with(|holds| holds == Holds::Number);

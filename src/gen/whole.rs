@@ -1,5 +1,5 @@
-//! A whole program: its functions, its types, its maps, the programs that it jumps to,
-//! and something to run on.
+//! A whole program: its functions, types and maps, the targets of its tail calls, and an
+//! input.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use super::function::{STEPS, TAIL_CALLS, write};
 use super::maps;
 use super::options::Options;
 use super::setting::{Function, Role, Setting};
-use super::state::{Area, BUFFER, Holds, Place};
+use super::state::{Area, BUFFER, Holds, MemoryKind};
 use crate::btf::{Btf, Builder, Encoding, FuncInfo, Linkage, Param};
 use crate::program::{MapDef, Program, Subprogram};
 use crate::spec::{ProgFlags, ProgType};
 use crate::util::TypeId;
 
-/// The types of programs that are made.
+/// The types of generated programs.
 pub const TYPES: &[ProgType] = &[
     ProgType::Xdp,
     ProgType::SchedCls,
@@ -30,36 +30,36 @@ pub const TYPES: &[ProgType] = &[
     ProgType::PerfEvent,
 ];
 
-/// What was made.
+/// A generated program.
 #[derive(Debug, Clone)]
 pub struct Made {
-    /// The program that is to run.
+    /// The program to run.
     pub program: Arc<Program>,
-    /// Those that its prog array holds. All share their maps.
+    /// The programs in its prog array. All share their maps.
     pub others: Vec<Arc<Program>>,
-    /// What it is to run on: a packet for types that get one, else the context. As
-    /// `data_in` of `BPF_PROG_TEST_RUN` or its `ctx_in`.
+    /// The input: a packet for types that get one, else the context, as `data_in` or
+    /// `ctx_in` of `BPF_PROG_TEST_RUN`.
     pub input: Vec<u8>,
-    /// How many results were forgotten because they depend on the machine.
+    /// How many machine-dependent results were dropped.
     pub masked: usize,
 }
 
-/// The most functions beside the program itself.
+/// The most functions besides the main function.
 const MOST_FUNCTIONS: usize = 5;
-/// The most programs to jump to.
+/// The most targets of tail calls.
 const MOST_TARGETS: usize = 2;
-/// Bytes of packets: the kernel takes 14 at least.
+/// Packet lengths: the kernel requires at least 14 bytes.
 const PACKETS: [usize; 8] = [64, 14, 15, 20, 34, 61, 100, 300];
 
-/// Makes a program from a row of bytes; the same one from the same row.
+/// Generates a program from a sequence of bytes; the same bytes give the same program.
 pub fn make(choices: &mut Choices, options: Options) -> Made {
     let mut types = Types::new();
     let made = make_with(choices, options, &mut types);
     typed(made, types.builder.build().ok())
 }
 
-/// Makes a program from each row of bytes, the same ones as [`make`]. All have the same
-/// BTF, so that they can be loaded as if they came from one object.
+/// Generates a program from each sequence of bytes, the same ones as [`make`]. All have the
+/// same BTF, so that they can be loaded as if they came from one object.
 pub fn make_all<'a>(
     rows: impl IntoIterator<Item = &'a mut Choices>,
     options: Options,
@@ -75,7 +75,7 @@ pub fn make_all<'a>(
         .collect()
 }
 
-/// Makes a program whose BTF is still to come.
+/// Generates a program without its BTF.
 fn make_with(choices: &mut Choices, options: Options, types: &mut Types) -> Made {
     let prog_type = match options.prog_type {
         Some(prog_type) => prog_type,
@@ -119,7 +119,7 @@ fn typed(mut made: Made, btf: Option<Btf>) -> Made {
     made
 }
 
-/// What the programs that are made together have in common.
+/// The common state of programs that are generated together.
 struct Maker<'a> {
     prog_type: ProgType,
     options: Options,
@@ -129,7 +129,7 @@ struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    /// A program with the functions that it calls; its BTF is still to come.
+    /// Generates a program with the functions that it calls, without its BTF.
     fn program(&mut self, choices: &mut Choices, name: &str) -> Program {
         let mut setting = Setting::new(self.prog_type, self.options);
         let mut code = Code::default();
@@ -141,7 +141,7 @@ impl Maker<'_> {
             true => TAIL_CALLS,
             false => STEPS,
         };
-        // Functions call those behind them only; nobody calls the others.
+        // Functions call only later ones; those never called are omitted.
         let mut called = vec![0];
         for number in 0..setting.functions.len() {
             if called.contains(&number) {
@@ -181,7 +181,7 @@ impl Maker<'_> {
     }
 }
 
-/// The outside of a program's functions.
+/// The interfaces of a program's functions.
 fn functions(
     choices: &mut Choices,
     options: Options,
@@ -222,8 +222,8 @@ fn functions(
     functions
 }
 
-/// The outside of the functions of a program whose tail calls are what matters: all get
-/// the context, which a tail call passes on.
+/// The interfaces of the functions of a program that tests tail calls: all get the context,
+/// which a tail call passes on.
 fn relays(
     choices: &mut Choices,
     setting: &Setting,
@@ -254,20 +254,20 @@ fn relays(
     std::iter::once(main).chain(others).collect()
 }
 
-/// What a static function may be given.
+/// A possible argument of a static function.
 fn argument(choices: &mut Choices) -> Holds {
     match choices.below(6) {
         3 => Holds::Context,
-        4 => Holds::Pointer(Area::new(Place::Stack, BUFFER)),
+        4 => Holds::Pointer(Area::new(MemoryKind::Stack, BUFFER)),
         5 => {
             let map = choices.pick(&maps::VALUES);
-            Holds::Pointer(Area::new(Place::Value(map), maps::value_size(map)))
+            Holds::Pointer(Area::new(MemoryKind::Value(map), maps::value_size(map)))
         }
         _ => Holds::Number,
     }
 }
 
-/// The types of the functions of all programs in one table, as the kernel asks for.
+/// The types of the functions of all programs in one table, as the kernel requires.
 struct Types {
     builder: Builder,
     int: TypeId,
@@ -289,9 +289,8 @@ impl Types {
         }
     }
 
-    /// A function that takes numbers, and the context under the name that the kernel has
-    /// for it, and returns a number. (Only of global ones does the kernel look at what
-    /// they take.)
+    /// A function that takes numbers, and the context under the kernel's name, and returns
+    /// a number. (The kernel checks parameters of global functions only.)
     fn function(
         &mut self,
         function: &Function,
@@ -320,7 +319,7 @@ impl Types {
         self.builder.function(&function.name, prototype, linkage)
     }
 
-    /// A pointer to the structure of this name, of which nobody asks for more.
+    /// A pointer to the structure of this name, without members.
     fn context(&mut self, name: &'static str) -> TypeId {
         let builder = &mut self.builder;
         *self.contexts.entry(name).or_insert_with(|| {

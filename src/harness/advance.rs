@@ -1,4 +1,4 @@
-//! Time passes: what programs left for later is called.
+//! Advancing the clock: calls the timers, work queues and task work that become due.
 
 use std::time::Duration;
 
@@ -7,19 +7,19 @@ use super::vm::Vm;
 use crate::vm::deferred::{Due, Pending};
 use crate::vm::{Fallback, Outcome, Run};
 
-/// The most callbacks at one moment: a timer that starts itself anew for the same one
-/// would never let time pass.
+/// The most callbacks at one moment. A timer that restarts itself without delay would
+/// otherwise keep the clock from advancing.
 const MAX_CALLS: usize = 1 << 14;
 
 impl Vm {
-    /// Lets time pass, and calls what programs left for later in the order in which it is
-    /// due: work queues and task work at once, timers when they expire, each with its
-    /// map, key and value, on the CPU that asked for it, while the clocks show the moment
-    /// at which it is due. What callbacks start in turn is called, too, if it is due
-    /// before the time is over. Callbacks run in the checked interpreter.
+    /// Advances the clocks and calls deferred callbacks in the order in which they are due:
+    /// work queues and task work at once, timers when they expire. Each callback gets its
+    /// map, key and value and runs on the CPU that scheduled it, with the clocks at the
+    /// moment at which it is due. Callbacks that a callback schedules are called, too, if
+    /// they are due before the end. Callbacks run in the checked interpreter.
     ///
-    /// The outcome has a [`Run`] for each callback, under the name of the C function, and
-    /// what they gave out.
+    /// The outcome has a [`Run`] for each callback, named after the C function, and the
+    /// outputs of all.
     ///
     /// ```
     /// use std::time::Duration;
@@ -35,9 +35,9 @@ impl Vm {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Fault`] when a callback does what it must not; the clocks then show when
-    /// it was called. [`Error::Deferred`] where callbacks start themselves anew without
-    /// end. [`Error::Cpu`] when the [world](Self::world) was moved to a CPU that is taken.
+    /// [`Error::Fault`] when a callback faults; the clocks then show when it was called.
+    /// [`Error::Deferred`] when callbacks reschedule themselves without end. [`Error::Cpu`]
+    /// when the [world](Self::world) was moved to a CPU that is in use.
     pub fn advance(&mut self, by: Duration) -> Result<Outcome> {
         self.machine.settle()?;
         let now = self.machine.world.time().monotonic_ns();
@@ -53,7 +53,7 @@ impl Vm {
             if calls > MAX_CALLS {
                 return Err(Error::Deferred(format!(
                     "{MAX_CALLS} callbacks were called at one moment, and more are due: \
-                     does one start itself anew without delay?"
+                     does one restart itself without delay?"
                 )));
             }
             self.machine.world.clock().set_ns(due.at_ns.max(now));
@@ -64,24 +64,24 @@ impl Vm {
         Ok(outcome)
     }
 
-    /// What programs left for later, in the order in which it will be called.
+    /// Returns the deferred callbacks, in the order in which they will be called.
     #[must_use]
     pub fn pending(&self) -> Vec<Pending> {
         self.machine.pending()
     }
 
-    /// User space closes its last descriptor of a map, as when a loader ends: timers in
-    /// it are cancelled, and programs can make no new ones there (`EPERM`).
+    /// Closes user space's last descriptor of a map, as when a loader exits: timers in the
+    /// map are cancelled, and programs can't create new ones there (`EPERM`).
     ///
     /// # Errors
-    /// [`Error::NoMap`] with the names there are.
+    /// [`Error::NoMap`] with the existing names.
     pub fn release_map(&mut self, map: &str) -> Result<()> {
         let handle = self.map(map)?.handle();
         self.machine.release_user_reference(handle);
         Ok(())
     }
 
-    /// Calls what is due, on its CPU.
+    /// Calls a due callback on its CPU.
     fn call_due(&mut self, due: &Due, outcome: &mut Outcome) -> Result<()> {
         let own = self.machine.world.cpu();
         self.machine.world.set_cpu(due.cpu);
@@ -99,7 +99,7 @@ impl Vm {
         });
         let Some((image, name)) = found else {
             let pointer = self.machine.pointer(due.callback);
-            let problem = format!("its callback is {pointer}, no function of a loaded program");
+            let problem = format!("callback {pointer} is not a function of a loaded program");
             return Err(Error::Deferred(problem));
         };
         let started = self.machine.start_deferred(due)?;
@@ -113,7 +113,7 @@ impl Vm {
             budget,
         );
         machine.end_deferred(started);
-        // Nobody is left to release what it held.
+        // No frame is left that could release the callback's references.
         machine.leave();
         outcome.outputs.append(&mut machine.take_outputs());
         outcome.stale.append(&mut machine.space.take_stale());

@@ -1,4 +1,4 @@
-//! Attaching programs and detaching them, as libbpf and the kernel do it.
+//! Attaching and detaching programs, as libbpf and the kernel do.
 
 use super::attach_point::{AttachPoint, Attached};
 use super::error::{Error, Result};
@@ -10,9 +10,9 @@ use crate::util::{Errno, HelperId};
 use crate::vm::ProgramHandle;
 use crate::vm::attach::Hook;
 
-/// Whether programs at a place may say what the function returns, which is not called
-/// then (`__perf_event_set_bpf_prog`, `perf_event_attach_bpf_prog`): an instruction in the
-/// middle of a function is no such place.
+/// Whether programs at an attach point may override the function's return value, so that
+/// the function is not called (`__perf_event_set_bpf_prog`, `perf_event_attach_bpf_prog`).
+/// An instruction in the middle of a function does not allow it.
 fn may_override(point: &AttachPoint) -> bool {
     let is_entry = |target: &String| !target.contains('+');
     let probe = matches!(
@@ -23,17 +23,17 @@ fn may_override(point: &AttachPoint) -> bool {
 }
 
 impl Vm {
-    /// Attaches every program to the place that its section name says, in the
-    /// order of the object. Programs that are attached already stay where they are.
+    /// Attaches every program to the target that its section name gives, in the order of
+    /// the object. Programs that are attached already stay where they are.
     ///
-    /// As libbpf does it for a skeleton, a program whose section leaves its place open
-    /// (`SEC("tp")`, `SEC("kprobe")`) is left out, for [`attach_to`](Self::attach_to).
+    /// As in libbpf's skeleton attach, a program whose section names no target
+    /// (`SEC("tp")`, `SEC("kprobe")`) is skipped; use [`attach_to`](Self::attach_to).
     /// Programs that libbpf can't attach by itself (XDP, tc, cgroup, perf events) are
-    /// attached here, where each hook is there only once, as long as there is room.
+    /// attached as long as their hook, which exists once, accepts another program.
     ///
     /// # Errors
-    /// [`Error::Context`] for a program that reads more than the tracepoint has;
-    /// [`Error::Refused`] where the kernel would not take it.
+    /// [`Error::Context`] for a program that reads more than the tracepoint's record has;
+    /// [`Error::Refused`] where the kernel would refuse.
     pub fn attach_all(&mut self) -> Result<()> {
         for handle in self.handles() {
             let is_attached = self.attached.iter().any(|one| one.program == handle);
@@ -45,7 +45,7 @@ impl Vm {
             };
             let is_libbpfs = point.hook.rule().needs_target;
             match self.set_attached(handle, point, 0) {
-                // An object may have several programs for the one place of a device.
+                // An object may have several programs for a device's only hook.
                 Err(Error::Refused { .. }) if !is_libbpfs => {}
                 result => result?,
             }
@@ -53,19 +53,19 @@ impl Vm {
         Ok(())
     }
 
-    /// Attaches one program to the place that its section name says.
+    /// Attaches one program to the target that its section name gives.
     ///
     /// # Errors
-    /// [`Error::NoProgram`]; [`Error::Attach`] where the section name leaves the
-    /// place open; [`Error::Context`] where the program reads more than is there;
-    /// [`Error::Refused`] where the kernel would not take it.
+    /// [`Error::NoProgram`]; [`Error::Attach`] where the section name gives no target;
+    /// [`Error::Context`] where the program reads more than the event has;
+    /// [`Error::Refused`] where the kernel would refuse.
     pub fn attach(&mut self, program: &str) -> Result<()> {
         self.attach_with_cookie(program, None, 0)
     }
 
-    /// Attaches a program to a place of the test's choice: `group/name` for
-    /// tracepoints, a function, a pattern of functions, the hook's name for other types.
-    /// A program can be attached to several places.
+    /// Attaches a program to a target: `group/name` for tracepoints, a function, a pattern
+    /// of functions, the hook's name for other types. A program can be attached to several
+    /// targets.
     ///
     /// # Errors
     /// As of [`attach`](Self::attach).
@@ -73,9 +73,9 @@ impl Vm {
         self.attach_with_cookie(program, Some(target), 0)
     }
 
-    /// Attaches a program with a number that `bpf_get_attach_cookie` returns there
-    /// (`bpf_usdt_cookie` at markers); to the place that its section says unless `target`
-    /// says another.
+    /// Attaches a program with a cookie, which `bpf_get_attach_cookie` returns
+    /// (`bpf_usdt_cookie` in USDT probes). Without a `target` it is the one of the section
+    /// name.
     ///
     /// # Errors
     /// As of [`attach`](Self::attach).
@@ -126,13 +126,13 @@ impl Vm {
             _ => None,
         };
         match event {
-            Some(Ok(event)) => self.stage().2.check_context(program, &event)?,
+            Some(Ok(event)) => self.dispatcher().2.check_context(program, &event)?,
             Some(Err(_)) if self.is_unknown(&point) => {
                 return Err(self.refused(
                     program,
                     &point,
                     Errno::ENOENT,
-                    "there is no such tracepoint; `Vm::declare` makes one",
+                    "no such tracepoint; add one with `Vm::declare`",
                 ));
             }
             _ => {}
@@ -146,14 +146,14 @@ impl Vm {
         Ok(())
     }
 
-    /// Whether a tracepoint without a layout is one that is not there, as far as can be
-    /// known: all system calls are, and the events of a kernel whose BTF was given.
+    /// Whether a tracepoint without a layout certainly does not exist: all system calls are
+    /// known, and so are all events of a kernel whose BTF was given.
     fn is_unknown(&self, point: &AttachPoint) -> bool {
         let target = point.target.as_deref().unwrap_or_default();
         target.starts_with("syscalls/") || self.kernel_btf.is_some()
     }
 
-    /// Whether a place takes another program, and this one.
+    /// Checks whether an attach point takes another program, and this one.
     fn check_room(&self, program: ProgramHandle, point: &AttachPoint) -> Result<()> {
         let rule = point.hook.rule();
         if !may_override(point) && self.calls(program, helpers::id::override_return) {
@@ -164,7 +164,7 @@ impl Vm {
         if let Some(errno) = rule.again
             && here().any(|one| one.program == program)
         {
-            let why = "it is attached there already";
+            let why = "it is already attached there";
             return Err(self.refused(program, point, errno, why));
         }
         if let Some((room, errno)) = rule.room
@@ -201,7 +201,7 @@ impl Vm {
         }
     }
 
-    /// Detaches a program from all places; events no longer fire it.
+    /// Detaches a program from everything; events no longer run it.
     ///
     /// # Errors
     /// [`Error::NoProgram`].
@@ -211,7 +211,7 @@ impl Vm {
         Ok(())
     }
 
-    /// The places that a program is attached to, in the order in which it was.
+    /// The program's attach points, in the order of attachment.
     ///
     /// # Errors
     /// [`Error::NoProgram`].

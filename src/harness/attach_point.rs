@@ -1,4 +1,4 @@
-//! Places in the kernel that programs are attached to.
+//! Attach points: hooks and targets in the kernel.
 
 use std::fmt;
 
@@ -9,18 +9,18 @@ use crate::vm::ProgramHandle;
 use crate::vm::attach::Hook;
 use crate::vm::events::{Event, EventKind};
 
-/// A place in the kernel that programs are attached to.
+/// What a program is attached to: a hook and, for most hooks, a target.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AttachPoint {
-    /// What kind of place.
+    /// The kind of hook.
     pub hook: Hook,
-    /// Which of them: `group/name` of a tracepoint, a function, a hook of the security
-    /// modules; a pattern for the hooks that take one. None for hooks of which each
-    /// program has the one that it is given to (a packet's, a cgroup's).
+    /// The target: `group/name` of a tracepoint, a function, a hook of a security module; a
+    /// pattern for the hooks that take one. None for hooks without a target of their own (a
+    /// packet's, a cgroup's).
     pub target: Option<String>,
-    /// The type of the programs there.
+    /// The type of its programs.
     pub prog_type: ProgType,
-    /// Where hooks of a kind are told apart by it.
+    /// The attach type, for hooks that differ by it.
     pub attach_type: Option<AttachType>,
 }
 
@@ -29,13 +29,13 @@ pub struct AttachPoint {
 pub(super) struct Attached {
     pub program: ProgramHandle,
     pub point: AttachPoint,
-    /// What `bpf_get_attach_cookie` returns there.
+    /// What `bpf_get_attach_cookie` returns in its runs.
     pub cookie: u64,
 }
 
 impl AttachPoint {
-    /// The place that a program's section name asks for; `None` where the name
-    /// leaves it open (`SEC("tp")`).
+    /// The attach point of a program's section name; `None` where the section gives no
+    /// target (`SEC("tp")`).
     #[must_use]
     pub fn of(program: &Program) -> Option<Self> {
         let (hook, attach_type) = Hook::place_of(program);
@@ -52,7 +52,7 @@ impl AttachPoint {
         })
     }
 
-    /// Whether an event happens here.
+    /// Whether an event hits this attach point.
     #[must_use]
     pub fn is_hit_by(&self, event: &Event) -> bool {
         let name = event.name();
@@ -61,9 +61,9 @@ impl AttachPoint {
             return false;
         }
         match (event.kind(), self.target.as_deref()) {
-            // Bytes stand for the context of any type, and fire nothing by themselves.
+            // Plain bytes can be the context of any type, and hit no attach point.
             (EventKind::Bytes, _) => false,
-            // A context of the type, wherever its programs are.
+            // A context fits all programs of its type, whatever their hook.
             (EventKind::Context(_) | EventKind::Packet, _) => self.hook != Hook::Iterator,
             (EventKind::StructOps, None) => true,
             (_, None) => false,
@@ -71,7 +71,7 @@ impl AttachPoint {
         }
     }
 
-    /// Whether a target means what an event is called.
+    /// Whether a target matches an event's name.
     fn names(&self, target: &str, name: &str) -> bool {
         match self.hook {
             Hook::KprobeMulti
@@ -111,7 +111,7 @@ impl fmt::Display for AttachPoint {
     }
 }
 
-/// Whether a name leaves out the file of a target in user space.
+/// Whether a name is a user-space target without its file.
 fn is_last_part(target: &str, name: &str) -> bool {
     let file = target.strip_suffix(name);
     file.is_some_and(|file| file.len() > 1 && file.ends_with(':'))

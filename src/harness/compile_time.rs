@@ -1,4 +1,4 @@
-//! What it takes to get a program ready.
+//! How long verifying and compiling a program takes.
 
 use std::time::{Duration, Instant};
 
@@ -8,21 +8,20 @@ use crate::lower::{Bindings, lower};
 use crate::verifier::{Options, verify};
 use crate::vm::ProgramHandle;
 
-/// The times that a program's way to its engines takes.
+/// How long each stage from program to engine takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CompileTime {
     /// Verifying it.
     pub verify: Duration,
-    /// Making operations of it; none for a program that is not verified or can't be
+    /// Lowering it to operations; none for a program that is not verified or can't be
     /// lowered.
     pub lower: Option<Duration>,
-    /// Making machine code of these, in memory from which it can be run; none where the
-    /// host runs none.
+    /// Generating machine code in executable memory; none where the host has no JIT.
     pub code: Option<Duration>,
 }
 
 impl CompileTime {
-    /// Of two tries the shorter times: nothing is done faster than it can be.
+    /// The shorter time of two measurements, stage by stage.
     #[must_use]
     pub fn shortest(self, other: Self) -> Self {
         let shorter = |a: Option<Duration>, b: Option<Duration>| Some(a?.min(b?));
@@ -35,8 +34,8 @@ impl CompileTime {
 }
 
 impl Vm {
-    /// Verifies and compiles a loaded program once more, and forgets the result: how
-    /// long does it take?
+    /// Verifies and compiles a loaded program again and returns the times; the result is
+    /// dropped.
     ///
     /// ```
     /// use bpflab::{Object, Vm};

@@ -1,4 +1,4 @@
-//! Other CPUs of a machine, for other threads.
+//! Further CPUs of a machine, for other threads.
 
 use super::error::Result;
 use super::layouts::Layouts;
@@ -8,17 +8,17 @@ use crate::interp::Checked;
 impl Vm {
     /// Another CPU of the same machine, for a thread of its own.
     ///
-    /// The two share maps and programs, with what was verified, lowered and compiled;
-    /// nothing is made again. Map values are what BPF programs on several CPUs of a
-    /// kernel see: atomic instructions are atomic, everything else may be torn.
+    /// Both share maps and programs, with everything verified, lowered and compiled;
+    /// nothing is built again. Programs see map values as on several CPUs of a kernel:
+    /// atomic instructions are atomic, everything else may tear.
     ///
-    /// All else is copied now, and its own from now on: the world, with another CPU
-    /// number and other chance; where programs are attached; engine and budget. Its
-    /// outcomes hold what its own programs gave out, and records wait in the ring buffer
-    /// that all share. What the test put into this machine's memory is not in the other's.
+    /// All else is copied and separate from then on: the world, with another CPU number and
+    /// another random seed; attachments; engine and budget. Its outcomes hold the outputs
+    /// of its own programs; ring buffer records go to the shared buffer. Memory that the
+    /// test mapped into this machine is not in the other.
     ///
-    /// A CPU runs one program at a time, so a number is taken once; dropping the `Vm`
-    /// gives it back. Any thread may use the maps: `Vm` is [`Sync`].
+    /// A CPU runs one program at a time, so each number can be taken once; dropping the
+    /// `Vm` releases it. Any thread may use the maps: `Vm` is [`Sync`].
     ///
     /// ```
     /// use bpflab::{Object, Vm};
@@ -41,8 +41,8 @@ impl Vm {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Cpu`](super::Error::Cpu) where the [world](Self::world) has no such CPU,
-    /// or programs run on it already.
+    /// [`Error::Cpu`](super::Error::Cpu) where the [world](Self::world) has no such CPU, or
+    /// the CPU is in use.
     pub fn cpu(&self, cpu: u32) -> Result<Self> {
         Ok(Self {
             machine: self.machine.fork(cpu)?,

@@ -1,4 +1,4 @@
-//! Values by the names of their fields in C, through BTF.
+//! Map values and global variables by the names of their C fields, through BTF.
 
 use serde_json::Value as Json;
 use zerocopy::{Immutable, IntoBytes};
@@ -11,7 +11,7 @@ use crate::program::MapDef;
 use crate::spec::UpdateFlags;
 use crate::util::TypeId;
 
-/// A value of a map as it was when it was read, with its type.
+/// A copy of a map's value with its BTF type.
 ///
 /// ```
 /// use bpflab::{Object, Vm};
@@ -29,12 +29,12 @@ use crate::util::TypeId;
 pub struct Entry<'a> {
     map: MapView<'a>,
     key: Vec<u8>,
-    /// As user space sees it.
+    /// As user space reads it: for per-CPU maps the values of all CPUs.
     bytes: Vec<u8>,
     typed: Typed<'a>,
 }
 
-/// A type of values.
+/// The BTF type of a value.
 #[derive(Debug, Clone, Copy)]
 struct Typed<'a> {
     btf: &'a Btf,
@@ -42,12 +42,12 @@ struct Typed<'a> {
 }
 
 impl<'a> MapView<'a> {
-    /// The value under a key, to be looked at by the names that C gives its parts;
-    /// `None` where there is none.
+    /// The value under a key, with access to its C fields; `None` if the key is not in the
+    /// map.
     ///
     /// # Errors
-    /// As of [`get`](Self::get); [`Error::NoType`] where the object does not say the
-    /// type of the map's values.
+    /// As of [`get`](Self::get); [`Error::NoType`] where the object does not give the type
+    /// of the map's values.
     pub fn entry<K>(&self, key: &K) -> Result<Option<Entry<'a>>>
     where
         K: IntoBytes + Immutable + ?Sized,
@@ -71,27 +71,27 @@ impl<'a> MapView<'a> {
 }
 
 impl Entry<'_> {
-    /// The whole value, as JSON: structs are objects, as `bpftool map dump` shows them. Of
-    /// a per-CPU map it is that of CPU 0.
+    /// The whole value as JSON: structs are objects, as in `bpftool map dump`. For a
+    /// per-CPU map it is the value of CPU 0.
     ///
     /// # Errors
-    /// [`Error::Field`] where the type has no values.
+    /// [`Error::Field`] where values of the type can't be shown.
     pub fn value(&self) -> Result<Json> {
         self.of_cpu(0, "")
     }
 
-    /// A part of the value, by its path in C: `count.total`, `slots[3]`.
+    /// A field of the value by its C path: `count.total`, `slots[3]`.
     ///
     /// # Errors
-    /// [`Error::Field`] where there is no such part.
+    /// [`Error::Field`] where there is no such field.
     pub fn field(&self, path: &str) -> Result<Json> {
         self.of_cpu(0, path)
     }
 
-    /// A part of a CPU's value in a per-CPU map.
+    /// A field of one CPU's value in a per-CPU map.
     ///
     /// # Errors
-    /// [`Error::Field`] where there is no such part, or no such CPU.
+    /// [`Error::Field`] where there is no such field or CPU.
     pub fn of_cpu(&self, cpu: u32, path: &str) -> Result<Json> {
         let at = self.place(cpu);
         let bytes = self.bytes.get(at..).unwrap_or_default();
@@ -99,10 +99,10 @@ impl Entry<'_> {
         read.map_err(|problem| self.failed(path, problem))
     }
 
-    /// Sets a part of the value, in the map, too; in a per-CPU map that of CPU 0.
+    /// Sets a field of the value, also in the map; in a per-CPU map that of CPU 0.
     ///
     /// # Errors
-    /// [`Error::Field`] where there is no such part or it can't be this, and as of
+    /// [`Error::Field`] where there is no such field or it can't have this value, and as of
     /// [`MapView::set`].
     pub fn set(&mut self, path: &str, value: impl Into<Json>) -> Result<()> {
         let Typed { btf, ty } = self.typed;
@@ -112,7 +112,7 @@ impl Entry<'_> {
         self.map.set_bytes(&self.key, &self.bytes, flags)
     }
 
-    /// Where a CPU's value begins.
+    /// The offset of a CPU's value.
     fn place(&self, cpu: u32) -> usize {
         let def = self.map.def();
         match def.map_type.info().per_cpu {
@@ -131,7 +131,7 @@ impl Entry<'_> {
 }
 
 impl Typed<'_> {
-    /// The part of a value that a path names.
+    /// The field at a path.
     fn read(&self, path: &str, bytes: &[u8]) -> std::result::Result<Json, SetError> {
         let field = self.btf.field(self.ty, path)?;
         let at = usize::try_from(field.bit_offset / 8).unwrap_or(usize::MAX);
@@ -142,7 +142,7 @@ impl Typed<'_> {
         Ok(self.btf.decode(field.ty, bytes)?.to_json())
     }
 
-    /// A bitfield, of at most 64 bits, which begins in the first of these bytes.
+    /// The bitfield, at most 64 bits, that begins in the first of these bytes.
     fn bits(&self, field: &Field, bytes: &[u8]) -> Json {
         let low_first = bytes.iter().take(9).rev();
         let word = low_first.fold(0u128, |word, byte| word << 8 | u128::from(*byte));
@@ -158,22 +158,22 @@ impl Typed<'_> {
     }
 }
 
-/// A global variable: where it is, and its type.
+/// A global variable: its map and type.
 struct Global<'a> {
     map: MapView<'a>,
     typed: Typed<'a>,
     offset: usize,
-    /// The part of it that was asked for.
+    /// The path within the variable.
     rest: &'a str,
 }
 
 impl Vm {
-    /// A global variable of a loaded object as it is now, or a part of it: `lost`,
-    /// `limits.low`, `by_cpu[2]`. The object loaded last comes first.
+    /// The current value of a global variable or of a part of it: `lost`, `limits.low`,
+    /// `by_cpu[2]`. The object loaded last is searched first.
     ///
     /// # Errors
-    /// [`Error::NoGlobal`] with the variables there are, [`Error::Field`] where it has no
-    /// such part.
+    /// [`Error::NoGlobal`] with the existing variables, [`Error::Field`] where the variable
+    /// has no such part.
     pub fn global(&self, path: &str) -> Result<Json> {
         let found = self.find_global(path)?;
         let value = found.map.get_bytes(&[0; 4])?.unwrap_or_default();
@@ -182,8 +182,8 @@ impl Vm {
         read.map_err(|problem| found.failed(path, problem))
     }
 
-    /// Sets a global variable, or a part of it, as user space does through the map of its
-    /// section. What programs only read is set before: `Object::set_global`.
+    /// Sets a global variable or a part of it, as user space does through the map of its
+    /// section. Constants (`.rodata`) are set before loading: `Object::set_global`.
     ///
     /// # Errors
     /// As of [`global`](Self::global); `EPERM` in [`Error::MapOperation`] for constants.
@@ -238,7 +238,7 @@ impl Global<'_> {
     }
 }
 
-/// The variables in a map of global data: name, type, and where in the value.
+/// The variables in a map of global data: name, type and offset.
 fn variables<'a>(
     btf: &'a Btf,
     def: &MapDef,

@@ -1,8 +1,8 @@
-//! What can go wrong between a test and its programs.
+//! Errors of the test API.
 
 use thiserror::Error;
 
-use super::unverified::{UnverifiedProgram, told};
+use super::unverified::{UnverifiedProgram, describe_unverified};
 use crate::btf::SetError;
 use crate::object::ObjectError;
 use crate::util::Errno;
@@ -12,73 +12,73 @@ use crate::vm::memory::SpaceFull;
 use crate::vm::world::NetError;
 use crate::vm::{AddMapError, CpuError, EngineKind, Fault, InjectError, KernelError};
 
-/// The result of what a test does.
+/// The result of a call of the test API.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Anything that a test can run into, with what, where and what to do.
+/// Any error of the test API; messages say what is wrong, where, and what to do.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// An object that can't be opened or relocated.
+    /// The object can't be opened or relocated.
     #[error(transparent)]
     Object(#[from] ObjectError),
-    /// A map that can't be made.
+    /// The map can't be created.
     #[error(transparent)]
     MapCreate(#[from] MapError),
-    /// A program stopped before its end.
+    /// A program faulted.
     #[error(transparent)]
     Fault(#[from] Box<Fault>),
-    /// A part of the mocked network that can't be.
+    /// A part of the mocked network is invalid.
     #[error(transparent)]
     Net(#[from] NetError),
-    /// An event that can't be built.
+    /// The event can't be built.
     #[error(transparent)]
     Event(#[from] EventError),
-    /// An object of the kernel that can't be made, found or changed.
+    /// A kernel object can't be created, found or changed.
     #[error(transparent)]
     Kernel(#[from] KernelError),
     /// The machine has no room for another object.
     #[error(transparent)]
     Space(#[from] SpaceFull),
-    /// A CPU that is not there, or can't be used for this.
+    /// The CPU does not exist, or is in use.
     #[error(transparent)]
     Cpu(#[from] CpuError),
     /// No program of this name.
     #[error("no program '{name}'; there are: {there}")]
     NoProgram {
-        /// The name that was asked for.
+        /// The requested name.
         name: String,
-        /// The names there are.
+        /// The existing names.
         there: String,
     },
     /// No map of this name.
     #[error("no map '{name}'; there are: {there}")]
     NoMap {
-        /// The name that was asked for.
+        /// The requested name.
         name: String,
-        /// The names there are.
+        /// The existing names.
         there: String,
     },
-    /// Calls that can't be made to fail.
+    /// The injection is invalid: these calls can't be made to fail.
     #[error(transparent)]
     Inject(#[from] InjectError),
     /// No helper of this name.
     #[error("Linux 6.18 has no helper '{0}'")]
     NoHelper(String),
-    /// No kernel function of this name.
-    #[error("Linux 6.18 has no kernel function '{0}' for programs, and no program calls one")]
+    /// No kfunc of this name.
+    #[error("Linux 6.18 has no kfunc '{0}', and no loaded program calls one")]
     NoKfunc(String),
-    /// A callback that can't be called later, or too many of them.
-    #[error("calling back later: {0}")]
+    /// A deferred callback can't be called, or too many are due.
+    #[error("deferred callback: {0}")]
     Deferred(String),
-    /// Programs that are rejected or unjudged.
+    /// Programs are rejected or unjudged.
     #[error(
         "{}\nVm::unverified() loads unverified programs, too, and runs them with each access \
          checked",
-        told(.0)
+        describe_unverified(.0)
     )]
     Unverified(Vec<UnverifiedProgram>),
-    /// An engine that can't run a program.
+    /// The engine can't run the program.
     #[error("program '{program}' can't run on engine {engine}: {why}")]
     Engine {
         /// The program.
@@ -88,7 +88,7 @@ pub enum Error {
         /// Why not.
         why: String,
     },
-    /// A program that has nothing to attach to.
+    /// The program has no attach target.
     #[error("program '{program}' can't be attached: {why}")]
     Attach {
         /// The program.
@@ -96,7 +96,7 @@ pub enum Error {
         /// Why not, and what to do.
         why: String,
     },
-    /// An event that can't run a program, since none was ever attached.
+    /// The event can't run a program because none was ever attached.
     #[error(
         "event '{event}' runs no program: none was ever attached; call attach_all(), or attach \
          one of: {there}"
@@ -104,22 +104,22 @@ pub enum Error {
     NothingAttached {
         /// The event.
         event: String,
-        /// The programs that are loaded.
+        /// The loaded programs.
         there: String,
     },
-    /// A program that the kernel does not take at a place.
+    /// The kernel would refuse to attach the program there.
     #[error("program '{program}' can't be attached to {place}: {errno}: {why}")]
     Refused {
         /// The program.
         program: String,
-        /// The place.
+        /// The attach point.
         place: String,
-        /// What the kernel says.
+        /// The kernel's error.
         errno: Errno,
         /// Why.
         why: &'static str,
     },
-    /// A program that reads further into its context than the event has bytes.
+    /// The program reads past the end of the event's context.
     #[error(
         "program '{program}' reads {needed} bytes of its context, {event} has {there}: {errno}"
     )]
@@ -128,14 +128,14 @@ pub enum Error {
         program: String,
         /// The event.
         event: String,
-        /// The bytes that the program may read, from the context's start.
+        /// The bytes that the program reads, from the context's start.
         needed: u32,
-        /// The bytes that there are.
+        /// The bytes of the event's context.
         there: u32,
-        /// What the kernel says when the program is attached.
+        /// The kernel's error when the program is attached.
         errno: Errno,
     },
-    /// A key or value of another size than the map's.
+    /// The key or value does not have the map's size.
     #[error("map '{map}': its {what} has {wanted} bytes, {given} given")]
     Size {
         /// The map.
@@ -144,31 +144,31 @@ pub enum Error {
         what: &'static str,
         /// Bytes in the map.
         wanted: usize,
-        /// Bytes of the type or slice that was given.
+        /// Bytes of the given type or slice.
         given: usize,
     },
-    /// What the kernel would answer to an operation on a map.
+    /// A map operation that fails as in the kernel.
     #[error("map '{map}': {what}: {errno}")]
     MapOperation {
         /// The map.
         map: String,
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// The kernel's answer.
+        /// The kernel's error.
         errno: Errno,
     },
-    /// A map whose object does not say what its values are.
+    /// The object's BTF does not give the type of the map's values.
     #[error(
         "map '{0}': the object's BTF does not say what type its values have: \
          declare it with __type(value, …)"
     )]
     NoType(String),
-    /// A part of a value that is not there, or can't be what it is to be.
+    /// There is no such field, or it can't have this value.
     #[error("map '{map}': field '{path}': {problem}")]
     Field {
         /// The map.
         map: String,
-        /// The part.
+        /// The field's path.
         path: String,
         /// What is wrong.
         problem: Box<SetError>,
@@ -176,19 +176,19 @@ pub enum Error {
     /// No global variable of this name.
     #[error("no global variable '{name}'; there are: {there}")]
     NoGlobal {
-        /// The name that was asked for.
+        /// The requested name.
         name: String,
-        /// The names there are.
+        /// The existing names.
         there: String,
     },
-    /// An operation that this kind of map does not have.
-    #[error("map '{map}' is {found}, {wanted} wanted")]
+    /// The map's kind does not have this operation.
+    #[error("map '{map}' is {found}, not {wanted}")]
     MapKind {
         /// The map.
         map: String,
         /// Its kind.
         found: String,
-        /// What the operation needs.
+        /// The kind that the operation needs.
         wanted: &'static str,
     },
 }
@@ -202,7 +202,7 @@ impl From<AddMapError> for Error {
     }
 }
 
-/// Names for a message.
+/// Joins names for a message.
 pub(super) fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<_> = names.collect();
     if names.is_empty() {

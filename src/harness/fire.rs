@@ -1,10 +1,10 @@
-//! Events fire programs, as the kernel's attach points do.
+//! Firing events: runs the attached programs, as the kernel's hooks do.
 
 use std::sync::Arc;
 
+use super::dispatcher::{Dispatcher, OwnedDispatcher};
 use super::error::{Error, Result, list};
 use super::interrupt::{Interrupt, Interrupts};
-use super::stage::{Stage, Troupe};
 use super::vm::Vm;
 use crate::btf::Btf;
 use crate::interp::{Checked, Finished, Image, Watch};
@@ -14,16 +14,16 @@ use crate::vm::events::{Event, EventError, Layout};
 use crate::vm::{Fallback, Fire, Machine, Outcome, ProgramHandle, RanOn, Run};
 
 impl Vm {
-    /// A firing of a tracepoint, `group/name`, to be filled field by field. Fields
-    /// go by the names of the format file and of BTF (`count` and `args[2]`).
+    /// An event of a tracepoint, `group/name`, to be filled in field by field. Field names
+    /// are those of the format file and of BTF (`count` and `args[2]`).
     ///
-    /// Where no BTF and no table knows the tracepoint, a program that is meant for it is
-    /// believed: the struct that it takes for the record is the layout.
+    /// If neither BTF nor a table has the tracepoint, its layout is the context struct of
+    /// the first loaded program whose section names it.
     ///
     /// # Errors
-    /// [`EventError::NoLayout`] where neither the kernel's BTF nor that of a loaded
-    /// object nor the table of system calls knows the tracepoint, and no program is
-    /// meant for it: declare it with [`Layout::declare`], or read its format file with
+    /// [`EventError::NoLayout`] where the kernel's BTF, the loaded objects' BTF and the
+    /// table of system calls lack the tracepoint, and no loaded program's section names it:
+    /// declare it with [`Layout::declare`], or read its format file with
     /// [`Layout::from_format`].
     pub fn tracepoint(&self, name: &str) -> Result<Event> {
         if let Some(layout) = self.declared(name) {
@@ -32,7 +32,7 @@ impl Vm {
         self.layouts.get(name, || self.record(name))
     }
 
-    /// The record of a tracepoint, by the first who knows it.
+    /// The record of a tracepoint, from the first source that has it.
     fn record(&self, name: &str) -> Result<Layout> {
         let (group, event) = name.split_once('/').unwrap_or(("", name));
         let of = |btf: Option<&Btf>| Layout::of_tracepoint(group, event, btf, Arch::HOST);
@@ -43,17 +43,17 @@ impl Vm {
         Ok(layout?)
     }
 
-    /// The record of a tracepoint as the first program on it declares it.
+    /// The record of a tracepoint as declared by the first program on it.
     fn declared_record(&self, name: &str) -> Option<Layout> {
         self.programs()
             .find_map(|program| Layout::declared_by(program, name))
     }
 
-    /// A firing of a raw tracepoint, for `raw_tp` and `tp_btf` programs. Arguments
-    /// go by number (`args[0]`), and by name where BTF has it.
+    /// An event of a raw tracepoint, for `raw_tp` and `tp_btf` programs. Arguments have
+    /// numbers (`args[0]`), and names where BTF gives them.
     ///
     /// # Errors
-    /// [`EventError`] where a BTF knows the tracepoint and makes no sense.
+    /// [`EventError`] where BTF has the tracepoint but is malformed.
     pub fn raw_tracepoint(&self, name: &str) -> Result<Event> {
         let layout = self.first_btf(|btf| Layout::of_raw_tracepoint(btf, name));
         let layout = match layout {
@@ -63,7 +63,7 @@ impl Vm {
         Ok(Event::raw_tracepoint(layout))
     }
 
-    /// What the first BTF that can says: the kernel's, then the objects' own.
+    /// The first result that a BTF gives: the kernel's, then the objects' own.
     pub(super) fn first_btf<T>(
         &self,
         find: impl Fn(&Btf) -> std::result::Result<T, EventError>,
@@ -73,14 +73,14 @@ impl Vm {
         results.find(std::result::Result::is_ok)
     }
 
-    /// Fires an event: runs the programs that are attached to its place, in the order in
-    /// which Linux runs them there; [`attach`](crate::vm::attach) says which that is, and
-    /// what becomes of their results. None may be attached to this one's.
+    /// Fires an event: runs the programs attached to its hook in Linux's order;
+    /// [`attach`](crate::vm::attach) documents the order and what becomes of the results.
+    /// It is no error if none is attached to this hook.
     ///
     /// # Errors
-    /// [`Error::NothingAttached`] when programs are loaded and none was ever attached, [`Error::Fault`]
-    /// when a program does what it must not, [`Error::Event`] when the event is none for
-    /// its type.
+    /// [`Error::NothingAttached`] when programs are loaded and none was ever attached,
+    /// [`Error::Fault`] when a program faults, [`Error::Event`] when the event does not fit
+    /// the program's type.
     pub fn fire(&mut self, event: Event) -> Result<Outcome> {
         if !self.has_attached && !self.images.is_empty() {
             return Err(Error::NothingAttached {
@@ -88,17 +88,17 @@ impl Vm {
                 there: list(self.programs().map(|program| program.name.as_str())),
             });
         }
-        let (machine, checked, stage) = self.stage();
+        let (machine, checked, dispatcher) = self.dispatcher();
         let mut outcome = machine.outcome();
-        stage.fire(machine, checked, &event, &mut outcome)?;
+        dispatcher.fire(machine, checked, &event, &mut outcome)?;
         if outcome.passed {
             outcome.sample = event.into_sample(machine.world.task().pid().cast_signed());
         }
         Ok(outcome)
     }
 
-    /// Runs one program on an event, wherever it is attached, as
-    /// `BPF_PROG_TEST_RUN` does.
+    /// Runs one program on an event, regardless of its attachments, as `BPF_PROG_TEST_RUN`
+    /// does.
     ///
     /// # Errors
     /// As of [`fire`](Self::fire), and [`Error::NoProgram`](super::Error::NoProgram).
@@ -112,34 +112,34 @@ impl Vm {
     /// # Errors
     /// As of [`fire`](Self::fire).
     pub fn run_handle(&mut self, program: ProgramHandle, event: &Event) -> Result<Outcome> {
-        let (machine, checked, stage) = self.stage();
-        stage.run_alone(machine, checked, program, event)
+        let (machine, checked, dispatcher) = self.dispatcher();
+        dispatcher.run_alone(machine, checked, program, event)
     }
 
-    /// Fires an event in the middle of runs: what happens when a traced function is
-    /// called by an interrupt, or by a helper of the program. Programs that are active
-    /// on the CPU keep others from running as in Linux; who was skipped is in
-    /// [`Outcome::nested`](crate::vm::Outcome::nested) with what the others did.
+    /// Fires an event in the middle of runs, as when an interrupt, or a helper of the
+    /// program, calls a traced function. Programs that are active on the CPU keep others
+    /// from running as in Linux; [`Outcome::nested`](crate::vm::Outcome::nested) has the
+    /// nested outcomes and the skipped programs.
     ///
-    /// Runs are checked ones from now on. Those of a [`Runner`](super::Runner) are not
-    /// interrupted. A [mock](Self::mock_helper) can fire an event itself, by
+    /// All later runs use the checked interpreter. Runs of a [`Runner`](super::Runner) are
+    /// not interrupted. A [mock](Self::mock_helper) can fire an event itself, by
     /// [`Call::fire`](crate::vm::helpers::Call::fire).
     pub fn interrupt(&mut self, place: Interrupt, event: Event) -> &mut Self {
         self.interrupts.push(place, event);
         self
     }
 
-    /// No more interrupts.
+    /// Removes all interrupts.
     pub fn clear_interrupts(&mut self) -> &mut Self {
         self.interrupts = Interrupts::default();
         self
     }
 
-    /// Runs a program with these values in r1 to r5 and no context: what r1 points
-    /// to must be in the machine's memory already. Each access is checked.
+    /// Runs a program with these values in r1 to r5 and no context: memory that r1 points
+    /// to must already be in the machine. Each access is checked.
     ///
     /// # Errors
-    /// [`Error::Fault`](super::Error::Fault) when the program does what it must not.
+    /// [`Error::Fault`](super::Error::Fault) when the program faults.
     pub fn execute(&mut self, program: ProgramHandle, args: [u64; 5]) -> Result<Finished> {
         self.machine.settle()?;
         let entry = self.image(program)?.clone();
@@ -149,7 +149,8 @@ impl Vm {
             .run(machine, images, &entry, args, self.budget)?)
     }
 
-    /// Runs one program on an event, by its handle, before someone's eyes.
+    /// Runs one program on an event, by its handle, calling `watch` before each
+    /// instruction.
     ///
     /// # Errors
     /// As of [`fire`](Self::fire).
@@ -159,19 +160,20 @@ impl Vm {
         event: &Event,
         watch: &mut dyn Watch,
     ) -> Result<Outcome> {
-        let (machine, checked, stage) = self.stage();
-        let entry = stage.image(program)?;
-        let mut scene = stage.scene_alone(machine, program, event)?;
-        let args = [scene.context, 0, 0, 0, 0];
-        let (machine, images, budget) = (&mut *scene.machine, stage.images, stage.budget);
+        let (machine, checked, dispatcher) = self.dispatcher();
+        let entry = dispatcher.image(program)?;
+        let mut placed = dispatcher.place_event_alone(machine, program, event)?;
+        let args = [placed.context, 0, 0, 0, 0];
+        let (machine, images, budget) =
+            (&mut *placed.machine, dispatcher.images, dispatcher.budget);
         let finished = checked.run_watched(machine, images, entry, args, budget, watch)?;
-        let mut outcome = scene.machine.outcome();
-        scene.collect(&mut outcome);
+        let mut outcome = placed.machine.outcome();
+        placed.collect(&mut outcome);
         let run = Run {
             program: entry.program().name.clone(),
             r0: finished.r0,
             insns: finished.insns,
-            ran_on: stage.engine.unless(Fallback::Watched),
+            ran_on: dispatcher.engine.unless(Fallback::Watched),
         };
         outcome.passed = run.returned() != 0;
         outcome.runs.push(run);
@@ -179,11 +181,13 @@ impl Vm {
     }
 
     /// The engine that a run of a program on this event begins on, and why it is not the
-    /// chosen one: the [program's](Self::engine_of_handle), unless the event or a mock asks
-    /// for checks. The [`Outcome`] of a run names the engine that it ended on.
+    /// chosen one: the [program's](Self::engine_of_handle), unless the event or a mock
+    /// requires the checked interpreter. The [`Outcome`] of a run names the engine that it
+    /// ended on.
     ///
     /// # Errors
-    /// [`Error::Event`](super::Error::Event) when the event is none for its type.
+    /// [`Error::Event`](super::Error::Event) when the event does not fit the program's
+    /// type.
     pub fn engine_of_run(&mut self, program: ProgramHandle, event: &Event) -> Result<RanOn> {
         Ok(self.runner_of_handle(program, event)?.ran_on())
     }
@@ -194,23 +198,25 @@ impl Vm {
         image.ok_or_else(|| self.no_program(&format!("#{}", program.0)))
     }
 
-    /// What programs run on, and all that is needed to run them.
-    pub(super) fn stage(&mut self) -> (&mut Machine, &mut Checked, Stage<'_>) {
-        let (machine, checked, _, stage) = self.parts();
-        (machine, checked, stage)
+    /// The machine, a stack for the checked interpreter, and the dispatcher.
+    pub(super) fn dispatcher(&mut self) -> (&mut Machine, &mut Checked, Dispatcher<'_>) {
+        let (machine, checked, _, dispatcher) = self.parts();
+        (machine, checked, dispatcher)
     }
 
-    /// The same for several programs that are made ready together, each with a stack.
-    pub(super) fn stage_with_stacks(&mut self) -> (&mut Machine, &mut [Checked], Stage<'_>) {
-        let (machine, _, stacks, stage) = self.parts();
-        (machine, stacks, stage)
+    /// The same with several stacks, for programs that are prepared together.
+    pub(super) fn dispatcher_with_stacks(
+        &mut self,
+    ) -> (&mut Machine, &mut [Checked], Dispatcher<'_>) {
+        let (machine, _, stacks, dispatcher) = self.parts();
+        (machine, stacks, dispatcher)
     }
 
-    fn parts(&mut self) -> (&mut Machine, &mut Checked, &mut [Checked], Stage<'_>) {
-        // Only a mock and an interrupt can fire an event in the middle of a run.
+    fn parts(&mut self) -> (&mut Machine, &mut Checked, &mut [Checked], Dispatcher<'_>) {
+        // Only mocks and interrupts can fire an event in the middle of a run.
         let nests = self.machine.has_mocks() || !self.interrupts.is_empty();
-        let troupe: Option<Arc<dyn Fire>> = nests.then(|| {
-            let troupe = Troupe {
+        let nested: Option<Arc<dyn Fire>> = nests.then(|| {
+            let nested = OwnedDispatcher {
                 images: self.images.clone(),
                 verifications: self.verifications.clone(),
                 attached: self.attached.clone(),
@@ -218,10 +224,10 @@ impl Vm {
                 engine: self.engine,
                 budget: self.budget,
             };
-            Arc::new(troupe) as Arc<dyn Fire>
+            Arc::new(nested) as Arc<dyn Fire>
         });
-        self.machine.set_firing(troupe);
-        let stage = Stage {
+        self.machine.set_firing(nested);
+        let dispatcher = Dispatcher {
             images: &self.images,
             verifications: &self.verifications,
             attached: &self.attached,
@@ -234,7 +240,7 @@ impl Vm {
             &mut self.machine,
             &mut self.checked,
             &mut self.stacks,
-            stage,
+            dispatcher,
         )
     }
 }

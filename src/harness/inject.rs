@@ -1,15 +1,15 @@
-//! Calls that fail because the test wants them to.
+//! Fault injection: calls that fail because the test says so.
 
 use super::error::Result;
 use super::vm::Vm;
 use crate::vm::inject::{Injection, InjectionHandle, Injections};
 
 impl Vm {
-    /// Makes calls of helpers and kernel functions fail from now on, here and on
-    /// [CPUs](Self::cpu) that are made later; how often that happened, the handle tells,
-    /// and the outcome lists the calls.
+    /// Makes calls of helpers and kfuncs fail from now on, on this CPU and on
+    /// [CPUs](Self::cpu) created later. The handle counts the failed calls, and the outcome
+    /// lists them.
     ///
-    /// A call that fails has none of the function's effects, and does not reach a
+    /// A failed call has none of the function's effects, and does not reach a
     /// [mock](Self::mock_helper). Runs with injections begin on the checked interpreter.
     ///
     /// ```
@@ -34,8 +34,8 @@ impl Vm {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Inject`](super::Error::Inject) for a function that is not there or can't
-    /// fail, [`Error::NoMap`](super::Error::NoMap) for a map that is not there.
+    /// [`Error::Inject`](super::Error::Inject) for a function that does not exist or can't
+    /// fail, [`Error::NoMap`](super::Error::NoMap) for an unknown map.
     pub fn inject(&mut self, injection: Injection) -> Result<InjectionHandle> {
         injection.check()?;
         if let Some(map) = &injection.map {
@@ -44,7 +44,7 @@ impl Vm {
         Ok(self.machine.injections.add(injection))
     }
 
-    /// Lets all calls go their way again.
+    /// Removes all injections.
     pub fn clear_injections(&mut self) -> &mut Self {
         self.machine.injections = Injections::default();
         self

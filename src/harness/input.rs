@@ -1,4 +1,4 @@
-//! The event that a program waits for, by what its section name says.
+//! The event that a program's section name implies.
 
 use super::attach_point::AttachPoint;
 use super::error::{Error, Result};
@@ -10,19 +10,19 @@ use crate::vm::ProgramHandle;
 use crate::vm::attach::{Fires, Hook};
 use crate::vm::events::{Event, EventError, Layout};
 
-/// Bytes of the packet that a program gets where none was given.
+/// Bytes of the packet that a program gets by default.
 const PACKET: usize = 64;
 
 impl Vm {
-    /// A firing of the place where a program is attached, everything in it zero: a
-    /// tracepoint by its fields, a raw tracepoint or a function by its arguments, a
-    /// packet of 64 bytes, or the context of the program's type.
+    /// An event of the hook that a program is attached to, all zero: a tracepoint with its
+    /// fields, a raw tracepoint or a function with its arguments, a packet of 64 bytes, or
+    /// the context of the program's type.
     ///
-    /// `place` is used instead of what the section name says, where it is given:
-    /// `group/name` of a tracepoint, a name for the others.
+    /// `place`, if given, replaces the target of the section name: `group/name` of a
+    /// tracepoint, a name for the others.
     ///
     /// # Errors
-    /// [`Error::Attach`] where neither says which event it is; those of
+    /// [`Error::Attach`] where neither gives the event; the errors of
     /// [`tracepoint`](Self::tracepoint) and [`function`](Self::function).
     pub fn event_for(&self, program: &Program, place: Option<&str>) -> Result<Event> {
         let mut aimed = program.clone();
@@ -42,7 +42,7 @@ impl Vm {
         }
     }
 
-    /// A firing of a place.
+    /// An event of an attach point.
     fn event_at(&self, program: &Program, point: &AttachPoint) -> Result<Event> {
         let target = point.target.as_deref().unwrap_or_default();
         Ok(match point.hook.rule().fires {
@@ -72,11 +72,11 @@ impl Vm {
         })
     }
 
-    /// A call of a kernel function, for `fentry`, `fexit`, `fmod_ret` and `lsm`
-    /// programs: its arguments by name, what it returns as `ret`.
+    /// A call of a kernel function, for `fentry`, `fexit`, `fmod_ret` and `lsm` programs:
+    /// arguments by name, the return value as `ret`.
     ///
     /// # Errors
-    /// [`EventError::NoLayout`] where no BTF knows the function.
+    /// [`EventError::NoLayout`] where no BTF has the function.
     pub fn function(&self, name: &str) -> Result<Event> {
         let layout = match self.first_btf(|btf| Layout::of_function(btf, name)) {
             Some(layout) => layout?,
@@ -93,7 +93,7 @@ impl Vm {
         Ok(Event::function(layout))
     }
 
-    /// The program of a handle.
+    /// The loaded program of a handle.
     #[must_use]
     pub fn program(&self, handle: ProgramHandle) -> Option<&Program> {
         self.images
@@ -107,7 +107,7 @@ impl Vm {
     }
 }
 
-/// What a program of this type gets where nothing more is said.
+/// The default event for a program type.
 fn context(prog_type: ProgType, arch: Arch) -> Result<Event> {
     let packet = Event::packet(vec![0; PACKET]);
     if packet.accepts(prog_type) {

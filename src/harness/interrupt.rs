@@ -23,7 +23,7 @@ use crate::vm::{Fault, FaultKind, HelperProblem, Machine};
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interrupt {
-    place: Place,
+    trigger: Trigger,
     program: Option<String>,
     nth: u64,
     repeats: bool,
@@ -31,15 +31,15 @@ pub struct Interrupt {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Trigger {
     Insn(Pc),
     Call(HelperId),
 }
 
 impl Interrupt {
-    const fn new(place: Place) -> Self {
+    const fn new(trigger: Trigger) -> Self {
         Self {
-            place,
+            trigger,
             program: None,
             nth: 1,
             repeats: false,
@@ -50,7 +50,7 @@ impl Interrupt {
     /// Before an instruction, by its slot.
     #[must_use]
     pub const fn at_insn(pc: u32) -> Self {
-        Self::new(Place::Insn(Pc(pc)))
+        Self::new(Trigger::Insn(Pc(pc)))
     }
 
     /// Before a call of a helper, by its name with or without `bpf_`.
@@ -60,34 +60,33 @@ impl Interrupt {
     pub fn at_call(helper: &str) -> Result<Self> {
         let found = helpers::helper_by_name(helper);
         let found = found.ok_or_else(|| Error::NoHelper(helper.to_owned()))?;
-        Ok(Self::new(Place::Call(found.id)))
+        Ok(Self::new(Trigger::Call(found.id)))
     }
 
-    /// Only in this program, functions that it calls and callbacks included; a program
-    /// that a tail call leads to is another.
+    /// Only in this program, including functions that it calls and callbacks; the target of
+    /// a tail call is another program.
     #[must_use]
     pub fn of(mut self, program: impl Into<String>) -> Self {
         self.program = Some(program.into());
         self
     }
 
-    /// The `n`th time, from 1 on, counted over all runs from now on; the first unless
-    /// said.
+    /// The `n`th time, from 1, counted over all runs from now on; the first by default.
     #[must_use]
     pub const fn nth(mut self, n: u64) -> Self {
         self.nth = n;
         self
     }
 
-    /// Not only once but each [`nth`](Self::nth) time.
+    /// Fires each [`nth`](Self::nth) time, not only once.
     #[must_use]
     pub const fn repeats(mut self) -> Self {
         self.repeats = true;
         self
     }
 
-    /// What interrupts: a hardware interrupt unless said. [`Level::Task`] is no interrupt
-    /// but something that the program or a helper does itself.
+    /// The level of the interrupt: a hardware interrupt by default. [`Level::Task`] is no
+    /// interrupt but something that the program or a helper does itself.
     #[must_use]
     pub const fn level(mut self, level: Level) -> Self {
         self.level = level;
@@ -95,7 +94,7 @@ impl Interrupt {
     }
 }
 
-/// An interrupt that waits for its place.
+/// An interrupt with its event and a count of the hits so far.
 #[derive(Debug, Clone)]
 struct Armed {
     interrupt: Interrupt,
@@ -104,10 +103,10 @@ struct Armed {
 }
 
 impl Armed {
-    /// Whether it happens now; the place counts.
+    /// Counts a hit of the trigger; whether the interrupt fires now.
     fn happens(&mut self, image: &Image, pc: Pc) -> bool {
         let Interrupt {
-            place,
+            trigger,
             program,
             nth,
             repeats,
@@ -116,9 +115,9 @@ impl Armed {
         let is_here = program
             .as_ref()
             .is_none_or(|name| *name == image.program().name)
-            && match *place {
-                Place::Insn(at) => at == pc,
-                Place::Call(helper) => helper_at(image, pc) == Some(helper),
+            && match *trigger {
+                Trigger::Insn(at) => at == pc,
+                Trigger::Call(helper) => helper_at(image, pc) == Some(helper),
             };
         if !is_here {
             return false;
@@ -136,7 +135,7 @@ fn helper_at(image: &Image, pc: Pc) -> Option<HelperId> {
     }
 }
 
-/// The interrupts that a test asked for; runs in the middle of others count them on.
+/// The interrupts of a test; nested runs count as well.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Interrupts(Option<Arc<Mutex<Vec<Armed>>>>);
 
@@ -162,13 +161,13 @@ impl Interrupts {
         }
     }
 
-    /// The same for another CPU, which counts by itself.
+    /// A copy for another CPU, with separate counts.
     pub fn copied(&self) -> Self {
         let all = self.lock().map(|all| all.clone());
         Self(all.map(|all| Arc::new(Mutex::new(all))))
     }
 
-    /// What happens before an instruction.
+    /// The events that fire before an instruction.
     fn at(&self, image: &Image, pc: Pc) -> Vec<(Level, Event)> {
         let Some(mut all) = self.lock() else {
             return Vec::new();
@@ -181,7 +180,7 @@ impl Interrupts {
     }
 }
 
-/// Looks at each instruction of a run, and fires.
+/// Fires the interrupts that are due before each instruction of a run.
 pub(super) struct Interrupter<'a> {
     interrupts: &'a Interrupts,
 }
@@ -205,7 +204,7 @@ impl Watch for Interrupter<'_> {
             machine
                 .interrupt(level, &event)
                 .map_err(|problem| match problem {
-                    // It has a place of its own.
+                    // The fault has its own position.
                     HelperProblem::Callback(fault) => fault,
                     problem => image.fault(pc, FaultKind::Interrupt(problem.to_string())),
                 })?;

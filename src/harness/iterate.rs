@@ -1,4 +1,4 @@
-//! Iterators: a program is shown one object after another, and at last none.
+//! Iterators: calls a program with one object after another, and finally with null.
 
 use super::error::{Error, Result};
 use super::vm::Vm;
@@ -7,20 +7,20 @@ use crate::spec::iterator;
 use crate::vm::events::{Event, FieldValue, Iteration};
 use crate::vm::{Outcome, ProgramHandle};
 
-/// How often an object is shown again to a program that asks for it: user space reads on
-/// as long as it likes.
+/// How often an object is shown again to a program that returns 1: user space keeps
+/// reading.
 const RETRIES: u32 = 16;
 
-/// The number of the session: one file is read.
+/// The session number: one file is read.
 const SESSION: u64 = 1;
 
 impl Vm {
-    /// Reads an iterator whose program this is, to its end: the program is called with
-    /// each object, and once more with null (`bpf_seq_read`, `kernel/bpf/bpf_iter.c`). An
-    /// object is whatever the target shows: a task, a socket, a map.
+    /// Reads an iterator to its end: calls the program with each object, and once more with
+    /// null (`bpf_seq_read`, `kernel/bpf/bpf_iter.c`). The objects are those of the
+    /// iterator's target: tasks, sockets, maps.
     ///
-    /// A program that returns 1 is shown the same object again. What it writes to the
-    /// file, and what else it gives out, is in the outcome with all runs.
+    /// A program that returns 1 is shown the same object again. The outcome has all runs,
+    /// what the program wrote to the file, and its other outputs.
     ///
     /// ```no_run
     /// # fn main() -> bpflab::Result<()> {
@@ -33,8 +33,8 @@ impl Vm {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Attach`] for what is no iterator; those of [`run`](Self::run) and of
-    /// [`iterator`](Self::iterator).
+    /// [`Error::Attach`] for a program that is no iterator; the errors of
+    /// [`run`](Self::run) and [`iterator`](Self::iterator).
     pub fn iterate<V: Into<FieldValue>>(
         &mut self,
         program: &str,
@@ -45,7 +45,7 @@ impl Vm {
         let Some(member) = first_element(&event, &target) else {
             return Err(Error::Attach {
                 program: program.to_owned(),
-                why: format!("nothing is known of what '{target}' shows"),
+                why: format!("the context of iterator '{target}' has no member for an object"),
             });
         };
         let shown = objects
@@ -55,13 +55,13 @@ impl Vm {
         self.iterate_events(program, &event, shown)
     }
 
-    /// The same over the elements of a map, for `SEC("iter/bpf_map_elem")`: `map` points
-    /// to it, `key` and `value` to each of them. Values of maps without copies per CPU
-    /// are the map's own, and may be changed.
+    /// Iterates over the elements of a map, for `SEC("iter/bpf_map_elem")`: `map` points to
+    /// the map, `key` and `value` to each element. Values of maps that are not per-CPU are
+    /// the map's own, and may be changed.
     ///
     /// # Errors
     /// As of [`iterate`](Self::iterate); [`Error::NoMap`], and [`Error::MapOperation`] for
-    /// a map that can't be walked through.
+    /// a map that can't be iterated.
     pub fn iterate_map(&mut self, program: &str, map: &str) -> Result<Outcome> {
         let target = self.target_of(program)?;
         let event = self.iterator(&target)?;
@@ -88,18 +88,19 @@ impl Vm {
         self.iterate_events(program, &event, shown)
     }
 
-    /// What a program iterates over.
+    /// The target that a program iterates over.
     fn target_of(&self, program: &str) -> Result<String> {
         let handle = self.program_handle(program)?;
         let found = self.program(handle).filter(|program| is_iterator(program));
         let target = found.and_then(|program| program.attach_target.clone());
         target.ok_or_else(|| Error::Attach {
             program: program.to_owned(),
-            why: "it is no iterator: SEC(\"iter/task\") is one over tasks".to_owned(),
+            why: "it is not an iterator program: use a section such as SEC(\"iter/task\")"
+                .to_owned(),
         })
     }
 
-    /// Shows objects, and at last the event in which there is none.
+    /// Calls the program with each object, and finally with the event without one.
     fn iterate_events(
         &mut self,
         program: &str,
@@ -126,7 +127,7 @@ impl Vm {
         Ok(outcome)
     }
 
-    /// Shows one object, again and again if the program asks for it.
+    /// Shows one object, repeatedly if the program returns 1.
     fn show(&mut self, program: ProgramHandle, event: &Event, outcome: &mut Outcome) -> Result<()> {
         for _ in 0..RETRIES {
             let run = self.run_handle(program, event)?;
@@ -144,7 +145,7 @@ fn is_iterator(program: &Program) -> bool {
     crate::vm::attach::Hook::of(program) == crate::vm::attach::Hook::Iterator
 }
 
-/// The member that points to what is shown: the first that is null at the end.
+/// The member that points to the current object: the first that is null at the end.
 fn first_element(event: &Event, target: &str) -> Option<String> {
     let known = iterator::find(&format!("{}{target}", iterator::PREFIX));
     let fields = &event.layout()?.fields;
@@ -153,7 +154,7 @@ fn first_element(event: &Event, target: &str) -> Option<String> {
         let found = members.find(|(number, _)| known.element(*number).is_some());
         found.map(|(_, field)| field)
     });
-    // Behind the iteration itself.
+    // The first field is the iterator's metadata.
     let field = of_table.or_else(|| fields.get(1))?;
     Some(field.name.clone())
 }

@@ -1,5 +1,4 @@
-//! What a machine's mocked kernel and the objects that are loaded know of each other:
-//! types, and the addresses of symbols.
+//! Shares types and symbol addresses between the mocked kernel and loaded objects.
 
 use super::vm::Vm;
 use crate::object::{ExternKind, Object};
@@ -7,10 +6,10 @@ use crate::program::Program;
 use crate::vm::memory::BlockType;
 
 impl Vm {
-    /// Tells the mocked kernel the types of variables that an object declares, and gives
-    /// untyped externs (`extern const void name __ksym`) the addresses of its symbols, or
-    /// its symbols those that the test gave the object. A weak one that the mocked kernel
-    /// does not know stays missing.
+    /// Gives the mocked kernel the types of variables that an object declares, and gives
+    /// untyped externs (`extern const void name __ksym`) the kernel's symbol addresses, or
+    /// the kernel those that the test gave the object. A weak extern that the mocked kernel
+    /// lacks stays unresolved.
     pub(super) fn share_symbols(&self, object: &mut Object) {
         let kernel = self.machine.world.kernel_memory();
         let untyped = object.externs().iter().filter_map(|ext| match ext.kind {
@@ -36,8 +35,7 @@ impl Vm {
         }
     }
 
-    /// Makes objects of the kernel be of the types that programs were compiled with and
-    /// relocated for.
+    /// Gives kernel objects the types that programs were compiled with and relocated for.
     pub(super) fn share_types<'p>(&self, programs: impl Iterator<Item = &'p Program>) {
         let kernel = self.machine.world.kernel_memory();
         for program in programs {

@@ -1,6 +1,6 @@
-//! Layouts that were found once. A kernel's BTF has more than a hundred thousand types,
-//! and where a tracepoint shares its record with others of its class it has to be
-//! searched as a whole: too slow for each of a test's events.
+//! A cache of tracepoint layouts. A kernel's BTF has more than a hundred thousand types,
+//! and a tracepoint that shares its record with others of its class needs a search of all
+//! of them: too slow for each event of a test.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -9,17 +9,17 @@ use rustc_hash::FxHashMap;
 use super::error::Result;
 use crate::vm::events::{Event, Layout};
 
-/// Firings of tracepoints with nothing set yet, by name, as long as the types that their
-/// layouts come from don't change.
+/// Empty events of tracepoints, by name. Valid until the types that the layouts come from
+/// change.
 #[derive(Debug, Default)]
 pub(super) struct Layouts(Mutex<FxHashMap<String, Event>>);
 
 impl Layouts {
-    /// A firing of the tracepoint of this name, whose layout is found by `find` the first
+    /// An empty event of the tracepoint of this name; `find` computes its layout the first
     /// time.
     ///
     /// # Errors
-    /// Those of `find`, which is asked again the next time.
+    /// Those of `find`, which is called again the next time.
     pub fn get(&self, name: &str, find: impl FnOnce() -> Result<Layout>) -> Result<Event> {
         if let Some(known) = self.known().get(name) {
             return Ok(known.clone());
@@ -29,12 +29,12 @@ impl Layouts {
         Ok(found)
     }
 
-    /// Forgets all of them: there are other types now.
+    /// Empties the cache when the types change.
     pub fn clear(&self) {
         self.known().clear();
     }
 
-    /// A panic elsewhere leaves nothing here half done.
+    /// A panic while the lock is held leaves no partial entry.
     fn known(&self) -> std::sync::MutexGuard<'_, FxHashMap<String, Event>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! Loading objects: maps are made and filled, programs made ready to run.
+//! Loading objects: creates and fills maps, and prepares programs.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::verifier::{Options, Verification, verify};
 use crate::vm::maps::{self, Kind};
 use crate::vm::{MapHandle, ProgramHandle, World};
 
-/// An object's programs, ready to be loaded.
+/// An object's programs, relocated.
 fn relocated(object: &Object) -> Result<Vec<Arc<Program>>> {
     let programs = object.programs().map(|program| program.map(Arc::new));
     Ok(programs.collect::<std::result::Result<_, _>>()?)
@@ -26,9 +26,9 @@ fn verify_all(programs: &[Arc<Program>]) -> Vec<Verification> {
 }
 
 impl Vm {
-    /// A machine with the programs and maps of an object, in the default world. Only
-    /// accepted programs are loaded: rejected and unjudged ones are an error, which shows
-    /// the report on each.
+    /// Creates a machine with the programs and maps of an object, in the default world.
+    /// Only accepted programs are loaded; a rejected or unjudged one is an error with its
+    /// report.
     ///
     /// ```
     /// use bpflab::{Error, Object, Vm};
@@ -54,8 +54,8 @@ impl Vm {
         Ok(vm)
     }
 
-    /// A machine with all programs and maps of an object, also with rejected and unjudged
-    /// programs. Those run on the checked interpreter, which judges each access.
+    /// Creates a machine with all programs and maps of an object, including rejected and
+    /// unjudged programs. Those run on the checked interpreter, which checks each access.
     ///
     /// ```
     /// use bpflab::{Object, Vm};
@@ -69,7 +69,7 @@ impl Vm {
     /// ```
     ///
     /// # Errors
-    /// As of [`new`](Self::new), but not [`Error::Unverified`].
+    /// As of [`new`](Self::new), except [`Error::Unverified`].
     pub fn unverified(object: Object) -> Result<Self> {
         let mut vm = Self::with_world(World::default());
         vm.load_unverified(object)?;
@@ -77,33 +77,33 @@ impl Vm {
     }
 
     /// Loads another object's programs and maps. Maps that both objects share
-    /// (`Object::share_map`, or pinned under one name) are one.
+    /// (`Object::share_map`, or pinned under one name) become one map.
     ///
     /// # Errors
-    /// As of [`new`](Self::new); nothing of the object can be run then. [`Error::Cpu`]
-    /// while other [CPUs](Self::cpu) are in use.
+    /// As of [`new`](Self::new); then none of the object's programs can be run.
+    /// [`Error::Cpu`] while other [CPUs](Self::cpu) are in use.
     pub fn load(&mut self, mut object: Object) -> Result<()> {
         self.share_symbols(&mut object);
         self.load_programs(object.maps(), relocated(&object)?)?;
         Ok(())
     }
 
-    /// Loads another object's programs and maps as [`load`](Self::load) does, also rejected
-    /// and unjudged programs: see [`unverified`](Self::unverified).
+    /// Loads another object's programs and maps as [`load`](Self::load) does, including
+    /// rejected and unjudged programs: see [`unverified`](Self::unverified).
     ///
     /// # Errors
-    /// As of [`load`](Self::load), but not [`Error::Unverified`].
+    /// As of [`load`](Self::load), except [`Error::Unverified`].
     pub fn load_unverified(&mut self, mut object: Object) -> Result<()> {
         self.share_symbols(&mut object);
         self.load_unverified_programs(object.maps(), relocated(&object)?)?;
         Ok(())
     }
 
-    /// Loads programs that share the maps `defs`; their handles.
+    /// Loads programs that share the maps `defs`; returns their handles.
     ///
     /// # Errors
-    /// [`Error::Unverified`] when a program is rejected or unjudged: none is loaded then.
-    /// [`Error::MapCreate`] when a map can't be made or filled.
+    /// [`Error::Unverified`] when a program is rejected or unjudged; then none is loaded.
+    /// [`Error::MapCreate`] when a map can't be created or filled.
     pub fn load_programs(
         &mut self,
         defs: &[MapDef],
@@ -120,11 +120,11 @@ impl Vm {
         self.load_judged(defs, programs, verifications)
     }
 
-    /// Loads programs as [`load_programs`](Self::load_programs) does, also rejected and
-    /// unjudged ones: see [`unverified`](Self::unverified).
+    /// Loads programs as [`load_programs`](Self::load_programs) does, including rejected
+    /// and unjudged ones: see [`unverified`](Self::unverified).
     ///
     /// # Errors
-    /// As of [`load_programs`](Self::load_programs), but not [`Error::Unverified`].
+    /// As of [`load_programs`](Self::load_programs), except [`Error::Unverified`].
     pub fn load_unverified_programs(
         &mut self,
         defs: &[MapDef],
@@ -141,7 +141,7 @@ impl Vm {
         verifications: Vec<Verification>,
     ) -> Result<Vec<ProgramHandle>> {
         self.machine.may_add("programs")?;
-        // All programs of an object have its types.
+        // All programs of an object share its BTF.
         let btf = programs.iter().find_map(|program| program.btf.as_ref());
         let maps = defs
             .iter()
@@ -170,8 +170,8 @@ impl Vm {
                     if why.unjudged().is_none() {
                         image = image.rejected();
                     }
-                    // Of which pointers lead to the kernel's objects the verifier said
-                    // nothing.
+                    // The verifier did not determine which pointers point to kernel
+                    // objects.
                     image.probing(why.unjudged().is_some() || why.pc().is_none())
                 }
             };
@@ -193,7 +193,7 @@ impl Vm {
         Ok(handles)
     }
 
-    /// Makes a map, or finds the one that it stands for.
+    /// Creates a map, or finds the shared one.
     fn load_map(&mut self, def: &MapDef, btf: Option<&Btf>) -> Result<MapHandle> {
         let sharing = match (&def.shared, def.pinning) {
             (Some(token), _) => Some(Sharing::Token(token.clone())),
@@ -221,7 +221,7 @@ impl Vm {
         Ok(handle)
     }
 
-    /// Gives a map what it holds at the start.
+    /// Writes a map's initial contents.
     fn fill(&self, def: &MapDef, handle: MapHandle, maps: &[MapHandle]) -> Result<()> {
         let Some(map) = self.machine.map(handle).cloned() else {
             return Ok(());
@@ -272,11 +272,11 @@ impl Vm {
         Ok(())
     }
 
-    /// The handle of a loaded program. The last one of its name counts, so that an
-    /// object's own programs come before those of objects loaded earlier.
+    /// The handle of a loaded program. If several programs have the name, the one loaded
+    /// last is returned, so that an object's own programs precede those of earlier objects.
     ///
     /// # Errors
-    /// [`Error::NoProgram`] with the names there are.
+    /// [`Error::NoProgram`] with the existing names.
     pub fn program_handle(&self, name: &str) -> Result<ProgramHandle> {
         let found = self
             .images

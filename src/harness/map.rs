@@ -1,4 +1,4 @@
-//! A map as a test sees it: typed keys and values, copied in and out.
+//! The user-space view of a map: typed keys and values, copied in and out.
 
 use std::sync::Arc;
 
@@ -13,11 +13,10 @@ use crate::util::Errno;
 use crate::vm::maps::{Kind, Map};
 use crate::vm::{Machine, MapHandle, ProgramHandle};
 
-/// A map of a [`Vm`], on user space's side: what `bpf_map_lookup_elem(3)` and its
-/// like would do.
+/// A map of a [`Vm`] as user space accesses it: operations like `bpf_map_lookup_elem(3)`.
 ///
-/// Keys and values are anything that zerocopy's `IntoBytes` and `FromBytes` allow:
-/// numbers, arrays of them, and your own `#[repr(C)]` structs that derive these.
+/// Keys and values are any types with zerocopy's `IntoBytes` and `FromBytes`: numbers,
+/// arrays of them, and your own `#[repr(C)]` structs that derive these.
 #[derive(Debug, Clone)]
 pub struct MapView<'a> {
     pub(super) machine: &'a Machine,
@@ -27,12 +26,12 @@ pub struct MapView<'a> {
 }
 
 impl Vm {
-    /// A map by its name in C.
+    /// Returns the map of this C name.
     ///
     /// # Errors
-    /// [`Error::NoMap`] with the names there are.
+    /// [`Error::NoMap`] with the existing names.
     pub fn map(&self, name: &str) -> Result<MapView<'_>> {
-        // The last one of its name: that of the object loaded last.
+        // If several have the name: the map of the object loaded last.
         let found = self
             .machine
             .maps()
@@ -65,19 +64,19 @@ impl Vm {
 }
 
 impl<'a> MapView<'a> {
-    /// The map itself, with all that user space can do: batches, flags, errnos.
+    /// The map itself, with all user-space operations: batches, flags, errnos.
     #[must_use]
     pub fn raw(&self) -> &dyn Map {
         &*self.map
     }
 
-    /// The types of the object that the map comes from.
+    /// The BTF of the map's object.
     #[must_use]
     pub fn btf(&self) -> Option<&'a Btf> {
         self.types.get(self.handle.index())?.as_ref()
     }
 
-    /// What the map was made from.
+    /// The map's definition.
     #[must_use]
     pub fn def(&self) -> &MapDef {
         self.map.def()
@@ -89,12 +88,12 @@ impl<'a> MapView<'a> {
         self.handle
     }
 
-    /// The value under a key; `None` where there is none.
+    /// The value under a key; `None` if the key is not in the map.
     ///
     /// # Errors
-    /// [`Error::Size`] where `K` or `V` is not of the map's size (for per-CPU maps
-    /// use [`get_per_cpu`](Self::get_per_cpu)); [`Error::MapOperation`] where the
-    /// kind can't be read.
+    /// [`Error::Size`] where `K` or `V` does not have the map's size (for per-CPU maps use
+    /// [`get_per_cpu`](Self::get_per_cpu)); [`Error::MapOperation`] where the map's kind
+    /// can't be read.
     pub fn get<K, V>(&self, key: &K) -> Result<Option<V>>
     where
         K: IntoBytes + Immutable + ?Sized,
@@ -115,13 +114,13 @@ impl<'a> MapView<'a> {
         K: IntoBytes + Immutable + ?Sized,
         V: FromBytes,
     {
-        // Of a value that is not there the type is as wrong as of one that is.
+        // A wrong type is an error even if the value does not exist.
         self.check("value", self.def().value_size as usize, size_of::<V>())?;
         let bytes = self.get_bytes(key.as_bytes())?;
         bytes.map(|bytes| self.decode_per_cpu(&bytes)).transpose()
     }
 
-    /// Each CPU's value, of those of all CPUs.
+    /// Splits the bytes of all CPUs into each CPU's value.
     fn decode_per_cpu<V: FromBytes>(&self, bytes: &[u8]) -> Result<Vec<V>> {
         let size = self.def().value_size as usize;
         let values = bytes.chunks_exact(size.next_multiple_of(8).max(8));
@@ -129,8 +128,8 @@ impl<'a> MapView<'a> {
         values.collect()
     }
 
-    /// The value under a key in bytes, as the syscall gives it: for per-CPU maps
-    /// those of all CPUs, each rounded up to 8 bytes.
+    /// The value under a key in bytes, as the system call returns it: for per-CPU maps the
+    /// values of all CPUs, each rounded up to 8 bytes.
     ///
     /// # Errors
     /// [`Error::Size`] and [`Error::MapOperation`] as of [`get`](Self::get).
@@ -139,7 +138,7 @@ impl<'a> MapView<'a> {
         match self.map.read(key) {
             Ok(value) => Ok(Some(value)),
             Err(Errno::ENOENT) => Ok(None),
-            Err(errno) => Err(self.failed("look-up", errno)),
+            Err(errno) => Err(self.failed("lookup", errno)),
         }
     }
 
@@ -170,8 +169,8 @@ impl<'a> MapView<'a> {
     /// Sets the values of all CPUs under a key, CPU 0 first.
     ///
     /// # Errors
-    /// As of [`set`](Self::set), `V` being one CPU's value; [`Error::Size`] unless there
-    /// are as many as CPUs.
+    /// As of [`set`](Self::set), `V` being one CPU's value; [`Error::Size`] unless there is
+    /// one value for each CPU.
     pub fn set_per_cpu<K, V>(&self, key: &K, values: &[V]) -> Result<()>
     where
         K: IntoBytes + Immutable + ?Sized,
@@ -187,11 +186,12 @@ impl<'a> MapView<'a> {
         self.set_bytes(key.as_bytes(), &bytes, UpdateFlags::empty())
     }
 
-    /// Takes the value under a key away (`BPF_MAP_LOOKUP_AND_DELETE_ELEM`); `None` where
-    /// there is none.
+    /// Removes and returns the value under a key (`BPF_MAP_LOOKUP_AND_DELETE_ELEM`); `None`
+    /// if the key is not in the map.
     ///
     /// # Errors
-    /// As of [`get`](Self::get); [`Error::MapOperation`] where the kind has no such thing.
+    /// As of [`get`](Self::get); [`Error::MapOperation`] where the map's kind lacks the
+    /// operation.
     pub fn take<K, V>(&self, key: &K) -> Result<Option<V>>
     where
         K: IntoBytes + Immutable + ?Sized,
@@ -212,7 +212,7 @@ impl<'a> MapView<'a> {
         self.set_bytes(&[], value.as_bytes(), UpdateFlags::empty())
     }
 
-    /// Takes the next value of a queue or a stack; `None` where it is empty.
+    /// Removes and returns the next value of a queue or a stack; `None` if it is empty.
     ///
     /// # Errors
     /// As of [`take`](Self::take).
@@ -221,7 +221,7 @@ impl<'a> MapView<'a> {
         self.taken(&[])
     }
 
-    /// The next value of a queue or a stack, which stays; `None` where it is empty.
+    /// The next value of a queue or a stack, without removing it; `None` if it is empty.
     ///
     /// # Errors
     /// As of [`get`](Self::get).
@@ -233,21 +233,21 @@ impl<'a> MapView<'a> {
         match self.map.take(key, UpdateFlags::empty()) {
             Ok(value) => self.decode(&value).map(Some),
             Err(Errno::ENOENT) => self.none(),
-            Err(errno) => Err(self.failed("taking", errno)),
+            Err(errno) => Err(self.failed("lookup and delete", errno)),
         }
     }
 
-    /// No value, of a type that one could have.
+    /// Returns `None`, after checking the type of the value.
     fn none<V>(&self) -> Result<Option<V>> {
         self.check("value", self.map.user_value_size(), size_of::<V>())?;
         Ok(None)
     }
 
-    /// Whether a bloom filter may have a value. Here it never has one that was not
-    /// [pushed](Self::push) by chance alone: see `vm::maps::Bloom`.
+    /// Whether a bloom filter may contain a value. Its false positives are other values
+    /// than the kernel's: see `vm::maps::Bloom`.
     ///
     /// # Errors
-    /// [`Error::MapKind`] where it is none.
+    /// [`Error::MapKind`] where the map is no bloom filter.
     pub fn contains<V>(&self, value: &V) -> Result<bool>
     where
         V: IntoBytes + Immutable + ?Sized,
@@ -260,10 +260,10 @@ impl<'a> MapView<'a> {
         }
     }
 
-    /// Removes a key; whether it was there.
+    /// Removes a key; returns whether it was in the map.
     ///
     /// # Errors
-    /// [`Error::MapOperation`] where the kind has no deletion.
+    /// [`Error::MapOperation`] where the map's kind has no deletion.
     pub fn delete<K>(&self, key: &K) -> Result<bool>
     where
         K: IntoBytes + Immutable + ?Sized,
@@ -295,7 +295,7 @@ impl<'a> MapView<'a> {
         typed.collect()
     }
 
-    /// All keys and each CPU's value under them, in the map's order.
+    /// All keys with each CPU's value, in the map's order.
     ///
     /// # Errors
     /// As of [`get_per_cpu`](Self::get_per_cpu).
@@ -319,7 +319,7 @@ impl<'a> MapView<'a> {
     pub fn keys<K: FromBytes>(&self) -> Result<Vec<K>> {
         self.check("key", self.def().key_size as usize, size_of::<K>())?;
         let keys = self.map.keys();
-        let keys = keys.map_err(|errno| self.failed("walk", errno))?;
+        let keys = keys.map_err(|errno| self.failed("iteration", errno))?;
         let size = self.def().key_size as usize;
         keys.chunks_exact(size.max(1))
             .map(|key| self.decode_key(key))
@@ -333,7 +333,7 @@ impl<'a> MapView<'a> {
     /// All keys and values in bytes, in the map's order.
     ///
     /// # Errors
-    /// [`Error::MapOperation`] where the kind can't be walked.
+    /// [`Error::MapOperation`] where the map's kind can't be iterated.
     pub fn entries_bytes(&self) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
         let mut entries = Vec::new();
         let mut last: Option<Vec<u8>> = None;
@@ -346,15 +346,15 @@ impl<'a> MapView<'a> {
                     last = Some(key);
                 }
                 Err(Errno::ENOENT) => return Ok(entries),
-                Err(errno) => return Err(self.failed("walk", errno)),
+                Err(errno) => return Err(self.failed("iteration", errno)),
             }
         }
     }
 
-    /// Takes the records that wait in a ring buffer, oldest first.
+    /// Removes and returns the records of a ring buffer, oldest first.
     ///
     /// # Errors
-    /// [`Error::MapKind`] where it is no ring buffer.
+    /// [`Error::MapKind`] where the map is no ring buffer.
     pub fn take_records(&self) -> Result<Vec<Vec<u8>>> {
         match self.map.kind() {
             Kind::RingBuf(ring) => Ok(ring.take()),
@@ -362,11 +362,11 @@ impl<'a> MapView<'a> {
         }
     }
 
-    /// Puts a map into a map of maps, in the place of the one that was there.
+    /// Puts a map into a map of maps, replacing the previous one.
     ///
     /// # Errors
-    /// [`Error::MapKind`] where it is no map of maps, [`Error::MapOperation`] with
-    /// the kernel's errno where the inner map has another shape.
+    /// [`Error::MapKind`] where the map is no map of maps, [`Error::MapOperation`] with the
+    /// kernel's errno where the inner map has another shape.
     pub fn set_inner<K>(&self, key: &K, inner: MapHandle) -> Result<()>
     where
         K: IntoBytes + Immutable + ?Sized,
@@ -382,11 +382,11 @@ impl<'a> MapView<'a> {
         set.map_err(|errno| self.failed("update", errno))
     }
 
-    /// The map under a key of a map of maps; `None` where there is none.
+    /// The map under a key of a map of maps; `None` if the key has none.
     ///
     /// # Errors
-    /// [`Error::MapKind`] where it is no map of maps, [`Error::Size`] where `K` is not of
-    /// the key's size.
+    /// [`Error::MapKind`] where the map is no map of maps, [`Error::Size`] where `K` does
+    /// not have the key's size.
     pub fn inner<K>(&self, key: &K) -> Result<Option<MapView<'a>>>
     where
         K: IntoBytes + Immutable + ?Sized,
@@ -409,7 +409,7 @@ impl<'a> MapView<'a> {
     /// Puts a program into a prog array.
     ///
     /// # Errors
-    /// [`Error::MapKind`] where it is no prog array, [`Error::MapOperation`] with
+    /// [`Error::MapKind`] where the map is no prog array, [`Error::MapOperation`] with
     /// `E2BIG` past its end.
     pub fn set_program(&self, index: u32, program: ProgramHandle) -> Result<()> {
         match self.map.kind() {

@@ -1,5 +1,5 @@
-//! What a test does with maps whose keys or values are objects: user space names these by
-//! file descriptors, of which there are none here.
+//! Map operations whose keys or values are objects. User space identifies these by file
+//! descriptors; here it is by address or handle.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
@@ -14,8 +14,8 @@ use crate::vm::world::SocketId;
 
 const ANY: UpdateFlags = UpdateFlags::empty();
 
-/// Storage of tasks, inodes, sockets and cgroups. An owner is the object's address, as
-/// programs know it.
+/// Local storage of tasks, inodes, sockets and cgroups. An owner is the object's address,
+/// as in programs.
 impl MapView<'_> {
     fn storage(&self) -> Result<&LocalStorage> {
         match self.map.kind() {
@@ -24,23 +24,23 @@ impl MapView<'_> {
         }
     }
 
-    /// Whether an owner is an object of the kernel that was freed.
+    /// Whether an owner is a freed kernel object.
     fn is_freed(&self, owner: u64) -> bool {
         self.machine.space.is_freed(owner)
     }
 
-    /// The value that belongs to an object; `None` where it has none, or was freed.
+    /// The storage value of an object; `None` if it has none, or was freed.
     ///
     /// # Errors
-    /// [`Error::Size`](super::Error::Size) where `V` is not of the map's size,
-    /// [`Error::MapKind`](super::Error::MapKind) where the map is no storage of objects.
+    /// [`Error::Size`](super::Error::Size) where `V` does not have the map's size,
+    /// [`Error::MapKind`](super::Error::MapKind) where the map is no local storage.
     pub fn get_for<V: FromBytes>(&self, owner: impl Into<u64>) -> Result<Option<V>> {
         let (storage, owner) = (self.storage()?, owner.into());
         let value = storage.get(owner).filter(|_| !self.is_freed(owner));
         value.map(|value| self.decode(&value)).transpose()
     }
 
-    /// Sets the value that belongs to an object.
+    /// Sets the storage value of an object.
     ///
     /// # Errors
     /// As of [`get_for`](Self::get_for); [`Error::MapOperation`](super::Error::MapOperation)
@@ -56,28 +56,28 @@ impl MapView<'_> {
         set.map_err(|errno| self.failed("update", errno))
     }
 
-    /// Removes the value that belongs to an object; whether there was one.
+    /// Removes the storage value of an object; returns whether there was one.
     ///
     /// # Errors
-    /// [`Error::MapKind`](super::Error::MapKind) where the map is no storage of objects.
+    /// [`Error::MapKind`](super::Error::MapKind) where the map is no local storage.
     pub fn delete_for(&self, owner: impl Into<u64>) -> Result<bool> {
         let owner = owner.into();
         let was_there = !self.is_freed(owner);
         Ok(self.storage()?.remove(owner).is_ok() && was_there)
     }
 
-    /// The objects that have a value, in the order in which they got it.
+    /// The objects with a storage value, in the order of creation.
     ///
     /// # Errors
-    /// [`Error::MapKind`](super::Error::MapKind) where the map is no storage of objects.
+    /// [`Error::MapKind`](super::Error::MapKind) where the map is no local storage.
     pub fn owners(&self) -> Result<Vec<u64>> {
         let mut owners = self.storage()?.owners();
         owners.retain(|owner| !self.is_freed(*owner));
         Ok(owners)
     }
 
-    /// Makes the value under a key of a cgroup storage, of zeros, as attaching a program
-    /// to the cgroup does; after that it can be [set](Self::set).
+    /// Creates a zeroed value under a key of a cgroup storage, as attaching a program to
+    /// the cgroup does; after that it can be [set](Self::set).
     ///
     /// # Errors
     /// [`Error::MapKind`](super::Error::MapKind) where the map is no cgroup storage,
@@ -98,9 +98,8 @@ impl MapView<'_> {
 
 /// Maps of sockets, cgroups, devices and CPUs.
 impl MapView<'_> {
-    /// Puts a socket or a cgroup under a key, by its address: into a sockmap, sockhash,
-    /// XSK map, reuseport array or cgroup array. In a cgroup array the cgroup's id will
-    /// do, too.
+    /// Stores a socket or a cgroup, by its address, under a key of a sockmap, sockhash, XSK
+    /// map, reuseport array or cgroup array. A cgroup array also takes a cgroup id.
     ///
     /// # Errors
     /// [`Error::MapKind`](super::Error::MapKind) for other maps,
@@ -119,7 +118,7 @@ impl MapView<'_> {
         set.map_err(|errno| self.failed("update", errno))
     }
 
-    /// The socket under a key, by its address; `None` where there is none.
+    /// The address of the socket under a key; `None` if the key has none.
     ///
     /// # Errors
     /// [`Error::MapKind`](super::Error::MapKind) where the map holds no sockets.
@@ -134,8 +133,8 @@ impl MapView<'_> {
         }
     }
 
-    /// Puts a device into a devmap, with the program that a packet meets there. Without a
-    /// program [`set`](Self::set) does, too.
+    /// Puts a device into a devmap, with the program that runs on its packets. Without a
+    /// program, [`set`](Self::set) does the same.
     ///
     /// # Errors
     /// [`Error::MapKind`](super::Error::MapKind) for other maps,
@@ -150,8 +149,8 @@ impl MapView<'_> {
         }
     }
 
-    /// Gives a CPU of a cpumap a queue of this length, and the program that a packet meets
-    /// there. Without a program [`set`](Self::set) does, too.
+    /// Gives a CPU of a cpumap a queue of this length, and the program that runs on its
+    /// packets. Without a program, [`set`](Self::set) does the same.
     ///
     /// # Errors
     /// As of [`set_device`](Self::set_device).
@@ -191,8 +190,8 @@ impl MapView<'_> {
         }
     }
 
-    /// The address of an arena's first byte in user space: where an object's global
-    /// variables of the arena begin.
+    /// The user-space address of an arena's first byte, where an object's global variables
+    /// of the arena begin.
     ///
     /// # Errors
     /// [`Error::MapKind`](super::Error::MapKind) for other maps.
@@ -200,9 +199,9 @@ impl MapView<'_> {
         Ok(self.arena()?.user_start())
     }
 
-    /// What is at an address of an arena: one of user space, or its lower 32 bits, in
-    /// which all pointers to a place agree. Pages that are not there come into being, as
-    /// by user space's page fault.
+    /// Reads a value at an address of an arena: a user-space address, or its lower 32 bits,
+    /// which all pointers to the same byte share. Missing pages are allocated, as by user
+    /// space's page fault.
     ///
     /// # Errors
     /// [`Error::MapKind`](super::Error::MapKind) for other maps,
@@ -228,13 +227,13 @@ impl MapView<'_> {
 }
 
 impl Vm {
-    /// The functions of a `struct_ops` variable that programs implement, in the order of
-    /// the structure's members. A test calls one by [`run_handle`](Self::run_handle); the
-    /// values of the structure are in the map of the variable's name.
+    /// The programs that implement a `struct_ops` variable's functions, in the order of the
+    /// structure's members. A test calls one with [`run_handle`](Self::run_handle); the
+    /// values of the structure are in the map with the variable's name.
     ///
     /// # Errors
     /// [`Error::NoMap`](super::Error::NoMap); [`Error::MapKind`](super::Error::MapKind)
-    /// where the map is none of functions.
+    /// where the map is no table of functions.
     pub fn struct_ops(&self, name: &str) -> Result<Vec<Function>> {
         let view = self.map(name)?;
         match view.map.kind() {
@@ -243,7 +242,7 @@ impl Vm {
         }
     }
 
-    /// Puts a socket of the [world's network](crate::vm::World::net) under a key of a
+    /// Stores a socket of the [world's network](crate::vm::World::net) under a key of a
     /// sockmap, sockhash or reuseport array.
     ///
     /// # Errors
@@ -260,7 +259,7 @@ impl Vm {
         }
     }
 
-    /// Notes which program implements a member of a `struct_ops` variable.
+    /// Records which program implements a member of a `struct_ops` variable.
     pub(super) fn set_function(
         &self,
         table: &StructOps,

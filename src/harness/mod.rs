@@ -1,19 +1,20 @@
-//! What a test holds: a [`Vm`] in which objects are loaded, programs attached and
-//! events fired.
+//! The test API: a [`Vm`] that loads objects, attaches programs and fires events.
 //!
-//! It stands above the engines and the machine: [`vm`](crate::vm) has the memory,
-//! the maps and the world, an engine runs instructions on them, and the `Vm` here
-//! brings objects, engines and events together.
+//! It is built on the engines and the machine: [`vm`](crate::vm) has the memory, the maps
+//! and the world, an engine runs instructions on them, and the `Vm` here brings objects,
+//! engines and events together.
 
 mod advance;
 mod attach;
 mod attach_point;
 mod compile_time;
 mod cpu;
+mod dispatcher;
 mod engine_kind;
 mod entry;
 mod error;
 mod fire;
+mod fire_report;
 mod inject;
 mod input;
 mod interrupt;
@@ -27,32 +28,30 @@ mod net;
 mod oracle;
 #[cfg(feature = "jit")]
 mod perf_map;
+mod placed_event;
 mod probes;
 mod repeat;
 mod runner;
 mod runners;
 mod runs;
-mod scene;
 mod stacks;
-mod stage;
 mod unverified;
 mod usdt;
 mod vm;
-mod volley;
 
 pub use crate::vm::{EngineKind, Fallback, RanOn};
 pub use attach_point::AttachPoint;
 pub use compile_time::CompileTime;
 pub use entry::Entry;
 pub use error::{Error, Result};
+pub use fire_report::FireReport;
 pub use interrupt::Interrupt;
 pub use map::MapView;
-pub use oracle::{Checked, Oracle};
+pub use oracle::{Oracle, OracleReport};
 pub use repeat::Repeated;
 pub use runner::Runner;
 pub use runners::Runners;
 pub use unverified::UnverifiedProgram;
 #[cfg(feature = "cli")]
-pub(crate) use unverified::told;
+pub(crate) use unverified::describe_unverified;
 pub use vm::Vm;
-pub use volley::Volley;

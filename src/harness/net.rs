@@ -5,8 +5,8 @@ use super::vm::Vm;
 use crate::vm::world::SocketId;
 
 impl Vm {
-    /// What a program has in a register for a socket of the network: the address of its
-    /// `struct bpf_sock`, the same one each time. `None` where there is no such socket.
+    /// The address of a socket's `struct bpf_sock`, the same one each time, as programs see
+    /// it. `None` if the network has no such socket.
     ///
     /// # Errors
     /// [`Error::Kernel`](super::Error::Kernel) where there are too many objects.

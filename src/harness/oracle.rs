@@ -1,5 +1,5 @@
-//! The verifier's word held against runs: at each instruction of a run, registers and
-//! stack slots must lie in a state that the verifier's walk was in there.
+//! Checks the verifier's states against runs: at each instruction of a run, registers and
+//! stack slots must lie in a state that the verifier's exploration recorded there.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::vm::events::Event;
 use crate::vm::memory::{AccessKind, Address, Body, Region};
 use crate::vm::{Outcome, ProgramHandle};
 
-/// Holds runs of a program against a [`Trace`] of its verification.
+/// Checks runs of a program against a [`Trace`] of its verification.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -42,22 +42,22 @@ pub struct Oracle<'t> {
     limit: u64,
 }
 
-/// What came of a run.
+/// The result of a checked run.
 #[derive(Debug)]
-pub struct Checked {
-    /// As without an oracle. A program that was accepted must not fault.
+pub struct OracleReport {
+    /// The outcome as without an oracle. An accepted program must not fault.
     pub outcome: Result<Outcome>,
-    /// Instructions at which everything lay in a state of the walk.
+    /// Instructions at which registers and stack lay in a recorded state.
     pub held: u64,
-    /// Instructions of which nothing can be said: the walk that was recorded ended
-    /// before, or the run before was long enough.
+    /// Instructions that were not checked: the recorded exploration ended before, or the
+    /// limit was reached.
     pub unknown: u64,
-    /// The first instruction at which something did not.
+    /// The first instruction at which a register or stack slot lay in no recorded state.
     pub violation: Option<Violation>,
 }
 
 impl<'t> Oracle<'t> {
-    /// An oracle by this trace.
+    /// Creates an oracle from a trace.
     #[must_use]
     pub const fn new(trace: &'t Trace) -> Self {
         Self {
@@ -66,7 +66,7 @@ impl<'t> Oracle<'t> {
         }
     }
 
-    /// The same that looks at no more instructions of a run than these.
+    /// Limits the checks to this many instructions of a run.
     #[must_use]
     pub const fn with_limit(self, limit: u64) -> Self {
         Self { limit, ..self }
@@ -74,7 +74,7 @@ impl<'t> Oracle<'t> {
 
     /// Runs the program of the trace, loaded as `program`, on an event. After a tail
     /// call nothing is checked: that is another program.
-    pub fn run(&self, vm: &mut Vm, program: ProgramHandle, event: &Event) -> Checked {
+    pub fn run(&self, vm: &mut Vm, program: ProgramHandle, event: &Event) -> OracleReport {
         let mut watcher = Watcher {
             oracle: *self,
             context: None,
@@ -84,7 +84,7 @@ impl<'t> Oracle<'t> {
             violation: None,
         };
         let outcome = vm.run_watched(program, event, &mut watcher);
-        Checked {
+        OracleReport {
             outcome,
             held: watcher.held,
             unknown: watcher.unknown,
@@ -95,9 +95,9 @@ impl<'t> Oracle<'t> {
 
 struct Watcher<'t> {
     oracle: Oracle<'t>,
-    /// What r1 was at the start.
+    /// The value of r1 at the start.
     context: Option<u64>,
-    /// Whether the run has left the program, or was wrong already.
+    /// Whether the run has left the program, or a violation was found.
     done: bool,
     held: u64,
     unknown: u64,
@@ -131,7 +131,7 @@ impl Watch for Watcher<'_> {
     }
 }
 
-/// A run as the trace asks for it.
+/// A step of a run, in the form that the trace checks.
 struct Seen<'a> {
     step: &'a Step<'a>,
     context: u64,

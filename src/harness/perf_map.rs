@@ -1,4 +1,4 @@
-//! What `perf` wants to know of machine code that no file holds.
+//! Perf maps: symbols of generated machine code for `perf`.
 
 use std::fmt::Write as _;
 
@@ -7,12 +7,12 @@ use super::vm::Vm;
 impl Vm {
     /// The machine code of all programs as lines of a perf map: start and size in
     /// hexadecimal digits, and a name. `perf report` and others read it from
-    /// `/tmp/perf-PID.map` (`tools/perf/Documentation/jit-interface.txt` of Linux), where
-    /// whoever wants it puts it; `bpflab run --perf-map` does.
+    /// `/tmp/perf-PID.map` (`tools/perf/Documentation/jit-interface.txt` of Linux); the
+    /// caller writes the file, as `bpflab run --perf-map` does.
     ///
     /// Names begin as the kernel's do: `bpf_prog_NAME` for a program,
-    /// `bpf_prog_NAME.FUNCTION` for its other functions. What a function rarely
-    /// executes, and ends with, is part of it.
+    /// `bpf_prog_NAME.FUNCTION` for its other functions. The rarely executed code at a
+    /// function's end belongs to it.
     #[must_use]
     pub fn perf_map(&self) -> String {
         let mut map = String::new();
@@ -22,7 +22,7 @@ impl Vm {
             };
             let program = lowered.program();
             for (number, (start, size)) in native.pieces().enumerate() {
-                // The first piece leads into all functions.
+                // The first piece is the entry code for all functions.
                 let function = number.checked_sub(1);
                 let function = function.and_then(|number| lowered.functions().get(number));
                 let name = match (function, number) {

@@ -1,5 +1,5 @@
-//! Events that probes see: kernel functions, system calls, user space, perf events,
-//! iterators, tracepoints of the test's own.
+//! Events of probes: kernel functions, system calls, user space, perf events, iterators,
+//! and tracepoints that the test declares.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use crate::vm::events::{Event, EventError, Layout};
 use crate::vm::maps::Kind;
 
 impl Vm {
-    /// The machine that the loaded programs were compiled for: whose registers the BTF of
-    /// the first one has that has any, otherwise the kernel's or the host's.
+    /// The architecture that the loaded programs were compiled for: that of the registers
+    /// in the first BTF that has any, otherwise the kernel's or the host's.
     #[must_use]
     pub fn arch(&self) -> Arch {
         let own = self.programs().filter_map(|program| program.btf.as_ref());
@@ -21,15 +21,15 @@ impl Vm {
         shown.next().unwrap_or(Arch::HOST)
     }
 
-    /// The parameters of a kernel function, where BTF knows them.
+    /// The parameters of a kernel function, if BTF has it.
     fn parameters(&self, function: &str) -> Option<Layout> {
         self.first_btf(|btf| Layout::of_function(btf, function))?
             .ok()
     }
 
-    /// A kernel function is entered: registers, for `kprobe` programs. Its arguments go
-    /// by number ([`Event::arg`]), by name where BTF has the function, and by register
-    /// (`di`, `rdi`, `parm1`; `regs[0]`, `x0`).
+    /// Entry of a kernel function: registers, for `kprobe` programs. Arguments have numbers
+    /// ([`Event::arg`]), names where BTF has the function, and register names (`di`, `rdi`,
+    /// `parm1`; `regs[0]`, `x0`).
     ///
     /// ```
     /// # fn main() -> bpflab::Result<()> {
@@ -40,14 +40,14 @@ impl Vm {
     /// ```
     ///
     /// # Errors
-    /// None so far: a function that no BTF knows has registers all the same.
+    /// None so far: a function that no BTF has still gets registers.
     pub fn kprobe(&self, function: &str) -> Result<Event> {
         let parameters = self.parameters(function);
         let event = Event::kprobe(function, self.arch(), parameters.as_ref());
         Ok(self.at_symbol(event, function))
     }
 
-    /// An event at its function's address, where the kernel's symbols have one.
+    /// Sets an event's address to its function's, if the kernel's symbols have it.
     fn at_symbol(&self, event: Event, function: &str) -> Event {
         let memory = self.machine.world.kernel_memory();
         match memory.symbol_named(function, false) {
@@ -56,7 +56,7 @@ impl Vm {
         }
     }
 
-    /// A kernel function returns: `ret` is what.
+    /// Return from a kernel function; `ret` is the return value.
     ///
     /// # Errors
     /// As of [`kprobe`](Self::kprobe).
@@ -64,22 +64,22 @@ impl Vm {
         Ok(self.at_symbol(Event::kretprobe(function, self.arch()), function))
     }
 
-    /// The function of a system call is entered (`__x64_sys_write` for `write`): its
-    /// argument points to the user's registers. Fields are the call's arguments by number
-    /// and name, and those registers.
+    /// Entry of a system call's function (`__x64_sys_write` for `write`), whose argument
+    /// points to the user's registers. Fields are the call's arguments by number and name,
+    /// and those registers.
     ///
     /// # Errors
-    /// [`EventError::NoLayout`] with the nearest names where there is no such system call.
+    /// [`EventError::NoLayout`] with similar names if there is no such system call.
     pub fn ksyscall(&self, name: &str) -> Result<Event> {
         let arch = self.arch();
         Layout::of_syscall(&format!("sys_enter_{name}"), arch)?;
         Ok(Event::ksyscall(name, arch))
     }
 
-    /// The function of a system call returns: `ret` is what.
+    /// Return from a system call's function; `ret` is the return value.
     ///
     /// # Errors
-    /// [`EventError::NoLayout`] with the nearest names where there is no such system call.
+    /// [`EventError::NoLayout`] with similar names if there is no such system call.
     pub fn kretsyscall(&self, name: &str) -> Result<Event> {
         let arch = self.arch();
         Layout::of_syscall(&format!("sys_exit_{name}"), arch)?;
@@ -87,8 +87,8 @@ impl Vm {
         Ok(Event::kretprobe(&function, arch))
     }
 
-    /// A place in user space is reached: `/usr/bin/bash:readline`, or only what stands
-    /// behind the file's name. Arguments go by number and register.
+    /// A uprobe in user space: `/usr/bin/bash:readline`, or only the part after the file's
+    /// name. Arguments have numbers and register names.
     ///
     /// # Errors
     /// As of [`kprobe`](Self::kprobe).
@@ -96,7 +96,7 @@ impl Vm {
         Ok(Event::uprobe(place, self.arch(), None))
     }
 
-    /// A function in user space returns: `ret` is what.
+    /// Return from a user-space function; `ret` is the return value.
     ///
     /// # Errors
     /// As of [`kprobe`](Self::kprobe).
@@ -104,8 +104,8 @@ impl Vm {
         Ok(Event::uretprobe(place, self.arch()))
     }
 
-    /// A marker in user space is reached: `provider:name`, with or without the file
-    /// before it. [`Event::args`] gives its arguments, which `bpf_usdt_arg` finds.
+    /// A USDT probe: `provider:name`, with or without the file before it. [`Event::args`]
+    /// gives its arguments, which `bpf_usdt_arg` reads.
     ///
     /// # Errors
     /// As of [`kprobe`](Self::kprobe).
@@ -113,21 +113,21 @@ impl Vm {
         Ok(Event::usdt(marker, self.arch()))
     }
 
-    /// A sample of a perf event: registers, `sample_period`, `addr`;
-    /// [`Event::counter`] and [`Event::branches`] say what helpers read.
+    /// A sample of a perf event: registers, `sample_period`, `addr`; [`Event::counter`] and
+    /// [`Event::branches`] set what helpers read.
     ///
     /// # Errors
-    /// None so far: the context has fixed fields on every machine.
+    /// None so far: the context has fixed fields on every architecture.
     pub fn perf_event(&self) -> Result<Event> {
         Ok(Event::context(ProgType::PerfEvent, self.arch())?)
     }
 
-    /// An iterator shows an object: the members of `struct bpf_iter__<target>` by name.
-    /// What is not set is null, which is how the last call of an iteration looks;
+    /// A step of an iterator: the members of `struct bpf_iter__<target>` by name. Members
+    /// that are not set are null, as in the last call of an iteration;
     /// [`iterate`](Self::iterate) makes all calls.
     ///
     /// # Errors
-    /// [`EventError::NoLayout`] where no BTF knows the target.
+    /// [`EventError::NoLayout`] where no BTF has the target.
     pub fn iterator(&self, target: &str) -> Result<Event> {
         let found = self.first_btf(|btf| Layout::of_iterator(btf, target));
         match found {
@@ -142,11 +142,11 @@ impl Vm {
         }
     }
 
-    /// The kernel calls a member of a struct of operations (`tcp_congestion_ops`,
-    /// `ssthresh`) that programs implement: its arguments by name and number.
+    /// A call of a `struct_ops` member (`tcp_congestion_ops`, `ssthresh`) that programs
+    /// implement: arguments by name and number.
     ///
     /// # Errors
-    /// [`EventError::NoLayout`] where no BTF knows the member.
+    /// [`EventError::NoLayout`] where no BTF has the member.
     pub fn struct_ops_call(&self, name: &str, member: &str) -> Result<Event> {
         match self.first_btf(|btf| Layout::of_member(btf, name, member)) {
             Some(layout) => Ok(Event::struct_ops(layout?)),
@@ -160,12 +160,12 @@ impl Vm {
         }
     }
 
-    /// Puts a perf counter of a CPU into a slot of a `BPF_MAP_TYPE_PERF_EVENT_ARRAY`, for
+    /// Puts a CPU's perf counter into a slot of a `BPF_MAP_TYPE_PERF_EVENT_ARRAY`, for
     /// `bpf_perf_event_read` and `bpf_perf_event_read_value`.
     ///
     /// # Errors
     /// [`Error::NoMap`], [`Error::MapKind`], and [`Error::MapOperation`] for a slot or a
-    /// CPU that is not there.
+    /// CPU that does not exist.
     pub fn set_counter(
         &self,
         map: &str,
@@ -190,14 +190,14 @@ impl Vm {
         })
     }
 
-    /// Adds a tracepoint that only the test knows: [`tracepoint`](Self::tracepoint) finds
-    /// it by its name, and programs can be attached to it.
+    /// Adds a tracepoint of the test's own: [`tracepoint`](Self::tracepoint) finds it by
+    /// its name, and programs can be attached to it.
     pub fn declare(&mut self, layout: Layout) -> &mut Self {
         self.declared.push(Arc::new(layout));
         self
     }
 
-    /// A tracepoint that was declared.
+    /// The declared tracepoint of a name.
     pub(super) fn declared(&self, name: &str) -> Option<&Arc<Layout>> {
         self.declared
             .iter()

@@ -1,4 +1,4 @@
-//! Running a program again and again on one event, and the time that it takes.
+//! Running a program repeatedly on one event, and measuring the time.
 
 use std::time::{Duration, Instant};
 
@@ -8,23 +8,24 @@ use crate::isa::low32;
 use crate::vm::events::Event;
 use crate::vm::{Fault, Outcome, ProgramHandle, RanOn};
 
-/// What came of running a program repeatedly.
+/// The result of running a program repeatedly.
 #[derive(Debug)]
 pub struct Repeated {
     /// The outcome of the last run, with the outputs of all.
     pub outcome: Outcome,
-    /// The time that the runs took, without building the event.
+    /// The time of all runs, without placing the event in memory.
     pub elapsed: Duration,
-    /// What the runs returned: values, and how many runs in a row returned each.
+    /// Return values, and how many runs in a row returned each.
     pub returned: Vec<(u32, u64)>,
-    /// The engine that the runs were on, and why it is not the one that was chosen.
+    /// The engine of the runs, and why it is not the chosen one.
     pub ran_on: RanOn,
-    /// Why it ended early. The run that faulted is in neither of the others.
+    /// The fault that ended the runs early. The faulting run is in none of the other
+    /// fields.
     pub fault: Option<Box<Fault>>,
 }
 
 impl Repeated {
-    /// How many runs there were.
+    /// The number of completed runs.
     #[must_use]
     pub fn runs(&self) -> u64 {
         self.returned.iter().map(|(_, runs)| runs).sum()
@@ -32,14 +33,14 @@ impl Repeated {
 }
 
 impl Vm {
-    /// Runs a program on an event `count` times, as `BPF_PROG_TEST_RUN` repeats: the
-    /// event is put into memory once, and each run finds context and packet as the one
-    /// before left them. The clock is read before the first and after the last run.
+    /// Runs a program on an event `count` times, as `BPF_PROG_TEST_RUN` repeats: the event
+    /// is put into memory once, and each run sees context and packet as the previous run
+    /// left them. The clock is read before the first and after the last run.
     ///
-    /// A fault ends it; what the runs before it gave out is in the result.
+    /// A fault ends the runs; the result has the outputs of the runs before.
     ///
     /// # Errors
-    /// [`Error::Event`] when the event is none for the program's type.
+    /// [`Error::Event`] when the event does not fit the program's type.
     pub fn run_repeatedly(
         &mut self,
         program: ProgramHandle,
@@ -50,7 +51,7 @@ impl Vm {
         let mut runner = self.runner_of_handle(program, event)?;
         let start = Instant::now();
         let mut fault = None;
-        // A test run is one run at least.
+        // A test run is at least one run.
         for _ in 0..count.max(1) {
             match runner.run() {
                 Ok(finished) => note(&mut returned, low32(finished.r0)),
@@ -65,7 +66,7 @@ impl Vm {
         let ran_on = runner.ran_on();
         let mut outcome = runner.finish();
         if fault.is_some() {
-            // It is that of a run that came to its end.
+            // The outcome is that of a completed run.
             (outcome.runs, outcome.passed) = (Vec::new(), false);
         }
         Ok(Repeated {
@@ -78,7 +79,7 @@ impl Vm {
     }
 }
 
-/// Counts one more return value.
+/// Adds a return value to the counts.
 fn note(returned: &mut Vec<(u32, u64)>, value: u32) {
     match returned.last_mut() {
         Some((last, runs)) if *last == value => *runs += 1,

@@ -1,23 +1,22 @@
-//! Running one program on one event after another, with as little as possible between
-//! them.
+//! Running one program on many events, with as little work between runs as possible.
 
 use std::fmt;
 
 use super::error::Result;
+use super::placed_event::PlacedEvent;
 use super::runs::Runs;
-use super::scene::Scene;
 use super::vm::Vm;
 use crate::interp::Finished;
 use crate::vm::events::Event;
 use crate::vm::{Outcome, Output, ProgramHandle, RanOn, Run, World};
 
-/// One program on an event that stays in memory, to be run again and again: for events
-/// that were recorded, millions of them. [`Vm::runner`] makes it.
+/// A program prepared on an event that stays in memory, to be run repeatedly: for millions
+/// of recorded events. Created by [`Vm::runner`].
 ///
-/// Maps, outputs, counts of instructions and faults are those of as many
-/// [`Vm::run_handle`]s; what is done once is placing the event and finding the way into
-/// the program. Each run finds context and packet as the one before left them, unless
-/// they are [set](Self::set_context). Dropping it takes the event out of memory.
+/// Maps, outputs, instruction counts and faults are the same as with as many
+/// [`Vm::run_handle`] calls; only placing the event and resolving the program's entry are
+/// done once. Each run sees context and packet as the previous run left them, unless they
+/// are [set](Self::set_context). Dropping the runner removes the event from memory.
 ///
 /// ```
 /// use std::time::Duration;
@@ -43,21 +42,23 @@ use crate::vm::{Outcome, Output, ProgramHandle, RanOn, Run, World};
 /// # }
 /// ```
 pub struct Runner<'v> {
-    scene: Scene<'v>,
+    placed: PlacedEvent<'v>,
     runs: Runs<'v>,
 }
 
 impl Vm {
-    /// Makes runs of a program ready, by its name: see [`Runner`].
+    /// Prepares a program for repeated runs, by its name: see [`Runner`].
     ///
     /// # Errors
-    /// [`Error::NoProgram`](super::Error::NoProgram), and [`Error::Event`](super::Error::Event) where the event is none for its type.
+    /// [`Error::NoProgram`](super::Error::NoProgram), and
+    /// [`Error::Event`](super::Error::Event) where the event does not fit the program's
+    /// type.
     pub fn runner(&mut self, program: &str, event: &Event) -> Result<Runner<'_>> {
         let handle = self.program_handle(program)?;
         self.runner_of_handle(handle, event)
     }
 
-    /// By handle: programs of several objects may have one name.
+    /// The same by handle: programs of several objects may have one name.
     ///
     /// # Errors
     /// As of [`runner`](Self::runner).
@@ -66,15 +67,15 @@ impl Vm {
         program: ProgramHandle,
         event: &Event,
     ) -> Result<Runner<'_>> {
-        let (machine, checked, stage) = self.stage();
-        stage.runner(machine, checked, program, event)
+        let (machine, checked, dispatcher) = self.dispatcher();
+        dispatcher.runner(machine, checked, program, event)
     }
 }
 
 impl<'v> Runner<'v> {
-    /// Runs that were made ready on a scene.
-    pub(super) const fn new(scene: Scene<'v>, runs: Runs<'v>) -> Self {
-        Self { scene, runs }
+    /// Creates a runner from prepared runs on a placed event.
+    pub(super) const fn new(placed: PlacedEvent<'v>, runs: Runs<'v>) -> Self {
+        Self { placed, runs }
     }
 }
 
@@ -82,50 +83,51 @@ impl Runner<'_> {
     /// Runs the program once.
     ///
     /// # Errors
-    /// [`Error::Fault`](super::Error::Fault) when the program does what it must not, [`Error::Cpu`](super::Error::Cpu) when the
-    /// [world](Self::world) was moved to a CPU that is taken.
+    /// [`Error::Fault`](super::Error::Fault) when the program faults,
+    /// [`Error::Cpu`](super::Error::Cpu) when the [world](Self::world) was moved to a CPU
+    /// that is in use.
     #[inline]
     pub fn run(&mut self) -> Result<Finished> {
-        self.runs.run(self.scene.machine)
+        self.runs.run(self.placed.machine)
     }
 
-    /// The engine that runs the program, and why it is not the one that was chosen. Once a
-    /// tail call led a run over to the checked interpreter, that one.
+    /// The engine that runs the program, and why it is not the chosen one. Once a tail call
+    /// has continued a run in the checked interpreter, that one.
     #[must_use]
     pub const fn ran_on(&self) -> RanOn {
         self.runs.ran_on()
     }
 
-    /// Gives the next run a context with these bytes, and zeros behind them: the record of
-    /// a tracepoint as it was recorded, registers, a struct of fields. What programs don't
-    /// see of it (a tracepoint's common fields) is left out.
+    /// Sets the next run's context to these bytes followed by zeros: a recorded tracepoint
+    /// record, registers, a struct of fields. Bytes hidden from programs (a tracepoint's
+    /// common fields) are not included.
     ///
     /// # Errors
-    /// [`Error::Event`](super::Error::Event) for more bytes than the context has (records of a tracepoint, and bytes as they are, may
-    /// differ in length), and for contexts that hold pointers, as those of packets do:
-    /// another [`Vm::runner`] places them.
+    /// [`Error::Event`](super::Error::Event) for more bytes than the context has
+    /// (tracepoint records and plain bytes may differ in length), and for contexts that
+    /// hold pointers, such as those of packets: create another [`Vm::runner`] for these.
     #[inline]
     pub fn set_context(&mut self, bytes: &[u8]) -> Result<()> {
-        self.runs.set_context(self.scene.machine, bytes)
+        self.runs.set_context(self.placed.machine, bytes)
     }
 
-    /// The mocked outside, which may change from run to run: time, the current task.
+    /// The mocked world, which may change from run to run: time, the current task.
     #[inline]
     pub const fn world(&mut self) -> &mut World {
-        &mut self.scene.machine.world
+        &mut self.placed.machine.world
     }
 
-    /// Takes what the program has given out since the last call.
+    /// Takes the program's outputs since the last call.
     pub fn take_outputs(&mut self) -> Vec<Output> {
-        self.scene.machine.take_outputs()
+        self.placed.machine.take_outputs()
     }
 
-    /// What came of all runs: the outputs that were not taken, context and packet as they
-    /// are now, and the last run that came to its end.
+    /// Ends the runs and returns their outcome: the outputs not taken yet, the final
+    /// context and packet, and the last completed run.
     #[must_use]
     pub fn finish(mut self) -> Outcome {
-        let mut outcome = self.scene.machine.outcome();
-        self.scene.collect(&mut outcome);
+        let mut outcome = self.placed.machine.outcome();
+        self.placed.collect(&mut outcome);
         if let Some(Finished { r0, insns }) = self.runs.last {
             let program = self.runs.program.name.clone();
             let ran_on = self.runs.ran_on();

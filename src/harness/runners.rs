@@ -1,5 +1,5 @@
-//! Several programs of one machine, each on an event that stays in memory: recordings in
-//! which firings of several programs alternate.
+//! Several prepared programs of one machine, each on its event: for recordings in which
+//! firings of several programs alternate.
 
 use std::fmt;
 
@@ -11,9 +11,9 @@ use crate::program::Program;
 use crate::vm::events::Event;
 use crate::vm::{Current, Emitted, Machine, ProgramHandle, RanOn, World};
 
-/// Several programs, each on an event that stays in memory, to be run in any order:
-/// [`Vm::runners`] makes them. What a [`Runner`](super::Runner) is for one program, this is
-/// for several, which share the machine's maps, world and outputs.
+/// Several programs prepared on events that stay in memory, to be run in any order. Created
+/// by [`Vm::runners`]. Like a [`Runner`](super::Runner) for each program; all share the
+/// machine's maps, world and outputs.
 ///
 /// ```
 /// use bpflab::{Object, Vm};
@@ -40,20 +40,20 @@ use crate::vm::{Current, Emitted, Machine, ProgramHandle, RanOn, World};
 pub struct Runners<'v> {
     machine: &'v mut Machine,
     parts: Vec<Part<'v>>,
-    /// The one whose event is the machine's.
+    /// The program whose event is the machine's current one.
     now: Option<usize>,
 }
 
-/// One of the programs.
+/// One prepared program.
 struct Part<'v> {
     runs: Runs<'v>,
-    /// Its event while another's is the machine's.
+    /// Its event, while another one is current.
     waiting: Option<Current>,
 }
 
 impl Vm {
-    /// Makes runs of several programs ready, each on its event: see [`Runners`], which knows
-    /// them by their places in this list.
+    /// Prepares several programs, each on its event: see [`Runners`], which identifies
+    /// programs by their index in this list.
     ///
     /// # Errors
     /// As of [`runner`](Self::runner).
@@ -61,7 +61,7 @@ impl Vm {
         if self.stacks.len() < programs.len() {
             self.stacks.resize_with(programs.len(), Checked::new);
         }
-        let (machine, stacks, stage) = self.stage_with_stacks();
+        let (machine, stacks, dispatcher) = self.dispatcher_with_stacks();
         let mut runners = Runners {
             machine,
             parts: Vec::with_capacity(programs.len()),
@@ -69,13 +69,13 @@ impl Vm {
         };
         for ((program, event), stack) in programs.iter().zip(stacks) {
             let machine = &mut *runners.machine;
-            stage.check_context(*program, event)?;
-            let prog_type = stage.image(*program)?.program().prog_type;
+            dispatcher.check_context(*program, event)?;
+            let prog_type = dispatcher.image(*program)?.program().prog_type;
             machine.settle()?;
             let placed = event.place(prog_type, &mut machine.space)?;
             let context = placed.r1();
             machine.enter(prog_type, placed)?;
-            match stage.runs(machine, stack, *program, event, context) {
+            match dispatcher.runs(machine, stack, *program, event, context) {
                 Ok(runs) => {
                     let mut waiting = None;
                     machine.exchange_event(&mut waiting);
@@ -92,7 +92,7 @@ impl Vm {
 }
 
 impl Runners<'_> {
-    /// How many programs there are.
+    /// The number of programs.
     #[must_use]
     pub fn len(&self) -> usize {
         self.parts.len()
@@ -104,11 +104,11 @@ impl Runners<'_> {
         self.parts.is_empty()
     }
 
-    /// Runs one of the programs, by its place in the list, once.
+    /// Runs one of the programs, by its index, once.
     ///
     /// # Errors
     /// As of [`Runner::run`](super::Runner::run).
-    /// [`Error::NoProgram`] where there is no such place.
+    /// [`Error::NoProgram`] for an index out of range.
     #[inline]
     pub fn run(&mut self, program: usize) -> Result<Finished> {
         if self.now != Some(program) {
@@ -120,7 +120,7 @@ impl Runners<'_> {
         }
     }
 
-    /// Makes another program's event the machine's.
+    /// Makes another program's event the machine's current one.
     fn turn_to(&mut self, program: usize) {
         let before = self.now.and_then(|now| self.parts.get_mut(now));
         if let Some(before) = before {
@@ -133,12 +133,12 @@ impl Runners<'_> {
         }
     }
 
-    /// Gives the next run of a program a context with these bytes, as
+    /// Sets the context of a program's next run, as
     /// [`Runner::set_context`](super::Runner::set_context) does.
     ///
     /// # Errors
     /// As there.
-    /// [`Error::NoProgram`] where there is no such place.
+    /// [`Error::NoProgram`] for an index out of range.
     #[inline]
     pub fn set_context(&mut self, program: usize, bytes: &[u8]) -> Result<()> {
         match self.parts.get_mut(program) {
@@ -147,7 +147,7 @@ impl Runners<'_> {
         }
     }
 
-    /// The error for a place that is not in the list.
+    /// The error for an index out of range.
     #[cold]
     fn no_part(&self, program: usize) -> Error {
         let names = self.parts.iter().map(|part| &*part.runs.program.name);
@@ -157,35 +157,34 @@ impl Runners<'_> {
         }
     }
 
-    /// A program, by its place in the list.
+    /// The program at an index.
     #[must_use]
     pub fn program(&self, program: usize) -> Option<&Program> {
         self.parts.get(program).map(|part| part.runs.program)
     }
 
-    /// The engine that runs a program, by its place in the list, and why it is not the one
-    /// that was chosen; none where there is no such place. Once a tail call led a run over
-    /// to the checked interpreter, that one.
+    /// The engine that runs the program at an index, and why it is not the chosen one; none
+    /// if the index is out of range. Once a tail call has continued a run in the checked
+    /// interpreter, that one.
     #[must_use]
     pub fn ran_on(&self, program: usize) -> Option<RanOn> {
         self.parts.get(program).map(|part| part.runs.ran_on())
     }
 
-    /// The mocked outside, which may change from run to run: time, the current task, the
-    /// CPU.
+    /// The mocked world, which may change from run to run: time, the current task, the CPU.
     #[inline]
     pub const fn world(&mut self) -> &mut World {
         &mut self.machine.world
     }
 
-    /// The machine beneath: memory and maps.
+    /// The underlying machine: memory and maps.
     #[inline]
     #[must_use]
     pub const fn machine(&self) -> &Machine {
         self.machine
     }
 
-    /// Shows what the programs have given out since the last call, and forgets it.
+    /// Calls `each` with every output since the last call, and drops them.
     #[inline]
     pub fn drain_outputs(&mut self, each: impl FnMut(Emitted<'_>)) {
         self.machine.drain_outputs(each);

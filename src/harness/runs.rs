@@ -1,5 +1,5 @@
-//! Runs of one program that were made ready, and the context that they find: what a
-//! [`Runner`](super::Runner) and several [`Runners`](super::Runners) have in common.
+//! Prepared runs of one program and their context: the common part of
+//! [`Runner`](super::Runner) and [`Runners`](super::Runners).
 
 use std::sync::Arc;
 
@@ -10,29 +10,29 @@ use crate::vm::events::{Event, EventError, EventKind};
 use crate::vm::memory::{Address, Body, SharedBytes};
 use crate::vm::{Machine, RanOn};
 
-/// Runs of a program on an event that lies in a machine's memory.
+/// Prepared runs of a program on an event in a machine's memory.
 pub(super) struct Runs<'v> {
     prepared: Prepared<'v>,
-    /// What r1 holds at the start.
+    /// The value of r1 at the start.
     address: u64,
     context: Option<Context>,
     /// Whether contexts differ in length.
     grows: bool,
     pub program: &'v Program,
-    /// The last run that came to its end.
+    /// The last completed run.
     pub last: Option<Finished>,
 }
 
-/// The bytes of the context.
+/// The context's bytes.
 struct Context {
     bytes: Arc<SharedBytes>,
-    /// How many at the start are not for programs.
+    /// How many bytes at the start are hidden from programs.
     hidden: usize,
     has_pointers: bool,
 }
 
 impl Context {
-    /// Puts bytes there, at most as many as there are, and zeros behind them.
+    /// Copies bytes to the start, at most as many as fit, and zeroes the rest.
     #[inline]
     fn fill(&self, bytes: &[u8]) {
         const ZEROS: [u8; 64] = [0; 64];
@@ -47,7 +47,7 @@ impl Context {
         }
     }
 
-    /// That of the region at an address.
+    /// The context of the region at an address.
     fn of(machine: &Machine, at: u64) -> Option<Self> {
         let region = machine.space.region(Address::from_register(at)?)?;
         match &region.body {
@@ -62,7 +62,7 @@ impl Context {
 }
 
 impl<'v> Runs<'v> {
-    /// Runs on an event that was placed in the machine's memory at `address`.
+    /// Prepares runs on an event placed in the machine's memory at `address`.
     pub fn new(
         machine: &Machine,
         prepared: Prepared<'v>,
@@ -80,8 +80,8 @@ impl<'v> Runs<'v> {
         }
     }
 
-    /// Runs the program once, on the machine that it was made ready for and that has its
-    /// event as the current one.
+    /// Runs the program once. `machine` must be the one it was prepared for, with its event
+    /// as the current one.
     #[inline]
     pub fn run(&mut self, machine: &mut Machine) -> Result<Finished> {
         machine.settle()?;
@@ -90,12 +90,12 @@ impl<'v> Runs<'v> {
         Ok(finished)
     }
 
-    /// The engine that runs the program, or led on by a tail call ran it.
+    /// The engine that runs the program, or ran it after a tail call.
     pub const fn ran_on(&self) -> RanOn {
         self.prepared.ran_on()
     }
 
-    /// Gives the next run a context with these bytes, and zeros behind them.
+    /// Sets the next run's context to these bytes followed by zeros.
     ///
     /// # Errors
     /// `Error::Event` for more bytes than the context has, unless contexts differ in
@@ -111,8 +111,8 @@ impl<'v> Runs<'v> {
         }
     }
 
-    /// The same where there is no room for the bytes: strings make records of one
-    /// tracepoint differ in length, and of bytes nobody says how many there are.
+    /// The same when the bytes don't fit: records of one tracepoint differ in length
+    /// because of strings, and plain bytes have no fixed length.
     #[cold]
     fn grow_context(&mut self, machine: &mut Machine, bytes: &[u8]) -> Result<()> {
         let program = &self.program.name;
@@ -136,7 +136,7 @@ impl<'v> Runs<'v> {
             }
             Some(context) => {
                 let (room, len) = (context.bytes.len(), bytes.len());
-                format!("of '{program}' has {room} bytes, {len} were given")
+                format!("of '{program}' has {room} bytes, {len} given")
             }
             None => format!("of '{program}' can't be set: it has no bytes"),
         };

@@ -1,15 +1,15 @@
-//! Stacks as a test reads them.
+//! Reading stack trace maps.
 
 use super::error::{Error, Result};
 use super::vm::Vm;
 use crate::spec::{MapFlags, MapType};
 
 impl Vm {
-    /// The stack of an id in a map of stacks: addresses, the innermost function's first;
-    /// `None` where there is none.
+    /// The stack of an id in a stack trace map: addresses, the innermost function's first;
+    /// `None` if the map has no such id.
     ///
     /// # Errors
-    /// [`Error::NoMap`]; [`Error::MapKind`] where the map holds no stacks, or stacks of
+    /// [`Error::NoMap`]; [`Error::MapKind`] where the map is no stack trace map, or holds
     /// build ids.
     pub fn stack(&self, map: &str, id: u32) -> Result<Option<Vec<u64>>> {
         let view = self.map(map)?;
@@ -28,15 +28,15 @@ impl Vm {
         };
         let (words, _) = value.as_chunks::<8>();
         let mut stack: Vec<_> = words.iter().map(|ip| u64::from_le_bytes(*ip)).collect();
-        // What follows the last frame is zero.
+        // The bytes after the last frame are zero.
         while stack.last() == Some(&0) {
             stack.pop();
         }
         Ok(Some(stack))
     }
 
-    /// The same by the names that the [world](crate::vm::World::symbol) has:
-    /// `vfs_read+0x1c/0x340`, and the address where it has none.
+    /// The same with the names of the [world's symbols](crate::vm::World::symbol):
+    /// `vfs_read+0x1c/0x340`, or the address if there is no symbol.
     ///
     /// # Errors
     /// As of [`stack`](Self::stack).

@@ -1,4 +1,4 @@
-//! Programs that are not verified, as an error tells of them.
+//! Programs that are not verified, as errors show them.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ pub struct UnverifiedProgram {
     pub program: String,
     /// Why it is not verified.
     pub why: Unverified,
-    /// The same in its author's words, with the lines of C.
+    /// The same as a report, with the lines of C.
     pub report: Report,
 }
 
@@ -44,8 +44,8 @@ impl fmt::Display for UnverifiedProgram {
     }
 }
 
-/// Several, one after another.
-pub(crate) fn told(programs: &[UnverifiedProgram]) -> String {
+/// The texts of several programs, one per line group.
+pub(crate) fn describe_unverified(programs: &[UnverifiedProgram]) -> String {
     let told: Vec<_> = programs.iter().map(ToString::to_string).collect();
     told.join("\n")
 }

@@ -1,5 +1,5 @@
-//! Markers in user space: libbpf tells programs where their arguments are through maps
-//! that its header `usdt.bpf.h` brings into each object (`src/usdt.c`).
+//! USDT probes: libbpf describes their arguments to programs through maps that its header
+//! `usdt.bpf.h` adds to each object (`src/usdt.c`).
 
 use super::error::{Error, Result};
 use crate::interp::Image;
@@ -8,23 +8,23 @@ use crate::vm::events::Event;
 use crate::vm::maps::Map;
 use crate::vm::{Machine, ProgramHandle};
 
-/// How many specifications there are unless an object says otherwise
-/// (`BPF_USDT_MAX_SPEC_CNT`).
+/// The number of specifications unless an object changes it (`BPF_USDT_MAX_SPEC_CNT`).
 const SPECS: u32 = 256;
-/// Bytes of `struct __bpf_usdt_arg_spec`: a `u64`, which is the value of an argument that
-/// is constant, and how to find it otherwise.
+/// Bytes of `struct __bpf_usdt_arg_spec`: a `u64` with the value of a constant argument,
+/// and how to find other arguments.
 const ARGUMENT: usize = 16;
-/// Where `struct __bpf_usdt_spec` has the attachment's cookie, behind 12 arguments.
+/// Offset of the cookie in `struct __bpf_usdt_spec`, after 12 arguments.
 const COOKIE: usize = 12 * ARGUMENT;
-/// Where it has the number of arguments, a `short`.
+/// Offset of the number of arguments, a `short`.
 const COUNT: usize = COOKIE + 8;
 
-/// The number of the specification that a program's runs use: its cookie for the kernel.
+/// The number of the specification that a program's runs use; it is the cookie in the
+/// kernel.
 pub(super) const fn spec_id(program: ProgramHandle) -> u32 {
     program.0 % SPECS
 }
 
-/// Tells a program the arguments of a marker, each as a constant.
+/// Writes a USDT probe's arguments to a program's maps, each as a constant.
 pub(super) fn fill(
     machine: &Machine,
     image: &Image,
@@ -40,15 +40,15 @@ pub(super) fn fill(
                 place.copy_from_slice(bytes);
             }
         };
-        for (index, value) in event.marker().iter().enumerate() {
+        for (index, value) in event.usdt_args().iter().enumerate() {
             put(index * ARGUMENT, &value.to_le_bytes());
         }
-        let count = u16::try_from(event.marker().len()).unwrap_or(u16::MAX);
+        let count = u16::try_from(event.usdt_args().len()).unwrap_or(u16::MAX);
         put(COOKIE, &cookie.to_le_bytes());
         put(COUNT, &count.to_le_bytes());
         write(map, &id, &spec)?;
     }
-    // What kernels without cookies go by.
+    // Used on kernels without cookies.
     if let Some(map) = map_of(machine, image, "__bpf_usdt_ip_to_spec_id") {
         write(map, &event.ip().to_le_bytes(), &id)?;
     }

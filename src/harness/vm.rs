@@ -1,4 +1,4 @@
-//! The `Vm` itself: what it is made of, and its settings.
+//! The `Vm` type and its settings.
 
 use std::sync::Arc;
 
@@ -18,7 +18,8 @@ use crate::vm::{
     EngineKind, Fallback, HelperProblem, Machine, MapHandle, ProgramHandle, RanOn, World,
 };
 
-/// A machine with programs in it.
+/// A machine with loaded programs: the test's handle on programs, maps and the mocked
+/// world.
 ///
 /// ```
 /// use bpflab::{Object, Vm};
@@ -41,46 +42,46 @@ use crate::vm::{
 pub struct Vm {
     pub(super) machine: Machine,
     pub(super) checked: Checked,
-    /// The stacks of programs that are made ready together.
+    /// The stacks of programs that are prepared together.
     pub(super) stacks: Vec<Checked>,
     /// By program handle.
     pub(super) images: Vec<Arc<Image>>,
-    /// By program handle: what the verifier says.
+    /// By program handle: the verifier's result.
     pub(super) verifications: Vec<Arc<Verification>>,
     pub(super) engine: EngineKind,
-    /// Who is attached where, in the order of attachment.
+    /// Attachments, in the order in which they were made.
     pub(super) attached: Vec<Attached>,
-    /// Whether a program was ever attached: whoever has never done so has forgotten it.
+    /// Whether a program was ever attached: if not, the test has probably forgotten it.
     pub(super) has_attached: bool,
-    /// What happens in the middle of runs.
+    /// Events that fire in the middle of runs.
     pub(super) interrupts: Interrupts,
-    /// Tracepoints that only the test knows.
+    /// Tracepoints that the test declared.
     pub(super) declared: Vec<Arc<Layout>>,
     /// Maps that later objects may share.
     pub(super) shared: Vec<(Sharing, MapHandle)>,
     /// By map handle: the types of its object.
     pub(super) map_types: Vec<Option<Btf>>,
-    /// Types of the kernel that events are laid out by.
+    /// The kernel BTF from which events get their layouts.
     pub(super) kernel_btf: Option<Btf>,
-    /// What was found there.
+    /// The cache of layouts.
     pub(super) layouts: Layouts,
     pub(super) budget: Budget,
-    /// How programs are made ready from now on.
+    /// The lowering passes for programs that are loaded from now on.
     pub(super) passes: Passes,
     pub(super) threaded: bool,
 }
 
-/// Why two objects mean the same map.
+/// Why two objects share a map.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Sharing {
-    /// The test said so.
+    /// The test shares it.
     Token(SharedMap),
     /// Both pin it under this name.
     Pinned(String),
 }
 
 impl Vm {
-    /// A machine without programs in this world.
+    /// Creates a machine without programs, in this world.
     #[must_use]
     pub fn with_world(world: World) -> Self {
         Self {
@@ -104,12 +105,12 @@ impl Vm {
         }
     }
 
-    /// The mocked outside: time, the current task, CPUs, chance, user memory.
+    /// The mocked world: time, the current task, CPUs, random numbers, user memory.
     pub const fn world(&mut self) -> &mut World {
         &mut self.machine.world
     }
 
-    /// The machine beneath: memory, maps, outputs.
+    /// The underlying machine: memory, maps, outputs.
     pub const fn machine(&mut self) -> &mut Machine {
         &mut self.machine
     }
@@ -119,21 +120,20 @@ impl Vm {
         self.images.iter().map(|image| image.program())
     }
 
-    /// Chooses the engine that runs programs from now on, those that can run on it: see
+    /// Chooses the engine that runs programs from now on, where it can run them: see
     /// [`engine_of`](Self::engine_of).
     pub const fn set_engine(&mut self, engine: EngineKind) -> &mut Self {
         self.engine = engine;
         self
     }
 
-    /// The engine that runs a program, and why it is not the
-    /// [chosen one](Self::set_engine): the checked
-    /// interpreter for a program that the verifier refuses or does not know enough to
-    /// judge, or the fast interpreter for one that no machine code was made for.
+    /// The engine that runs a program, and why it is not the [chosen
+    /// one](Self::set_engine): the checked interpreter for a program that is rejected or
+    /// unjudged, or the fast interpreter for a program without machine code.
     ///
-    /// A run of a program that calls a [mocked](Self::mock_helper) helper, or on an event
-    /// whose context is smaller than the program expects, is a checked one, too: each
-    /// [`Run`](crate::vm::Run) of an outcome names its engine.
+    /// Runs of a program that calls a [mocked](Self::mock_helper) helper, or on an event
+    /// whose context is smaller than the program expects, use the checked interpreter, too:
+    /// each [`Run`](crate::vm::Run) of an outcome names its engine.
     ///
     /// # Errors
     /// [`Error::NoProgram`].
@@ -142,7 +142,7 @@ impl Vm {
         Ok(self.engine_of_handle(handle))
     }
 
-    /// By handle: programs of several objects may have one name.
+    /// The same by handle: programs of several objects may have one name.
     #[must_use]
     pub fn engine_of_handle(&self, program: ProgramHandle) -> RanOn {
         let image = self.images.get(program.index());
@@ -151,7 +151,7 @@ impl Vm {
         })
     }
 
-    /// What the verifier says of a program: the kernel's verdict.
+    /// The verifier's verdict on a program, which is the kernel's.
     ///
     /// # Errors
     /// [`Error::NoProgram`].
@@ -162,42 +162,41 @@ impl Vm {
         Ok(&found.verdict)
     }
 
-    /// The verdict on a program and what was proved of it, by handle.
+    /// The verdict on a program and the proved facts, by handle.
     #[must_use]
     pub fn verification(&self, program: ProgramHandle) -> Option<&Verification> {
         self.verifications.get(program.index()).map(Arc::as_ref)
     }
 
-    /// The operations of a program that was verified, as it runs on this machine; none if
-    /// it is not for the fast engines.
+    /// The lowered operations of a verified program, bound to this machine; none if it
+    /// can't run on the fast engines.
     #[must_use]
     pub fn lowered(&self, program: ProgramHandle) -> Option<&Lowered> {
         self.images.get(program.index())?.lowered()
     }
 
-    /// Limits each run of a program to this many instructions (2^28 otherwise).
+    /// Limits each run of a program to this many instructions (default 2^28).
     pub const fn set_budget(&mut self, instructions: u64) -> &mut Self {
         self.budget = Budget(instructions);
         self
     }
 
-    /// Leaves out some of what lowering does, for programs that are loaded from now on:
-    /// to find a fault or a gain.
+    /// Chooses the lowering passes for programs that are loaded from now on, to find a bug
+    /// or measure a gain.
     pub const fn set_passes(&mut self, passes: Passes) -> &mut Self {
         self.passes = passes;
         self
     }
 
-    /// Whether the fast interpreter may run programs that are loaded from now on by
-    /// functions that call one another, as it does in optimised builds; by a loop
-    /// otherwise.
+    /// Whether the fast interpreter uses threaded code, as in optimised builds, for
+    /// programs that are loaded from now on, or else a loop.
     pub const fn set_threaded(&mut self, threaded: bool) -> &mut Self {
         self.threaded = threaded;
         self
     }
 
-    /// Lays events out, and makes objects of the kernel, by these types of a kernel;
-    /// without it, by the BTF that the objects were relocated for, or their own.
+    /// Uses the types of a kernel for the layout of events and kernel objects; without it,
+    /// the BTF that the objects were relocated for, or their own.
     pub fn set_kernel_btf(&mut self, btf: Btf) -> &mut Self {
         let kernel = self.machine.world.kernel_memory();
         kernel.set_kernel_types(btf.clone());
@@ -206,12 +205,12 @@ impl Vm {
         self
     }
 
-    /// Puts a function of the test in place of a helper, by its name with or
-    /// without `bpf_`. It gets the arguments, reads and writes memory that they
-    /// point to through checked copies, and returns r0.
+    /// Replaces a helper with a function of the test, by its name with or without `bpf_`.
+    /// The function gets the arguments, reads and writes memory that they point to through
+    /// checked copies, and returns r0.
     ///
-    /// [CPUs](Self::cpu) that are made later share the function: it runs for one of them
-    /// at a time, and the others wait.
+    /// [CPUs](Self::cpu) created later share the function: it runs for one CPU at a time,
+    /// and the others wait.
     ///
     /// ```
     /// # fn main() -> bpflab::Result<()> {
@@ -234,8 +233,8 @@ impl Vm {
         Ok(self)
     }
 
-    /// The same for a kernel function, by its name. It may be one of any module; a loaded
-    /// program that calls it has to declare it.
+    /// Replaces a kfunc with a function of the test. It may be a kfunc of any module; a
+    /// loaded program that calls it has to declare it.
     ///
     /// ```
     /// # fn main() -> bpflab::Result<()> {
@@ -246,8 +245,8 @@ impl Vm {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NoKfunc`] where Linux 6.18 has no kernel function of this name for
-    /// programs, and those that are loaded call none.
+    /// [`Error::NoKfunc`] where Linux 6.18 has no kfunc of this name, and no loaded program
+    /// calls one.
     pub fn mock_kfunc(
         &mut self,
         name: &str,

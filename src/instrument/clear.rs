@@ -1,4 +1,4 @@
-//! Memory that both forms set to zero, so that what was there before is no input.
+//! Zeroes memory in both forms, so that its former contents are no input.
 
 use super::dataflow::Bytes;
 use super::emit::pieces;
@@ -6,8 +6,8 @@ use super::patch::{Block, Patch};
 use super::plan::Plan;
 use crate::isa::{JumpOp, Reg, Size};
 
-/// Inserts the zeros: into records when they are reserved, and into stack that is read
-/// before it is written when functions begin.
+/// Inserts the zeros: into ring-buffer records when they are reserved, and at the start of
+/// functions into stack that is read before it is written.
 pub(super) fn insert(plan: &Plan, patch: &mut Patch) {
     for clear in &plan.clears {
         let null = patch.label();

@@ -1,4 +1,4 @@
-//! The bytes of a context that can be copied: which accesses a program of its type may make.
+//! The bytes of a context that are recorded: those that a program of its type may load.
 
 use super::error::Reason;
 use crate::isa::Size;
@@ -8,19 +8,19 @@ use crate::spec::limits::MAX_FUNC_ARGS;
 use crate::spec::{AttachType, ContextKind, ProgType};
 use crate::verifier;
 
-/// A piece of a context: where, and how much.
+/// A piece of a context: offset and size.
 pub(super) type Piece = (u32, Size);
 
-/// The context of a program, as far as it is recorded.
+/// The recorded part of a program's context.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Context {
-    /// Bytes of it.
+    /// Its length in bytes.
     pub(super) len: u32,
     /// The pieces that programs may load; the rest is zero.
     pub(super) pieces: Vec<Piece>,
 }
 
-/// Why a program can't be recorded, if its type is not one that only watches.
+/// Checks that a program's type only observes; other types can't be recorded.
 pub(super) fn check_type(program: &Program) -> Result<(), Reason> {
     let watches = match program.prog_type {
         ProgType::Kprobe | ProgType::Tracepoint | ProgType::PerfEvent | ProgType::RawTracepoint => {
@@ -39,8 +39,8 @@ pub(super) fn check_type(program: &Program) -> Result<(), Reason> {
     }
 }
 
-/// What a program returns for a firing that is not recorded: a program at a perf event
-/// decides whether others see the event, and lets it pass.
+/// The return value for a firing that is not recorded: 1 for programs on perf events, so that
+/// perf still gets a sample.
 pub(super) const fn outside(prog_type: ProgType) -> i32 {
     match prog_type {
         ProgType::Kprobe | ProgType::Tracepoint | ProgType::PerfEvent => 1,
@@ -49,14 +49,14 @@ pub(super) const fn outside(prog_type: ProgType) -> i32 {
 }
 
 impl Context {
-    /// That of a program which reads `read` bytes of it, and of whose event `len` bytes are
-    /// known.
+    /// The context of a program that reads its first `read` bytes, and of whose event `len`
+    /// bytes are known.
     pub(super) fn new(program: &Program, read: u32, len: u32) -> Self {
         let asked = read.max(len);
         let words = |len: u32| (0..len / 8).map(|word| word * 8);
         match program.prog_type.info().context {
             ContextKind::BtfArgs => {
-                // Not known without the kernel's BTF: then what the program reads has to do.
+                // Without the kernel's BTF, take what the program reads.
                 let most = u32::try_from(MAX_FUNC_ARGS).unwrap_or(0) * 8;
                 let readable = |off: &u32| {
                     verifier::context_argument_is_readable(program, *off).unwrap_or(*off < read)
@@ -77,7 +77,7 @@ impl Context {
             },
             kind => {
                 let layout = context::layout(kind, program.arch);
-                // Of raw tracepoints' arguments nobody says how many there are.
+                // The number of a raw tracepoint's arguments is unknown.
                 let fixed = layout.filter(|_| kind != ContextKind::RawTracepoint);
                 let len = fixed.map_or(asked.next_multiple_of(8), |layout| layout.size);
                 Self {
@@ -89,7 +89,7 @@ impl Context {
     }
 }
 
-/// The largest pieces that may be loaded, from the first byte to the last.
+/// The largest pieces that may be loaded, in order.
 fn pieces(program: &Program, len: u32) -> Vec<Piece> {
     let attach = program.prog_type.attach_type(program.expected_attach_type);
     let allowed = |off: u32, size: u32| {

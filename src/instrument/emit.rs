@@ -1,19 +1,19 @@
-//! The code of an entry: what both forms insert at a site to write the log.
+//! Emits the code that both forms insert at a site to write an entry of the log.
 //!
 //! ```text
 //! a = the buffer
-//! b = *(u64 *)(a + length)      the log's length so far
+//! b = *(u64 *)(a + length)      length of the log so far
 //! *(u64 *)(a + length) = b + n
-//! a += b & mask                 where the entry goes
+//! a += b & mask                 position of the entry
 //! *(u16 *)(a + start) = number
-//! …                             the fields, at known distances
+//! …                             the fields, at known offsets
 //! ```
 //!
-//! There is no test for the end of the buffer: a log that was too long wraps, and its
-//! length tells. So a verifier that walks every path walks no more of them than before.
+//! There is no bounds check: a log that is too long wraps around, and its length tells. So the
+//! verifier explores no more paths than in the original program.
 //!
-//! Most entries need two registers that nobody else needs there. Large memory is copied by
-//! `bpf_probe_read_kernel`; then what a call destroys is saved on the stack around it.
+//! Most entries need two registers that are free there. Larger memory is copied by
+//! `bpf_probe_read_kernel`; the registers that the call clobbers are then saved on the stack.
 
 use std::collections::BTreeMap;
 
@@ -21,63 +21,63 @@ use super::error::Reason;
 use super::frame::Frame;
 use super::liveness::BY_USE;
 use super::patch::{Block, Patch};
-use super::site::{COUNT_BYTES, Field, Length, Moment, NUMBER_BYTES, Place, Site};
+use super::site::{COUNT_BYTES, Field, FieldLocation, Length, Moment, NUMBER_BYTES, Site};
 use crate::isa::{AluOp, JumpOp, Reg, RegSet, Size};
 use crate::spec::helpers::id;
 use crate::util::MapId;
 
-/// The most bytes that are copied word by word.
+/// Memory up to this size in bytes is copied word by word.
 const MOST_WORDS: u32 = 128;
 
-/// How inserted code finds the buffer with the log.
+/// How inserted code finds the buffer that holds the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Buffer {
-    /// Its address is in the frame's first slot.
+    /// Its address is in the frame's first added slot.
     Slot,
-    /// It is the one value of an array map.
+    /// It is the only value of an array map.
     Value(MapId),
 }
 
-/// A log in the making.
+/// Where the log is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Log {
     /// How the buffer is found.
     pub(super) buffer: Buffer,
-    /// Where in it the log's length is, a `u64`.
+    /// Offset of the log's length in the buffer, a `u64`.
     pub(super) length: u32,
-    /// Where in it the log begins.
+    /// Offset of the log's start in the buffer.
     pub(super) start: u32,
-    /// Bytes of the log, a power of two. An entry that begins in it may end behind it.
+    /// Size of the log in bytes, a power of two. An entry may start in it and end after it.
     pub(super) size: u32,
-    /// Bytes of the buffer.
+    /// Size of the buffer in bytes.
     pub(super) whole: u32,
-    /// Where in it the flags are (a `u16`), and the one to set when a field is cut.
+    /// Offset of the flags (a `u16`) in the buffer, and the flag for a truncated field.
     pub(super) capped: Option<(u32, i32)>,
 }
 
-/// Slots of a frame that belong to one site, from the first that is free on.
+/// The added frame slots that a site may use.
 pub(super) struct Slots<'f> {
     frame: &'f mut Frame,
     next: u16,
 }
 
 impl<'f> Slots<'f> {
-    /// The slots from this number on.
+    /// The slots from number `next`.
     pub(super) const fn from(frame: &'f mut Frame, next: u16) -> Self {
         Self { frame, next }
     }
 
-    /// The next one.
+    /// Takes the next slot.
     pub(super) fn take(&mut self) -> i16 {
         self.next += 1;
         self.frame.slot(self.next - 1)
     }
 }
 
-/// Where registers were saved that a call destroys.
+/// The slots of saved registers.
 pub(super) type Saved = BTreeMap<Reg, i16>;
 
-/// Saves what the fields of entries after a call have to know of its arguments.
+/// Saves the arguments of a call that entries after it need.
 pub(super) fn save_arguments(block: &mut Block, slots: &mut Slots<'_>, sites: &[&Site]) -> Saved {
     let fields = sites.iter().flat_map(|site| &site.fields);
     let named = fields.fold(RegSet::EMPTY, |all, field| {
@@ -95,7 +95,7 @@ fn save(block: &mut Block, slots: &mut Slots<'_>, regs: RegSet) -> Saved {
 }
 
 impl Log {
-    /// The buffer's address.
+    /// Loads the buffer's address.
     pub(super) fn buffer(&self, block: &mut Block, slots: &mut Slots<'_>, into: Reg) {
         match self.buffer {
             Buffer::Slot => block.load(Size::Dw, into, Reg::FP, slots.frame.slot(0)),
@@ -103,8 +103,8 @@ impl Log {
         }
     }
 
-    /// Leads `at`, which is the buffer's address, to the place of the next entry, less the
-    /// log's start; so many bytes are added to the log's length, and as many as `counted` has.
+    /// Moves `at` from the buffer's address to the position of the next entry, minus the log's
+    /// start. Adds `fixed` bytes, and the number in `counted`, to the log's length.
     pub(super) fn advance(
         &self,
         block: &mut Block,
@@ -130,16 +130,16 @@ impl Log {
         block.alu(AluOp::Add, at, other);
     }
 
-    /// Where a byte of an entry is, from where [`advance`](Self::advance) leads to.
+    /// The offset of an entry's byte from the address that [`advance`](Self::advance) computes.
     pub(super) fn at(&self, byte: u32) -> i16 {
         i16::try_from(self.start + byte).unwrap_or(i16::MAX)
     }
 
-    /// The code of an entry. `saved` is where the arguments of a call are that is over.
+    /// Emits the code of an entry. `saved` has the arguments of a finished call.
     ///
     /// # Errors
-    /// [`Reason::Registers`] without registers, [`Reason::TooLarge`] when the entry is larger
-    /// than what lies behind the log.
+    /// [`Reason::Registers`] without free registers, [`Reason::TooLarge`] if the entry is
+    /// larger than the room after the log.
     pub(super) fn entry(
         &self,
         patch: &mut Patch,
@@ -169,27 +169,27 @@ impl Log {
 
 /// Whether a field is copied by a helper.
 pub(super) const fn needs_call(field: &Field) -> bool {
-    match (field.place, field.length) {
-        (Place::Memory { .. }, Length::Counted { .. })
-        | (Place::Memory { plain: false, .. }, _) => true,
-        (Place::Memory { .. }, Length::Fixed(bytes)) => bytes > MOST_WORDS,
+    match (field.location, field.length) {
+        (FieldLocation::Memory { .. }, Length::Counted { .. })
+        | (FieldLocation::Memory { plain: false, .. }, _) => true,
+        (FieldLocation::Memory { .. }, Length::Fixed(bytes)) => bytes > MOST_WORDS,
         _ => false,
     }
 }
 
-/// An entry in the making.
+/// An entry whose code is being emitted.
 struct Entry<'a, 'f> {
     log: Log,
     patch: &'a mut Patch,
     slots: &'a mut Slots<'f>,
     site: &'a Site,
-    /// Where the values of registers are that are not in them any more.
+    /// Slots with the values of registers that have been clobbered.
     values: Saved,
     block: Block,
 }
 
 impl Entry<'_, '_> {
-    /// An entry whose fields are all copied by loads and stores.
+    /// Emits an entry whose fields are all copied by loads and stores.
     fn without_calls(&mut self) -> Result<(), Reason> {
         let pointers = self.site.fields.iter().any(|field| {
             field
@@ -214,7 +214,7 @@ impl Entry<'_, '_> {
         Ok(())
     }
 
-    /// Registers to use, and where to keep those that somebody needs afterwards.
+    /// Scratch registers, and slots to save those that are live.
     fn registers(&mut self, needed: usize) -> Result<(Vec<Reg>, Saved), Reason> {
         let of = |set: RegSet| BY_USE.into_iter().filter(move |reg| set.contains(*reg));
         let free = of(self.site.free);
@@ -227,9 +227,9 @@ impl Entry<'_, '_> {
         Ok((regs, kept))
     }
 
-    /// An entry some of whose fields are copied by a helper.
+    /// Emits an entry with fields that a helper copies.
     fn with_calls(&mut self) -> Result<(), Reason> {
-        // What has to survive: all that is needed afterwards and all that a field names.
+        // Save all that is live afterwards and all that a field names.
         let named = |set: RegSet, field: &Field| {
             let set = set.union(field.value_registers());
             match self.site.moment {
@@ -258,12 +258,12 @@ impl Entry<'_, '_> {
         Ok(())
     }
 
-    /// Whether somebody reads the register afterwards.
+    /// Whether the register is live afterwards.
     fn is_needed(&self, reg: Reg) -> bool {
         !self.site.free.contains(reg)
     }
 
-    /// The bytes of the field whose size varies, in `r2`.
+    /// Loads the size of the variable-size field into `r2`.
     fn count(&mut self) -> Result<Option<Reg>, Reason> {
         let Some(Length::Counted { count, most }) = self.site.fields.last().map(|it| it.length)
         else {
@@ -285,8 +285,8 @@ impl Entry<'_, '_> {
         Ok(Some(Reg::R2))
     }
 
-    /// Makes `at` point to the place of the entry, less the log's start; what the entry
-    /// takes is added to the log's length.
+    /// Points `at` to the entry, minus the log's start, and adds the entry's size to the log's
+    /// length.
     fn position(&mut self, at: Reg, other: Reg, counted: Option<Reg>) {
         let fixed = self.site.fields.iter().fold(NUMBER_BYTES, |sum, field| {
             sum + match field.length {
@@ -300,7 +300,7 @@ impl Entry<'_, '_> {
         block.store(Size::H, at, self.log.at(0), i32::from(self.site.number));
     }
 
-    /// Where in the buffer, from the entry's place on, a field stands.
+    /// The offset of a field from the address of the entry.
     fn offset_of(&self, number: usize) -> i16 {
         let before = self.site.fields.iter().take(number);
         let sum = before.fold(self.log.start + NUMBER_BYTES, |sum, field| {
@@ -309,28 +309,28 @@ impl Entry<'_, '_> {
         i16::try_from(sum).unwrap_or(i16::MAX)
     }
 
-    /// The fields that need no call.
+    /// Writes the fields that need no call.
     fn fields(&mut self, at: Reg, other: Reg, third: Option<Reg>) -> Result<(), Reason> {
         for (number, field) in self.site.fields.iter().enumerate() {
             let off = self.offset_of(number);
             let Length::Fixed(bytes) = field.length else {
                 continue;
             };
-            match field.place {
+            match field.location {
                 _ if needs_call(field) => {}
-                Place::Register(reg) => {
+                FieldLocation::Register(reg) => {
                     let reg = self.readable(reg, other);
                     for (from, size) in pieces(0, 8, bytes) {
                         debug_assert_eq!(from, 0, "a register has one piece");
                         self.block.store(size, at, off, reg);
                     }
                 }
-                Place::Constant(imm) => {
+                FieldLocation::Constant(imm) => {
                     for (_, size) in pieces(0, 8, bytes) {
                         self.block.store(size, at, off, imm);
                     }
                 }
-                Place::NonNull(reg) => {
+                FieldLocation::NonNull(reg) => {
                     let reg = self.readable(reg, other);
                     let found = self.patch.label();
                     self.block.store(Size::B, at, off, 1);
@@ -338,7 +338,7 @@ impl Entry<'_, '_> {
                     self.block.store(Size::B, at, off, 0);
                     self.block.bind(found);
                 }
-                Place::Memory {
+                FieldLocation::Memory {
                     pointer,
                     frame,
                     align,
@@ -358,7 +358,7 @@ impl Entry<'_, '_> {
         Ok(())
     }
 
-    /// The fields that a helper copies. `r0` points to the entry's place, `r2` is the count.
+    /// Writes the fields that a helper copies. `r0` is the entry's address, `r2` the count.
     fn copies(&mut self, counted: Option<Reg>) -> Result<(), Reason> {
         let numbers: Vec<usize> = self
             .site
@@ -368,20 +368,20 @@ impl Entry<'_, '_> {
             .filter(|(_, field)| needs_call(field))
             .map(|(number, _)| number)
             .collect();
-        let place = (numbers.len() > 1).then(|| self.slots.take());
-        if let Some(place) = place {
-            self.block.store(Size::Dw, Reg::FP, place, Reg::R0);
+        let saved_entry = (numbers.len() > 1).then(|| self.slots.take());
+        if let Some(slot) = saved_entry {
+            self.block.store(Size::Dw, Reg::FP, slot, Reg::R0);
         }
-        // The one whose size is in a register goes first, while it is there.
+        // The field whose size is in a register goes first, before the register is clobbered.
         for (nth, number) in numbers.into_iter().rev().enumerate() {
             let Some(field) = self.site.fields.get(number) else {
                 continue;
             };
-            let Place::Memory { pointer, frame, .. } = field.place else {
+            let FieldLocation::Memory { pointer, frame, .. } = field.location else {
                 continue;
             };
-            match place.filter(|_| nth > 0) {
-                Some(place) => self.block.load(Size::Dw, Reg::R1, Reg::FP, place),
+            match saved_entry.filter(|_| nth > 0) {
+                Some(slot) => self.block.load(Size::Dw, Reg::R1, Reg::FP, slot),
                 None => self.block.mov(Reg::R1, Reg::R0),
             }
             let mut off = self.offset_of(number);
@@ -408,7 +408,7 @@ impl Entry<'_, '_> {
         Ok(())
     }
 
-    /// The register itself, or another with what was saved of it.
+    /// The register itself, or `into` after loading the saved value into it.
     fn readable(&mut self, reg: Reg, into: Reg) -> Reg {
         match self.values.get(&reg) {
             Some(slot) => {
@@ -419,7 +419,7 @@ impl Entry<'_, '_> {
         }
     }
 
-    /// Brings what a register had to another one.
+    /// Copies a register's value to another register.
     fn value(&mut self, reg: Reg, into: Reg) {
         let from = self.readable(reg, into);
         if from != into {
@@ -428,19 +428,18 @@ impl Entry<'_, '_> {
     }
 }
 
-/// Memory of so many bytes, `from` bytes behind what is a multiple of `align`, in pieces each
-/// of which is aligned: the stack takes no others, and a pointer that was spilled there has
-/// to be loaded whole.
+/// Splits memory of `bytes` bytes, which starts `from` bytes after a multiple of `align`, into
+/// aligned pieces: the stack allows no others, and a spilled pointer must be loaded whole.
 pub(super) fn pieces(from: i16, align: u8, bytes: u32) -> impl Iterator<Item = (i16, Size)> {
     let mut done = 0u32;
     std::iter::from_fn(move || {
         let left = bytes.checked_sub(done).filter(|left| *left > 0)?;
         let at = i16::try_from(done).ok()?;
-        let place = from.wrapping_add(at).cast_unsigned();
+        let address = from.wrapping_add(at).cast_unsigned();
         let fits = |size: &Size| {
             u32::from(size.bytes()) <= left
                 && size.bytes() <= align
-                && place.is_multiple_of(size.bytes().into())
+                && address.is_multiple_of(size.bytes().into())
         };
         let size = [Size::Dw, Size::W, Size::H]
             .into_iter()

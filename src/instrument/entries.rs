@@ -1,10 +1,10 @@
-//! The entries of a log, read by the sites of the program that wrote it.
+//! Reads the entries of a log, by the sites of the program that wrote it.
 
 use super::error::{Damage, Damaged};
-use super::site::{Field, Length, Place, Site};
+use super::site::{Field, FieldLocation, Length, Site};
 use crate::util::Reader;
 
-/// The entries of a log, front to back. After a damaged one nothing follows.
+/// The entries of a log, in order. The iterator ends after a damaged entry.
 #[derive(Debug, Clone)]
 pub struct Entries<'a> {
     sites: &'a [Site],
@@ -15,11 +15,11 @@ pub struct Entries<'a> {
 /// An entry of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry<'a> {
-    /// What wrote it.
+    /// The site that wrote it.
     pub site: &'a Site,
-    /// Where in the log it begins, in bytes.
+    /// Its offset in the log in bytes.
     pub offset: usize,
-    /// What stands behind the site's number.
+    /// The bytes after the site's number.
     pub payload: &'a [u8],
 }
 
@@ -32,7 +32,7 @@ impl<'a> Entries<'a> {
         }
     }
 
-    /// What is left.
+    /// The unread rest of the log.
     pub(super) fn rest(&self) -> &'a [u8] {
         let mut log = self.log.clone();
         log.bytes(log.left()).unwrap_or_default()
@@ -47,7 +47,7 @@ impl<'a> Entries<'a> {
             damage: Damage::Site(number),
         })?;
         let payload = match &site.fields[..] {
-            // Most of them.
+            // The most common case.
             [only] if !matches!(only.length, Length::Counted { .. }) => {
                 read_field(&mut self.log, only)?
             }
@@ -82,7 +82,7 @@ impl<'a> Iterator for Entries<'a> {
 }
 
 impl<'a> Entry<'a> {
-    /// The fields and their bytes, without the lengths before those that vary.
+    /// The fields and their bytes, without the length prefixes.
     pub fn fields(&self) -> impl Iterator<Item = (&'a Field, &'a [u8])> + use<'a> {
         let mut payload = Reader::new(self.payload);
         self.site
@@ -110,8 +110,8 @@ fn read_field<'a>(log: &mut Reader<'a>, field: &Field) -> Result<&'a [u8], Damag
         }
     };
     let bytes = take(log, usize::try_from(len).unwrap_or(usize::MAX))?;
-    match (field.place, bytes) {
-        (Place::NonNull(_), &[byte]) if byte > 1 => Err(damaged(Damage::Presence(byte))),
+    match (field.location, bytes) {
+        (FieldLocation::NonNull(_), &[byte]) if byte > 1 => Err(damaged(Damage::Presence(byte))),
         _ => Ok(bytes),
     }
 }
@@ -129,23 +129,23 @@ fn take<'a>(log: &mut Reader<'a>, len: usize) -> Result<&'a [u8], Damaged> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::site::{Flow, Moment, Source, What};
+    use super::super::site::{AccessedState, Flow, Moment, What};
     use super::*;
     use crate::isa::{Reg, RegSet};
     use crate::util::Pc;
 
-    fn site(number: u16, fields: &[(Place, Length)]) -> Site {
-        let field = |&(place, length): &(Place, Length)| Field {
+    fn site(number: u16, fields: &[(FieldLocation, Length)]) -> Site {
+        let field = |&(location, length): &(FieldLocation, Length)| Field {
             flow: Flow::Input,
             what: What::Result,
-            place,
+            location,
             length,
         };
         Site {
             number,
             pc: Pc(number.into()),
             moment: Moment::After,
-            source: Source::World,
+            accesses: AccessedState::World,
             fields: fields.iter().map(field).collect(),
             free: RegSet::EMPTY,
             spillable: RegSet::EMPTY,
@@ -153,7 +153,7 @@ mod tests {
     }
 
     fn sites() -> [Site; 3] {
-        let r0 = Place::Register(Reg::R0);
+        let r0 = FieldLocation::Register(Reg::R0);
         let counted = Length::Counted {
             count: Reg::R2,
             most: 4,
@@ -161,7 +161,7 @@ mod tests {
         [
             site(0, &[(r0, Length::Fixed(2)), (r0, counted)]),
             site(1, &[]),
-            site(2, &[(Place::NonNull(Reg::R0), Length::Fixed(1))]),
+            site(2, &[(FieldLocation::NonNull(Reg::R0), Length::Fixed(1))]),
         ]
     }
 
@@ -176,8 +176,8 @@ mod tests {
         let sites = sites();
         let entries: Result<Vec<_>, _> = Entries::new(&sites, LOG).collect();
         let entries = entries.unwrap();
-        let places: Vec<_> = entries.iter().map(|e| (e.site.number, e.offset)).collect();
-        assert_eq!(places, [(0, 0), (1, 9), (2, 11)]);
+        let positions: Vec<_> = entries.iter().map(|e| (e.site.number, e.offset)).collect();
+        assert_eq!(positions, [(0, 0), (1, 9), (2, 11)]);
         let fields: Vec<&[u8]> = entries[0].fields().map(|(_, bytes)| bytes).collect();
         assert_eq!(fields, [&[7, 8][..], &[1, 2, 3]]);
         assert_eq!(entries[1].fields().count(), 0);
@@ -198,14 +198,14 @@ mod tests {
         let error = |log: &[u8]| {
             let mut entries = Entries::new(&sites, log);
             let error = entries.find_map(Result::err).unwrap();
-            assert_eq!(entries.next(), None, "nothing behind the damage");
+            assert_eq!(entries.next(), None, "nothing after the damage");
             error.to_string()
         };
-        assert_eq!(error(&[1, 0, 3, 0]), "byte 2: there is no site 3");
-        assert_eq!(error(&[2, 0, 9]), "byte 2: 9 where only 0 and 1 can be");
+        assert_eq!(error(&[1, 0, 3, 0]), "byte 2: unknown site 3");
+        assert_eq!(error(&[2, 0, 9]), "byte 2: 9 instead of 0 or 1");
         assert_eq!(
             error(&[0, 0, 7, 8, 5, 0]),
-            "byte 4: a field of 5 bytes, which can have 4"
+            "byte 4: field of 5 bytes, more than 4"
         );
     }
 }

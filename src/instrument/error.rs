@@ -1,4 +1,4 @@
-//! What can go wrong: a program that can't be instrumented, bytes that are no firing.
+//! Errors: a program that can't be instrumented, bytes that are not a firing.
 
 use std::fmt;
 
@@ -6,14 +6,14 @@ use thiserror::Error;
 
 use crate::util::Pc;
 
-/// A program that can't be recorded and replayed; it is compared by its outputs only.
+/// A program that can't be recorded and replayed; only its outputs are compared.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub struct Unrecordable {
     /// The program's name.
     pub program: String,
-    /// The instruction in the way, if it is one.
+    /// The instruction at fault, if there is one.
     pub pc: Option<Pc>,
-    /// What is in the way.
+    /// Why it can't be recorded.
     pub reason: Reason,
 }
 
@@ -31,74 +31,74 @@ impl fmt::Display for Unrecordable {
     }
 }
 
-/// What is in the way of an instrumentation.
+/// Why a program can't be recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Reason {
-    /// Not one of the types that watch.
-    #[error("programs of type {0} do more than watch: what they act on can't be recorded")]
+    /// The program type acts on the kernel.
+    #[error("programs of type {0} act on the kernel: their effects can't be recorded")]
     ProgType(&'static str),
-    /// No control-flow graph.
+    /// The control-flow graph can't be built.
     #[error("{0}")]
     Cfg(#[from] crate::isa::CfgError),
-    /// Something that is no instruction.
+    /// An invalid instruction.
     #[error("{0}")]
     NoInstruction(String),
-    /// A tail call of a program that is recorded alone.
+    /// A tail call in a program that is recorded on its own.
     #[error("a tail call doesn't come back: the firing would end in another program")]
     TailCall,
     /// A tail call that may lead to a program that can't be recorded.
     #[error("its tail calls may lead to '{program}', which can't be recorded: {why}")]
     LeadsTo {
-        /// That program.
+        /// The target program.
         program: String,
-        /// What is in the way there.
+        /// Why that one can't be recorded.
         why: String,
     },
-    /// A prog array that a program uses, too, which can't be recorded: what is in it can't be
+    /// A prog array that is shared with a program that can't be recorded: its programs can't be
     /// replaced by recorded forms.
-    #[error("its tail calls go by {map}, as those of '{program}', which can't be recorded: {why}")]
+    #[error("its tail calls use {map}, as does '{program}', which can't be recorded: {why}")]
     Shares {
         /// The prog array.
         map: String,
-        /// The program.
+        /// The program that can't be recorded.
         program: String,
-        /// What is in its way.
+        /// Why it can't be recorded.
         why: String,
     },
-    /// A tail call to a program that reads more of the context than this one's event has.
+    /// A tail call to a program that reads more of the context than this event has.
     #[error(
-        "its tail calls may lead to '{program}', which reads {read} bytes of the context, of which \
-         its own event has {len}"
+        "its tail calls may lead to '{program}', which reads {read} bytes of the context; the \
+         event has {len}"
     )]
     ReadsBeyond {
-        /// That program.
+        /// The target program.
         program: String,
-        /// What it reads.
+        /// The number of bytes it reads.
         read: u32,
-        /// What there is.
+        /// The number of bytes that the event has.
         len: u32,
     },
-    /// A helper whose effects can't be written down.
+    /// A helper that can't be recorded.
     #[error("bpf_{name}: {why}")]
     Helper {
         /// The helper's name, without `bpf_`.
         name: String,
-        /// What is in the way.
+        /// Why it can't be recorded.
         why: &'static str,
     },
-    /// A kernel function whose effects can't be written down.
+    /// A kfunc that can't be recorded.
     #[error("{name}: {why}")]
     Kfunc {
-        /// The function's name, or its number where it has none.
+        /// The kfunc's name, or its id if it has no name.
         name: String,
-        /// What is in the way.
+        /// Why it can't be recorded.
         why: &'static str,
     },
-    /// An instruction that does what can't be written down.
+    /// An instruction that can't be recorded.
     #[error("{0}")]
     Instruction(&'static str),
-    /// A frame without room.
+    /// A stack frame without enough room.
     #[error(
         "function {function} uses {used} bytes of stack: there is no room for the {needed} that \
          recording needs"
@@ -106,33 +106,33 @@ pub enum Reason {
     Stack {
         /// The function's name.
         function: String,
-        /// Bytes that it uses itself.
+        /// Bytes that the function itself uses.
         used: u32,
-        /// Bytes that would be added.
+        /// Bytes that recording adds.
         needed: u32,
     },
-    /// Too many sites for a number of 16 bits.
-    #[error("{0} sites: a log can tell 65,533 of them apart")]
+    /// More sites than a 16-bit number can identify.
+    #[error("{0} sites: a log can number 65,533")]
     Sites(usize),
-    /// A jump that would have to go farther than an instruction can say.
+    /// A jump distance that an instruction can't encode.
     #[error("a jump would go too far once code is inserted")]
     Jump,
-    /// No register is free and none can be saved.
+    /// No register is free, and none can be saved.
     #[error("no register is free here, and none may be saved on the stack")]
     Registers,
-    /// What the license does not allow.
-    #[error("what it hands over is copied by bpf_probe_read_kernel, which is for the GPL only")]
+    /// The license forbids a helper that recording needs.
+    #[error("recording needs bpf_probe_read_kernel here, which takes a GPL-compatible license")]
     License,
-    /// A context or an argument that doesn't fit into the scratch buffer.
+    /// A context or an argument larger than the scratch buffer.
     #[error("{0} bytes don't fit into the buffer of a firing")]
     TooLarge(u32),
 }
 
-/// Bytes that are no firing, or no log of this program.
+/// Bytes that are not a firing, or not a log of this program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("byte {offset}: {damage}")]
 pub struct Damaged {
-    /// Where, from the start of the bytes.
+    /// The offset from the start of the bytes.
     pub offset: usize,
     /// What is wrong there.
     pub damage: Damage,
@@ -142,32 +142,32 @@ pub struct Damaged {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Damage {
-    /// The bytes end too early.
-    #[error("{needed} bytes should follow, there are {left}")]
+    /// The bytes are truncated.
+    #[error("truncated: {needed} bytes expected, {left} left")]
     Short {
-        /// How many should be there.
+        /// The number of bytes expected.
         needed: usize,
-        /// How many are.
+        /// The number of bytes left.
         left: usize,
     },
-    /// Bytes after the end.
+    /// There are bytes after the end.
     #[error("{0} bytes too many")]
     Long(usize),
-    /// A site that the program doesn't have.
-    #[error("there is no site {0}")]
+    /// The program has no such site.
+    #[error("unknown site {0}")]
     Site(u16),
-    /// A length above what the site's field can have.
-    #[error("a field of {len} bytes, which can have {most}")]
+    /// A length above the maximum of the site's field.
+    #[error("field of {len} bytes, more than {most}")]
     Length {
-        /// What is said.
+        /// The length in the log.
         len: u32,
-        /// What can be.
+        /// The maximum.
         most: u32,
     },
-    /// Flags that nobody sets.
-    #[error("flags {0:#x}, of which some mean nothing")]
+    /// Unknown flags.
+    #[error("unknown flag bits in {0:#x}")]
     Flags(u16),
-    /// A byte that should be zero or one.
-    #[error("{0} where only 0 and 1 can be")]
+    /// A byte that should be 0 or 1.
+    #[error("{0} instead of 0 or 1")]
     Presence(u8),
 }

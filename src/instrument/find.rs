@@ -1,27 +1,27 @@
-//! Finding the sites: what each instruction takes from outside and gives to it.
+//! Finds the sites: the inputs and outputs of each instruction.
 
 use super::calls::{self, Callee, Class, Extent, Returns, Role, Signature};
 use super::dataflow::{Kind, Owner, State};
 use super::error::Reason;
 use super::liveness::Liveness;
-use super::site::{Field, Flow, Length, Moment, Place, Site, Source, What, Whose};
+use super::site::{AccessedState, Field, FieldLocation, Flow, Length, Moment, Site, What, Whose};
 use crate::isa::{CallTarget, Insn, Operand, Reg, RegSet, Size};
 use crate::program::Program;
 use crate::spec::helpers::id;
 use crate::util::{MapId, Pc};
 
-/// The most bytes of a field whose size is not known before the program runs.
+/// Limit in bytes for a field whose size is only known at run time.
 const MOST_COUNTED: u16 = 4096;
-/// The most bytes of a field whose size is known.
+/// Limit in bytes for a field of known size.
 const MOST_FIXED: u32 = 8192;
 
-/// A ring-buffer record that both forms set to zero when it is reserved: what was in the
-/// ring buffer there before is no input that anybody would want to compare.
+/// A ring-buffer record that both forms zero when it is reserved: the former contents of the
+/// ring buffer are no input worth comparing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Clear {
-    /// The call that reserves it.
+    /// The call that reserves the record.
     pub(super) pc: Pc,
-    /// Its bytes.
+    /// Its size in bytes.
     pub(super) size: u32,
 }
 
@@ -30,28 +30,28 @@ pub(super) struct Clear {
 pub struct Jump {
     /// The call.
     pub pc: Pc,
-    /// The prog array in whose programs it ends.
+    /// The prog array that it uses.
     pub map: MapId,
 }
 
-/// What was found.
+/// The sites and related instructions of a program.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) sites: Vec<Site>,
     pub(super) clears: Vec<Clear>,
     pub(super) jumps: Vec<Jump>,
-    /// How many bytes of the context the program reads, from its start.
+    /// The number of bytes of the context that the program reads, from its start.
     pub(super) context: u32,
 }
 
-/// Looks at one instruction after another.
+/// Visits the instructions one after another.
 pub(super) struct Finder<'p> {
     pub(super) program: &'p Program,
     pub(super) liveness: &'p Liveness,
     pub(super) found: Found,
 }
 
-/// An instruction, and what is known around it.
+/// An instruction with the states around it.
 struct At<'a> {
     pc: Pc,
     before: &'a State,
@@ -59,7 +59,7 @@ struct At<'a> {
 }
 
 impl Finder<'_> {
-    /// Looks at the next instruction.
+    /// Visits the next instruction.
     pub(super) fn see(
         &mut self,
         pc: Pc,
@@ -114,7 +114,7 @@ impl Finder<'_> {
         off: i16,
         size: Size,
     ) -> Result<(), Reason> {
-        let source = match at.before.reg(base) {
+        let accesses = match at.before.reg(base) {
             Kind::Context(start) => {
                 let end = start
                     .and_then(|start| u32::try_from(start + i32::from(off)).ok())
@@ -127,19 +127,19 @@ impl Finder<'_> {
             | Kind::Constant
             | Kind::Record { .. }
             | Kind::Private => return Ok(()),
-            Kind::Value(_) | Kind::Own => Source::Own,
+            Kind::Value(_) | Kind::Own => AccessedState::Own,
             Kind::Scalar(_) | Kind::Map(_) | Kind::Kernel | Kind::Function(_) | Kind::Unknown => {
-                Source::World
+                AccessedState::World
             }
             Kind::Arena => return Err(ARENA),
         };
         let field = Field {
             flow: Flow::Input,
             what: What::Loaded,
-            place: Place::Register(dst),
+            location: FieldLocation::Register(dst),
             length: Length::Fixed(size.bytes().into()),
         };
-        self.site(at, Moment::After, source, vec![field]);
+        self.site(at, Moment::After, accesses, vec![field]);
         Ok(())
     }
 
@@ -151,16 +151,18 @@ impl Finder<'_> {
         size: Size,
         src: Operand,
     ) -> Result<(), Reason> {
-        let Some(source) = written(at.before.reg(base).moved_by(off))? else {
+        let Some(accesses) = written(at.before.reg(base).moved_by(off))? else {
             return Ok(());
         };
-        let place = match src {
-            Operand::Reg(src) if at.before.reg(src).is_comparable() => Some(Place::Register(src)),
+        let location = match src {
+            Operand::Reg(src) if at.before.reg(src).is_comparable() => {
+                Some(FieldLocation::Register(src))
+            }
             Operand::Reg(_) => None,
-            Operand::Imm(imm) => Some(Place::Constant(imm)),
+            Operand::Imm(imm) => Some(FieldLocation::Constant(imm)),
         };
-        let fields = place.map(|place| output(What::Stored, place, size));
-        self.site(at, Moment::Before, source, fields.into_iter().collect());
+        let fields = location.map(|location| output(What::Stored, location, size));
+        self.site(at, Moment::Before, accesses, fields.into_iter().collect());
         Ok(())
     }
 
@@ -175,13 +177,11 @@ impl Finder<'_> {
         else {
             return Ok(());
         };
-        let Some(source) = written(at.before.reg(base).moved_by(off))? else {
+        let Some(accesses) = written(at.before.reg(base).moved_by(off))? else {
             return Ok(());
         };
-        if source == Source::World {
-            return Err(Reason::Instruction(
-                "an atomic operation on the kernel's memory",
-            ));
+        if accesses == AccessedState::World {
+            return Err(Reason::Instruction("an atomic operation on kernel memory"));
         }
         let size = width.size();
         let given = [
@@ -191,16 +191,16 @@ impl Finder<'_> {
         let given = given
             .into_iter()
             .filter(|(_, reg, used)| *used && at.before.reg(*reg).is_comparable());
-        let fields = given.map(|(what, reg, _)| output(what, Place::Register(reg), size));
-        self.site(at, Moment::Before, source, fields.collect());
+        let fields = given.map(|(what, reg, _)| output(what, FieldLocation::Register(reg), size));
+        self.site(at, Moment::Before, accesses, fields.collect());
         if let Some(old) = op.old(src) {
             let field = Field {
                 flow: Flow::Input,
                 what: What::Old,
-                place: Place::Register(old),
+                location: FieldLocation::Register(old),
                 length: Length::Fixed(size.bytes().into()),
             };
-            self.site(at, Moment::After, source, vec![field]);
+            self.site(at, Moment::After, accesses, vec![field]);
         }
         Ok(())
     }
@@ -212,17 +212,17 @@ impl Finder<'_> {
         self.check_callback(at, &signature)?;
         if target == CallTarget::Helper(id::tail_call) {
             let map = at.before.map(&signature);
-            let map = map.ok_or(Reason::Instruction("nobody knows which map is meant"))?;
+            let map = map.ok_or(Reason::Instruction("the map is unknown"))?;
             let (pc, map) = (at.pc, map.id);
             self.found.jumps.push(Jump { pc, map });
         }
-        let source = match signature.class {
-            Class::World | Class::Effect => Source::World,
-            Class::Own | Class::Plain => Source::Own,
+        let accesses = match signature.class {
+            Class::World | Class::Effect => AccessedState::World,
+            Class::Own | Class::Plain => AccessedState::Own,
         };
         let given = self.given(at, &signature)?;
         for fields in split(given) {
-            self.site(at, Moment::Before, source, fields);
+            self.site(at, Moment::Before, accesses, fields);
         }
         if signature.class == Class::Plain {
             return Ok(());
@@ -230,18 +230,18 @@ impl Finder<'_> {
         let mut taken: Vec<Field> = result(&signature).into_iter().collect();
         taken.extend(self.filled(at, &signature)?);
         for fields in split(taken) {
-            self.site(at, Moment::After, source, fields);
+            self.site(at, Moment::After, accesses, fields);
         }
         if let (Returns::Record, Kind::Record { size, .. }) =
             (signature.returns, at.after.reg(Reg::R0))
         {
-            let size = size.ok_or(Reason::Instruction("a record whose size is not known"))?;
+            let size = size.ok_or(Reason::Instruction("a ring-buffer record of unknown size"))?;
             self.found.clears.push(Clear { pc: at.pc, size });
         }
         Ok(())
     }
 
-    /// A helper that calls back for each entry of a map does so in the map's order.
+    /// A helper that iterates over a map calls back in the map's order.
     fn check_callback(&self, at: &At<'_>, signature: &Signature) -> Result<(), Reason> {
         let walks = signature.callback.is_some() && signature.roles.contains(&Role::Map);
         let map = at.before.map(signature);
@@ -253,13 +253,13 @@ impl Finder<'_> {
         if walks && !ordered {
             return Err(Reason::Helper {
                 name: "for_each_map_elem".to_owned(),
-                why: "the order of a hash table's entries is the kernel's",
+                why: "the order of a hash table's entries depends on the kernel",
             });
         }
         Ok(())
     }
 
-    /// What goes out before a call.
+    /// The outputs before a call.
     fn given(&self, at: &At<'_>, signature: &Signature) -> Result<Vec<Field>, Reason> {
         let mut fields = Vec::new();
         let logs = matches!(signature.class, Class::Own | Class::Effect);
@@ -271,16 +271,16 @@ impl Finder<'_> {
                 {
                     Some(output(
                         What::Argument(number),
-                        Place::Register(reg),
+                        FieldLocation::Register(reg),
                         Size::Dw,
                     ))
                 }
                 Role::Given(extent) if logs && kind != Kind::Constant => self
                     .memory(at, signature, reg, *extent)?
-                    .map(|(place, length)| Field {
+                    .map(|(location, length)| Field {
                         flow: Flow::Output,
                         what: What::Given(number),
-                        place,
+                        location,
                         length,
                     }),
                 Role::Submitted => Some(self.submitted(kind, reg, number)?),
@@ -291,19 +291,19 @@ impl Finder<'_> {
         Ok(fields)
     }
 
-    /// A record that goes out: all of it, wherever the pointer points.
+    /// A submitted record: all of it; the pointer must be at its start.
     fn submitted(&self, kind: Kind, reg: Reg, number: u8) -> Result<Field, Reason> {
         let Kind::Record {
             size: Some(size),
             off: Some(0),
         } = kind
         else {
-            return Err(Reason::Instruction("a record whose size is not known"));
+            return Err(Reason::Instruction("a ring-buffer record of unknown size"));
         };
         Ok(Field {
             flow: Flow::Output,
             what: What::Given(number),
-            place: Place::Memory {
+            location: FieldLocation::Memory {
                 pointer: reg,
                 frame: None,
                 align: 8,
@@ -314,18 +314,18 @@ impl Finder<'_> {
         })
     }
 
-    /// What comes in with a call, besides its result.
+    /// The inputs by a call, besides its result.
     fn filled(&self, at: &At<'_>, signature: &Signature) -> Result<Vec<Field>, Reason> {
         let mut fields = Vec::new();
         for (number, (reg, role)) in (1..).zip(Reg::ARGUMENTS.into_iter().zip(&signature.roles)) {
             let Role::Filled(extent) = role else { continue };
-            let Some((place, length)) = self.memory(at, signature, reg, *extent)? else {
+            let Some((location, length)) = self.memory(at, signature, reg, *extent)? else {
                 continue;
             };
             fields.push(Field {
                 flow: Flow::Input,
                 what: What::Filled(number),
-                place,
+                location,
                 length,
             });
         }
@@ -339,7 +339,7 @@ impl Finder<'_> {
         signature: &Signature,
         reg: Reg,
         extent: Extent,
-    ) -> Result<Option<(Place, Length)>, Reason> {
+    ) -> Result<Option<(FieldLocation, Length)>, Reason> {
         let (frame, align, plain) = match at.before.reg(reg) {
             Kind::Scalar(Some(0)) => return Ok(None),
             Kind::Frame {
@@ -348,7 +348,7 @@ impl Finder<'_> {
             } => (Some(off), 8, true),
             Kind::Frame { off, .. } => (None, off.map_or(1, alignment), true),
             Kind::Record { .. } | Kind::Constant => (None, 8, true),
-            // A stack may be what it points to.
+            // It may point to a stack.
             Kind::Own | Kind::Private => (None, 1, true),
             Kind::Value(map) => {
                 let map = map.definition(self.program);
@@ -365,21 +365,21 @@ impl Finder<'_> {
                     count,
                     most: MOST_COUNTED,
                 },
-                _ => return Err(Reason::Instruction("nobody knows which map is meant")),
+                _ => return Err(Reason::Instruction("the map is unknown")),
             },
         };
-        let place = Place::Memory {
+        let location = FieldLocation::Memory {
             pointer: reg,
             frame,
             align,
             plain,
             whose: whose(at.before.reg(reg)),
         };
-        Ok(Some((place, length)))
+        Ok(Some((location, length)))
     }
 
     /// Adds a site.
-    fn site(&mut self, at: &At<'_>, moment: Moment, source: Source, fields: Vec<Field>) {
+    fn site(&mut self, at: &At<'_>, moment: Moment, accesses: AccessedState, fields: Vec<Field>) {
         let (live, state) = match moment {
             Moment::Before => (self.liveness.before(at.pc), at.before),
             Moment::After => (self.liveness.after(at.pc), at.after),
@@ -388,7 +388,7 @@ impl Finder<'_> {
             let named = named.union(field.value_registers());
             match moment {
                 Moment::Before => named.union(field.memory_registers()),
-                // They are gone, and were saved.
+                // The call has clobbered them; they were saved.
                 Moment::After => named,
             }
         });
@@ -401,11 +401,11 @@ impl Finder<'_> {
             live.contains(*reg) && state.defined().contains(*reg) && !named.contains(*reg)
         });
         self.found.sites.push(Site {
-            // Told to be too large, if it is, when all are known.
+            // Too many sites are reported when all have been found.
             number: u16::try_from(self.found.sites.len()).unwrap_or(u16::MAX),
             pc: at.pc,
             moment,
-            source,
+            accesses,
             fields,
             free,
             spillable: spillable.filter(|reg| *reg != Reg::FP).collect(),
@@ -413,13 +413,13 @@ impl Finder<'_> {
     }
 }
 
-const ARENA: Reason = Reason::Instruction("an arena is memory that everybody shares");
+const ARENA: Reason = Reason::Instruction("arenas are shared memory");
 
-/// Who has the memory that is written; `None` for the run itself.
-fn written(kind: Kind) -> Result<Option<Source>, Reason> {
+/// The state that a store changes; `None` for the run's private memory.
+fn written(kind: Kind) -> Result<Option<AccessedState>, Reason> {
     Ok(match kind {
-        Kind::Value(_) | Kind::Own => Some(Source::Own),
-        Kind::Kernel => Some(Source::World),
+        Kind::Value(_) | Kind::Own => Some(AccessedState::Own),
+        Kind::Kernel => Some(AccessedState::World),
         Kind::Nothing
         | Kind::Scalar(_)
         | Kind::Frame { .. }
@@ -428,19 +428,19 @@ fn written(kind: Kind) -> Result<Option<Source>, Reason> {
         | Kind::Private => None,
         Kind::Context(_) => {
             return Err(Reason::Instruction(
-                "a store to the context changes the world",
+                "a store to the context acts on the kernel",
             ));
         }
         Kind::Arena => return Err(ARENA),
         Kind::Map(_) | Kind::Function(_) | Kind::Unknown => {
             return Err(Reason::Instruction(
-                "a store through a pointer that is the kernel's or the program's",
+                "a store through a pointer that may be the kernel's or the program's",
             ));
         }
     })
 }
 
-/// Whose memory a pointer leads to.
+/// The owner of the memory that a pointer leads to.
 const fn whose(kind: Kind) -> Whose {
     match kind {
         Kind::Frame { .. } | Kind::Record { .. } | Kind::Constant | Kind::Private => Whose::Run,
@@ -449,23 +449,25 @@ const fn whose(kind: Kind) -> Whose {
     }
 }
 
-/// What a call returns.
+/// The result of a call.
 fn result(signature: &Signature) -> Option<Field> {
     let r0 = Reg::R0;
-    let (what, place, bytes) = match signature.returns {
+    let (what, location, bytes) = match signature.returns {
         Returns::Nothing | Returns::Private => return None,
-        Returns::Number | Returns::Kernel => (What::Result, Place::Register(r0), 8),
-        Returns::Value | Returns::Record | Returns::Memory => (What::Found, Place::NonNull(r0), 1),
+        Returns::Number | Returns::Kernel => (What::Result, FieldLocation::Register(r0), 8),
+        Returns::Value | Returns::Record | Returns::Memory => {
+            (What::Found, FieldLocation::NonNull(r0), 1)
+        }
     };
     Some(Field {
         flow: Flow::Input,
         what,
-        place,
+        location,
         length: Length::Fixed(bytes),
     })
 }
 
-/// What an offset is a multiple of, up to 8.
+/// The largest power of two, up to 8, that divides an offset.
 const fn alignment(off: i16) -> u8 {
     match off.trailing_zeros() {
         0 => 1,
@@ -475,11 +477,11 @@ const fn alignment(off: i16) -> u8 {
     }
 }
 
-fn output(what: What, place: Place, size: Size) -> Field {
+fn output(what: What, location: FieldLocation, size: Size) -> Field {
     Field {
         flow: Flow::Output,
         what,
-        place,
+        location,
         length: Length::Fixed(size.bytes().into()),
     }
 }
@@ -491,8 +493,8 @@ fn fixed(bytes: u32) -> Result<Length, Reason> {
     Ok(Length::Fixed(bytes))
 }
 
-/// Fields as entries: one whose size varies ends an entry, so that the places of those
-/// before it are known.
+/// Splits fields into entries: a field of variable size ends an entry, so that the offsets of
+/// those before it are known.
 fn split(fields: Vec<Field>) -> Vec<Vec<Field>> {
     let mut entries = Vec::new();
     let (counted, mut entry): (Vec<Field>, Vec<Field>) = fields

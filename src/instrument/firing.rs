@@ -1,25 +1,26 @@
-//! The bytes that one run of a recorded program leaves in the ring buffer.
+//! The ring-buffer record of one run of a recorded program.
 //!
 //! ```text
 //!  0  u32 program         16  u64 bytes of log       40  u64 produced
 //!  4  u32 cpu             24  u64 sequence           48  u64 pid_tgid
 //!  8  u16 depth           32  u64 time               56  u64 returned
-//! 10  u16 flags           64  context, filled up to 8 bytes with zeros, then the log
+//! 10  u16 flags           64  context, zero-padded to 8 bytes, then the log
 //! 12  u32 bytes of context
 //! ```
 //!
 //! Numbers are little-endian, as on all machines that bpflab records on.
 //!
-//! # Which of two firings was first
+//! # The order of two firings
 //!
-//! A firing ends as its record gets its place in the ring buffer, and says how far the ring
-//! had been filled as it began. So one that finds the record of another there began after
-//! that one had ended, on whichever CPU: the kernel hands out places under a lock and
-//! publishes how far it is with a release store, `bpf_ringbuf_query` reads that with an
-//! acquire load, and what the first has stored to maps before is there for the second to
-//! see. A clock could say less: two CPUs' differ by a little, a store may wait in its CPU's
-//! buffer when the clock has been read already, and what a lock of the kernel's keeps apart
-//! (a task is woken on one CPU, and switched to on another) may be apart by less than that.
+//! A firing ends when its record gets its position in the ring buffer, and holds the ring's
+//! producer position from its start. So a firing whose producer position is at or after the end
+//! of another's record started after the other had ended, on whichever CPU: the kernel reserves
+//! positions under a lock and publishes the producer position with a release store,
+//! `bpf_ringbuf_query` reads it with an acquire load, and so the second firing sees the map
+//! stores of the first. A clock is weaker: the clocks of two CPUs differ a little, a store may
+//! still be in its CPU's store buffer when the clock has been read, and events that a kernel
+//! lock separates (a task is woken on one CPU and switched to on another) may be less than that
+//! apart.
 
 use bitflags::bitflags;
 
@@ -27,47 +28,47 @@ use super::error::{Damage, Damaged};
 use crate::spec::limits;
 use crate::util::{ReadError, Reader};
 
-/// What one run of a recorded program leaves behind.
+/// The record of one run of a recorded program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Firing<'a> {
-    /// The program: [`RecordOptions::number`](super::RecordOptions::number).
+    /// The program's number: [`RecordOptions::number`](super::RecordOptions::number).
     pub program: u32,
-    /// The CPU that it ran on.
+    /// The CPU.
     pub cpu: u32,
-    /// How many recorded programs it interrupted there.
+    /// The number of recorded programs that it interrupted on that CPU.
     pub depth: u16,
-    /// What else is to be said.
+    /// Flags.
     pub flags: FiringFlags,
-    /// Its number among the firings on that CPU, in the order of their starts, from 0: a
-    /// gap is a loss.
+    /// Its number among the firings of that CPU, in the order of their starts, from 0: a gap is
+    /// a lost firing.
     pub sequence: u64,
-    /// When it started: `bpf_ktime_get_ns`, in nanoseconds since boot.
+    /// Start time: `bpf_ktime_get_ns`, in nanoseconds since boot.
     pub time: u64,
-    /// How far the ring buffer was filled then, its producer position: each firing whose
-    /// record [ends](Self::ring_bytes) there or before had ended.
+    /// The ring buffer's producer position at the start: every firing whose record
+    /// [ends](Self::ring_bytes) there or before had ended.
     pub produced: u64,
-    /// `bpf_get_current_pid_tgid` then.
+    /// `bpf_get_current_pid_tgid` at the start.
     pub pid_tgid: u64,
-    /// `r0` at its exit.
+    /// `r0` at the exit.
     pub returned: u64,
-    /// The context as it was at the start.
+    /// The context at the start.
     pub context: &'a [u8],
     /// The entries: [`Plan::entries`](super::Plan::entries).
     pub log: &'a [u8],
 }
 
 bitflags! {
-    /// What else is to be said of a firing.
+    /// Flags of a firing.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
     pub struct FiringFlags: u16 {
-        /// The log was longer than the buffer: there is none.
+        /// The log was longer than the buffer: it is missing.
         const OVERFLOW = 1 << 0;
-        /// A field was longer than what is kept of it.
+        /// A field was longer than its limit and was truncated.
         const CAPPED = 1 << 1;
     }
 }
 
-/// Where the fields lie, in bytes from the start.
+/// Offsets of the fields in bytes.
 pub(super) mod offset {
     pub(in crate::instrument) const PROGRAM: u32 = 0;
     pub(in crate::instrument) const CPU: u32 = 4;
@@ -83,14 +84,14 @@ pub(super) mod offset {
     pub(in crate::instrument) const CONTEXT: u32 = 64;
 }
 
-/// The context is filled up to a multiple of this.
+/// The context is padded to a multiple of this.
 pub(super) const CONTEXT_UNIT: usize = 8;
 
 impl<'a> Firing<'a> {
-    /// Reads the bytes of one ring-buffer record.
+    /// Parses a ring-buffer record.
     ///
     /// # Errors
-    /// [`Damaged`] where they are not those of a firing. The log itself is not looked at.
+    /// [`Damaged`] if it is not a firing. The log itself is not checked.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Damaged> {
         let mut reader = Reader::new(bytes);
         let (program, cpu) = (take(reader.u32())?, take(reader.u32())?);
@@ -110,7 +111,7 @@ impl<'a> Firing<'a> {
         let filling = context_len.next_multiple_of(CONTEXT_UNIT) - context_len;
         take(reader.bytes(filling))?;
         let log = take(reader.bytes(len(log_len)))?;
-        // The kernel's records have the length that was asked for, not one byte more.
+        // The kernel returns a record's exact length.
         let left = bytes.len() - reader.offset();
         if left > 0 {
             return Err(Damaged {
@@ -153,15 +154,15 @@ impl<'a> Firing<'a> {
         to.extend(self.log);
     }
 
-    /// Bytes of the ring buffer that a record of so many bytes takes, its header included:
-    /// it ends so far behind the end of the record before it.
+    /// Bytes of the ring buffer that a record of `record` bytes takes, including its header: it
+    /// ends that far after the end of the record before it.
     #[must_use]
     pub const fn ring_bytes(record: usize) -> u64 {
         (record as u64 + limits::RINGBUF_HEADER as u64).next_multiple_of(8)
     }
 }
 
-/// What was read, or that the bytes end there.
+/// The value read, or the error that the bytes are truncated.
 fn take<T>(read: Result<T, ReadError>) -> Result<T, Damaged> {
     read.map_err(|error| Damaged {
         offset: error.offset,

@@ -1,9 +1,9 @@
-//! What the recorded form has for tail calls: what is said before one, and how a program goes
-//! on and ends that one led to.
+//! The recorded form's code for tail calls: before a tail call, and in the program that a tail
+//! call leads to.
 
 use super::context;
 use super::emit::Slots;
-use super::handover::{Says, Way};
+use super::handover::{Way, WaySource};
 use super::patch::Block;
 use super::plan::{Called, Function};
 use super::record::{FIRST, Form, WAY};
@@ -11,7 +11,7 @@ use crate::isa::{Insn, JumpOp, Reg, Size};
 use crate::util::Pc;
 
 impl Form<'_> {
-    /// Before a tail call.
+    /// Inserts the code before a tail call.
     pub(super) fn hand_over(&mut self, pc: Pc) {
         let Some(number) = self.plan.function_at(pc) else {
             return;
@@ -20,17 +20,17 @@ impl Form<'_> {
         let follows = self.follows;
         let log = self.log;
         let frame = self.frame(number);
-        let says = match (is_main, follows) {
-            (false, _) => Says::Always(Way::Within),
-            (true, false) => Says::Always(Way::Instead),
-            (true, true) => Says::Slot(frame.slot(WAY)),
+        let way = match (is_main, follows) {
+            (false, _) => WaySource::Always(Way::Within),
+            (true, false) => WaySource::Always(Way::Instead),
+            (true, true) => WaySource::Slot(frame.slot(WAY)),
         };
         let mut block = Block::default();
-        log.hand_over(&mut block, &mut Slots::from(frame, FIRST), says);
+        log.hand_over(&mut block, &mut Slots::from(frame, FIRST), way);
         self.patch.last_before(pc, block);
     }
 
-    /// The entry of a program that tail calls lead to, and what its exits lead to.
+    /// Inserts the entry and the exits of a program that tail calls lead to.
     pub(super) fn follow(&mut self, number: usize, function: &Function) {
         let (epilogue, send) = (self.patch.label(), self.patch.label());
         let log = self.log;

@@ -1,20 +1,19 @@
-//! Room on the stack for what inserted code needs: slots of eight bytes below what a
-//! function uses itself.
+//! Room on the stack for inserted code: slots of eight bytes below those of the function.
 
 use super::error::Reason;
 use crate::spec::limits::STACK_SIZE;
 
-/// The slots that are added to a function's frame.
+/// The slots added to a function's frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Frame {
-    /// Bytes that the function uses itself, a multiple of 8.
+    /// Bytes that the function itself uses, a multiple of 8.
     used: u16,
-    /// How many slots are added so far.
+    /// The number of slots added so far.
     added: u16,
 }
 
 impl Frame {
-    /// The frame of a function that uses so many bytes.
+    /// The frame of a function that uses `used` bytes.
     pub(super) const fn new(used: u16) -> Self {
         Self {
             used: match used.checked_next_multiple_of(8) {
@@ -25,8 +24,8 @@ impl Frame {
         }
     }
 
-    /// The place of a slot, as the distance from the frame pointer. The first is 0; those
-    /// that are asked for are added.
+    /// The offset of a slot from the frame pointer. Slots are numbered from 0 and added on
+    /// first use.
     pub(super) fn slot(&mut self, number: u16) -> i16 {
         self.added = self.added.max(number.saturating_add(1));
         let below = number.saturating_add(1).saturating_mul(8);
@@ -34,15 +33,15 @@ impl Frame {
         i16::try_from(off).map_or(i16::MIN, |off| -off)
     }
 
-    /// Bytes of the frame.
+    /// Size of the frame in bytes.
     pub(super) const fn size(&self) -> u16 {
         self.used.saturating_add(self.added.saturating_mul(8))
     }
 
-    /// Whether there is room for what was added.
+    /// Checks that the frame fits on the stack.
     ///
     /// # Errors
-    /// [`Reason::Stack`] when there isn't.
+    /// [`Reason::Stack`] if it does not.
     pub(super) fn check(&self, function: &str) -> Result<(), Reason> {
         if usize::from(self.size()) <= STACK_SIZE {
             return Ok(());

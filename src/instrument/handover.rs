@@ -1,20 +1,20 @@
-//! Firings that go on in another program: the entries by which the log tells of it, and the
-//! code that both forms insert for it.
+//! Firings that continue in another program by a tail call: their log entries, and the code
+//! that writes them in both forms.
 //!
-//! A tail call ends the program, or the function of it that makes the call, and another
-//! program goes on in its place, with a stack of its own. So a program that tail calls may
-//! lead to has a second pair of forms, the *following* ones, which stand in prog arrays: they
-//! open no firing, but append to the log that is open.
+//! A tail call ends the program, or the subprogram that makes the call, and another program
+//! runs in its place, with its own stack. So a program that is the target of tail calls has a
+//! second pair of forms, the *following* ones, which are put into prog arrays: they start no
+//! firing, but append to the current log.
 //!
-//! | entry | what |
+//! | entry | meaning |
 //! |---|---|
-//! | `fe ff`, `u16` way, `u32` program | the program with this number goes on: the way is 0 where the one before is over, 1 where only a function of it is |
-//! | `fd ff` | the program is over, and the one before goes on behind the call of that function |
+//! | `fe ff`, `u16` way, `u32` program | the program with this number continues: the way is 0 if the calling program has ended, 1 if only a subprogram of it has |
+//! | `fd ff` | the program has ended, and the calling one continues after the call of that subprogram |
 //!
-//! Which way it is, the caller says in a word of the buffer, right before the call; the
-//! program keeps it in its frame. When a program ends that came the way 0, so has the one
-//! before ended, and the way that *that* one came counts: it handed it on. A tail call that
-//! fails leaves no entry: what follows is one of the caller's own.
+//! The caller stores the way in a word of the buffer right before the tail call; the target
+//! copies it to its frame. A following form whose main function makes a tail call passes on the
+//! way by which it was entered itself. A tail call that fails leaves no entry: the next entry
+//! is one of the caller's.
 
 use super::emit::{Log, Slots};
 use super::maps::scratch;
@@ -22,51 +22,52 @@ use super::patch::Block;
 use super::site::NUMBER_BYTES;
 use crate::isa::{Reg, Size};
 
-/// In the place of a site's number: a program takes over.
+/// In place of a site's number: a tail call's target continues.
 pub(super) const TAKEN_OVER: u16 = 0xfffe;
-/// In the place of a site's number: back to the program before.
+/// In place of a site's number: back to the calling program.
 pub(super) const GONE_BACK: u16 = 0xfffd;
-/// Numbers from this one on are no site's.
+/// Sites are numbered below this.
 pub(super) const MOST_SITES: usize = GONE_BACK as usize;
 
-/// What goes on when the program that was taken over ends.
+/// What continues when a tail call's target ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
-    /// Nothing: that is the firing's end.
+    /// Nothing: the firing ends.
     Instead = 0,
-    /// The caller of the function that made the tail call.
+    /// The caller of the subprogram that made the tail call.
     Within = 1,
 }
 
-/// Who says which way it is.
+/// Where the way comes from.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Says {
-    /// It is known.
+pub(super) enum WaySource {
+    /// It is constant.
     Always(Way),
-    /// A slot of the frame: as the program came itself.
+    /// A frame slot, with the way by which the program was entered.
     Slot(i16),
 }
 
-/// Where the buffer has the way.
+/// Offset of the way in the buffer.
 #[expect(clippy::cast_possible_truncation, reason = "it is 8")]
 const HANDOVER: i16 = scratch::HANDOVER as i16;
 
 impl Log {
-    /// Goes before a tail call, and uses registers only that it neither reads nor keeps.
-    pub(super) fn hand_over(&self, block: &mut Block, slots: &mut Slots<'_>, way: Says) {
+    /// Emits the code before a tail call; it only clobbers registers that the call does not
+    /// use.
+    pub(super) fn hand_over(&self, block: &mut Block, slots: &mut Slots<'_>, way: WaySource) {
         let (buffer, came) = (Reg::R4, Reg::R5);
         self.buffer(block, slots, buffer);
         match way {
-            Says::Always(way) => block.store(Size::Dw, buffer, HANDOVER, way as i32),
-            Says::Slot(slot) => {
+            WaySource::Always(way) => block.store(Size::Dw, buffer, HANDOVER, way as i32),
+            WaySource::Slot(slot) => {
                 block.load(Size::Dw, came, Reg::FP, slot);
                 block.store(Size::Dw, buffer, HANDOVER, came);
             }
         }
     }
 
-    /// The entry of a program that takes over; the buffer's address is in `r0`, which is gone
-    /// then, as are `r2` and `r3`. The way is kept in a slot.
+    /// Emits the entry of a tail call's target, and saves the way in a slot. The buffer's
+    /// address is in `r0`; clobbers `r0`, `r2` and `r3`.
     pub(super) fn take_over(&self, block: &mut Block, program: u32, slot: i16) {
         let (at, other, way) = (Reg::R0, Reg::R2, Reg::R3);
         block.load(Size::Dw, way, at, HANDOVER);
@@ -77,7 +78,7 @@ impl Log {
         block.store(Size::W, at, self.at(PROGRAM_AT), program.cast_signed());
     }
 
-    /// The entry of a program that goes back. Only `r0` outlives it.
+    /// Emits the entry of a return to the calling program. Preserves only `r0`.
     pub(super) fn go_back(&self, block: &mut Block, slots: &mut Slots<'_>) {
         let (at, other) = (Reg::R1, Reg::R2);
         self.buffer(block, slots, at);
@@ -86,22 +87,22 @@ impl Log {
     }
 }
 
-/// Where in the entry the way is, and the program's number, and how long it is.
+/// Offsets of the way and of the program's number in the entry, and its length.
 const WAY_AT: u32 = NUMBER_BYTES;
 const PROGRAM_AT: u32 = 4;
 const TAKEN_OVER_BYTES: u32 = 8;
 
-/// An entry that is no site's.
+/// An entry without a site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mark {
-    /// A program takes over.
+pub(super) enum TailCallEntry {
+    /// A tail call's target continues.
     TakenOver { way: Way, program: u32 },
-    /// The one before goes on.
+    /// The calling program continues.
     GoneBack,
 }
 
-impl Mark {
-    /// The entry at the start of these bytes, if it is one, and how many it takes.
+impl TailCallEntry {
+    /// Parses such an entry at the start of these bytes; returns it with its length.
     pub(super) fn parse(log: &[u8]) -> Option<(Self, usize)> {
         let (number, rest) = log.split_first_chunk()?;
         match u16::from_le_bytes(*number) {
@@ -129,16 +130,19 @@ mod tests {
     #[test]
     fn entries_of_no_site_are_known_by_their_number() {
         let over = [0xfe, 0xff, 1, 0, 7, 0, 0, 0, 9];
-        let mark = Mark::TakenOver {
+        let mark = TailCallEntry::TakenOver {
             way: Way::Within,
             program: 7,
         };
-        assert_eq!(Mark::parse(&over), Some((mark, 8)));
-        assert_eq!(Mark::parse(&[0xfd, 0xff, 3]), Some((Mark::GoneBack, 2)));
+        assert_eq!(TailCallEntry::parse(&over), Some((mark, 8)));
+        assert_eq!(
+            TailCallEntry::parse(&[0xfd, 0xff, 3]),
+            Some((TailCallEntry::GoneBack, 2))
+        );
         for len in 0..8 {
-            assert_eq!(Mark::parse(&over[..len]), None, "{len}");
+            assert_eq!(TailCallEntry::parse(&over[..len]), None, "{len}");
         }
-        assert_eq!(Mark::parse(&[0xfe, 0xff, 2, 0, 7, 0, 0, 0]), None);
-        assert_eq!(Mark::parse(&[1, 0, 0, 0]), None);
+        assert_eq!(TailCallEntry::parse(&[0xfe, 0xff, 2, 0, 7, 0, 0, 0]), None);
+        assert_eq!(TailCallEntry::parse(&[1, 0, 0, 0]), None);
     }
 }

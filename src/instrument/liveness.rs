@@ -1,29 +1,28 @@
-//! Which registers are still needed: those that are not can be used by inserted code.
+//! Register liveness: registers that are not live can be used by inserted code.
 //!
-//! Unlike the kernel's liveness of registers, on which its number of walked instructions
-//! depends (`verifier::liveness`), this one knows how many arguments the program's own
-//! functions read.
+//! Unlike the kernel's register liveness, on which its count of processed instructions depends
+//! (`verifier::liveness`), this analysis knows how many arguments subprograms read.
 
 use super::calls::{self, Callee};
 use crate::isa::{BlockId, CallTarget, Cfg, Code, Insn, Reg, RegSet};
 use crate::program::Program;
 use crate::util::Pc;
 
-/// Which registers are needed where.
+/// The live registers around each instruction.
 #[derive(Debug, Clone)]
 pub(super) struct Liveness {
-    /// Before and after each slot.
+    /// The live registers before and after each slot.
     around: Vec<(RegSet, RegSet)>,
 }
 
 impl Liveness {
-    /// That of a program.
+    /// Analyses a program.
     pub(super) fn new(program: &Program, code: &Code, cfg: &Cfg) -> Self {
         let mut liveness = Self {
             around: vec![(RegSet::EMPTY, RegSet::EMPTY); code.len()],
         };
-        // What functions read of their arguments is found out together with the rest:
-        // it only grows.
+        // The arguments that functions read are found in the same iteration: the sets only
+        // grow.
         let reads: Vec<RegSet> = (0..code.len())
             .map(|at| fixed_reads(program, code.insn(Pc::from_index(at))))
             .collect();
@@ -31,12 +30,12 @@ impl Liveness {
         liveness
     }
 
-    /// The registers that the instruction or what follows it reads.
+    /// The registers live before an instruction.
     pub(super) fn before(&self, pc: Pc) -> RegSet {
         self.around.get(pc.index()).copied().unwrap_or_default().0
     }
 
-    /// The registers that what follows the instruction reads.
+    /// The registers live after an instruction.
     pub(super) fn after(&self, pc: Pc) -> RegSet {
         self.around.get(pc.index()).copied().unwrap_or_default().1
     }
@@ -91,7 +90,7 @@ impl Liveness {
     }
 }
 
-/// What an instruction reads, whatever the program's functions do.
+/// The registers that an instruction reads, apart from arguments of subprograms.
 fn fixed_reads(program: &Program, insn: Option<Insn>) -> RegSet {
     match insn {
         Some(Insn::Call(target)) => match calls::callee(program, target) {
@@ -106,8 +105,7 @@ fn fixed_reads(program: &Program, insn: Option<Insn>) -> RegSet {
     }
 }
 
-/// The registers, in the order in which code that needs some takes them: arguments first,
-/// since calls need the others.
+/// Scratch registers in order of preference: arguments first, since calls need the others.
 pub(super) const BY_USE: [Reg; 10] = [
     Reg::R5,
     Reg::R4,

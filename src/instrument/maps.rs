@@ -1,13 +1,13 @@
-//! The maps that recording adds to a program's own, and what lies where in them.
+//! The maps that recording adds to a program's own, and their layout.
 //!
-//! | map | type | what it is for |
+//! | map | type | purpose |
 //! |---|---|---|
-//! | `state` | per-CPU array, one element | the next sequence number, the depth, what was lost |
-//! | `scratch` | per-CPU array, an element for each depth | the firing in the making |
-//! | `ring` | ring buffer | the firings that are complete |
-//! | `targets` | hash, by tgid | whose firings are recorded, unless all are |
+//! | `state` | per-CPU array, one element | next sequence number, depth, counts of lost firings |
+//! | `scratch` | per-CPU array, an element per depth | the firing being recorded |
+//! | `ring` | ring buffer | complete firings |
+//! | `targets` | hash, by tgid | the recorded processes, unless all are |
 //!
-//! They are shared by all programs of an object.
+//! All programs of an object share them.
 
 use std::sync::Arc;
 
@@ -16,39 +16,39 @@ use crate::program::MapDef;
 use crate::spec::{MapType, limits};
 use crate::util::{MapId, ReadError, Reader};
 
-/// How a program is recorded.
+/// Options for recording a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordOptions {
     /// The program's number in its firings.
     pub number: u32,
-    /// Bytes of the context that are recorded, where the program's type leaves it open
+    /// Size in bytes of the recorded context, if the program's type leaves it open
     /// (tracepoints: the size of the event's record).
     pub context_len: u32,
-    /// Whether it runs for every process, not only for those in the map `targets`.
+    /// Whether it records every process, not only those in the map `targets`.
     pub all: bool,
 }
 
-/// The maps of a program that is recorded: its own, then those that recording adds.
+/// The maps of a recorded program: its own, then those that recording adds.
 #[derive(Debug, Clone)]
 pub struct RecordMaps {
-    /// All of them.
+    /// All maps.
     pub maps: Arc<[MapDef]>,
-    /// What a CPU has to remember: see [`RecordState`].
+    /// The state of each CPU: see [`RecordState`].
     pub state: MapId,
-    /// The firings in the making.
+    /// The firings being recorded.
     pub scratch: MapId,
-    /// The firings.
+    /// The ring buffer of complete firings.
     pub ring: MapId,
-    /// The processes (tgid, a `u32`) that are recorded; values (a `u32`) mean nothing.
+    /// The recorded processes (tgid, a `u32`); the values (a `u32`) have no meaning.
     pub targets: MapId,
 }
 
-/// The most processes that can be recorded at a time.
+/// The largest number of processes that can be recorded at a time.
 const TARGETS: u32 = 10_240;
 
 impl RecordMaps {
-    /// Adds the maps to those of an object, with `ring_bytes` (a power of two and a
-    /// multiple of the page size) for firings.
+    /// Adds the maps to those of an object. The ring buffer gets `ring_bytes` bytes, a power of
+    /// two and a multiple of the page size.
     #[must_use]
     pub fn add(maps: &Arc<[MapDef]>, ring_bytes: u32) -> Self {
         let next = |number: usize| MapId(u32::try_from(maps.len() + number).unwrap_or(u32::MAX));
@@ -74,14 +74,14 @@ impl RecordMaps {
     }
 }
 
-/// What a CPU's element of the map `state` says.
+/// A CPU's element of the map `state`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RecordState {
-    /// Firings that have begun.
+    /// Firings that have started.
     pub begun: u64,
-    /// Firings that ran, but found no room in the ring buffer.
+    /// Firings that ran but are lost, since the ring buffer was full.
     pub lost: u64,
-    /// Firings that did not run, for too many were under way on the CPU.
+    /// Firings that were skipped, since too many were running on the CPU.
     pub skipped: u64,
 }
 
@@ -89,7 +89,7 @@ impl RecordState {
     /// Reads a CPU's value.
     ///
     /// # Errors
-    /// When there are too few bytes.
+    /// There are too few bytes.
     pub fn parse(bytes: &[u8]) -> Result<Self, ReadError> {
         let word = |at: u32| Reader::at(bytes, at as usize).u64();
         Ok(Self {
@@ -100,7 +100,7 @@ impl RecordState {
     }
 }
 
-/// What lies where in the value of `state`: words of 64 bits.
+/// Offsets in the value of `state`: words of 64 bits.
 pub(super) mod state {
     pub(in crate::instrument) const SEQUENCE: u32 = 0;
     pub(in crate::instrument) const DEPTH: u32 = 8;
@@ -109,30 +109,30 @@ pub(super) mod state {
     pub(in crate::instrument) const SIZE: u32 = 32;
 }
 
-/// What lies where in a value of `scratch`: whether it is in use, what a tail call hands
-/// over, then the firing as it goes to the ring buffer, the log at its end.
+/// Offsets in a value of `scratch`: the busy flag, the word for tail calls, then the firing as
+/// it is sent to the ring buffer, with the log at its end.
 ///
-/// An entry's place is the log's length modulo [`LOG`](scratch::LOG), so that no test for
-/// the end is needed at the sites, and none doubles the states that a verifier walks; that
-/// a log was too long is seen when it is done.
+/// An entry's position is the log's length modulo [`LOG`](scratch::LOG). So sites need no
+/// bounds check, which would double the states that a verifier explores; whether the log was
+/// too long is checked at the end.
 pub(super) mod scratch {
     use super::*;
 
-    /// Firings that can be under way on a CPU.
+    /// The number of firings that can run at the same time on a CPU.
     pub(in crate::instrument) const DEPTHS: u32 = 4;
-    /// Bytes of a value, the most that a per-CPU map can have.
+    /// Size of a value in bytes, the limit of a per-CPU map.
     pub(in crate::instrument) const SIZE: u32 = limits::PER_CPU_MAX;
-    /// Bytes of a log, a power of two. What is left is for the context and for the end of
-    /// an entry that begins just before this.
+    /// Size of a log in bytes, a power of two. The rest of the value is for the context and for
+    /// the end of an entry that starts just before the limit.
     pub(in crate::instrument) const LOG: u32 = 16 << 10;
     pub(in crate::instrument) const BUSY: u32 = 0;
-    /// What the program that a tail call leads to has to know, a word of 64 bits: `handover`.
+    /// The word for the target of a tail call, 64 bits: see `handover`.
     pub(in crate::instrument) const HANDOVER: u32 = 8;
     pub(in crate::instrument) const FIRING: u32 = 16;
-    /// How long the log is, a word of 64 bits.
+    /// The log's length, 64 bits.
     pub(in crate::instrument) const LOG_LEN: u32 = FIRING + firing::offset::LOG_LEN;
 
-    /// Where the log begins, in a firing with so many bytes of context.
+    /// Offset of the log in a firing with `context_len` bytes of context.
     pub(in crate::instrument) const fn log_start(context_len: u32) -> u32 {
         #[expect(clippy::cast_possible_truncation, reason = "it is 8")]
         let unit = CONTEXT_UNIT as u32;

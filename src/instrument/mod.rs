@@ -1,36 +1,36 @@
-//! Programs that write down what they take from outside and what they give to it.
+//! Programs instrumented to log their inputs and outputs.
 //!
-//! A program is *instrumented*: rewritten into one that does the same and keeps a log. The
-//! *recorded form* runs in the kernel and hands each firing's log to user space; the
-//! *replay form* has the same sites, takes from a tape what the recorded form took from
-//! the world, and keeps a log of its own, to be compared byte by byte. Both are ordinary
-//! BPF programs: a verifier judges them, any engine runs them, and nothing is hooked.
+//! A program is *instrumented*: rewritten into one that does the same and writes a log. The
+//! *recorded form* runs in the kernel and sends the log of each firing to user space. The
+//! *replay form* has the same sites, takes its inputs from the world from the recorded log, and
+//! writes a log of its own, to be compared byte by byte. Both are ordinary BPF programs: any
+//! verifier judges them, any engine runs them, and the engine needs no hooks.
 //!
-//! A [`Site`] is an instruction of the original program that takes something from outside
-//! (a helper's result and the memory it fills, a load from a map's value or through a
-//! kernel pointer) or gives something to it (a store to a map's value, a key handed to a
-//! helper). What is the run's own is none: its stack, its context, which is copied at the
-//! start, constants in frozen maps, ring-buffer records that are not submitted yet.
+//! A [`Site`] is an instruction of the original program that has an input from outside (a
+//! helper's result and the memory it fills, a load from a map value or through a kernel
+//! pointer) or an output to it (a store to a map value, a key passed to a helper). Accesses to
+//! state private to the run are no sites: its stack, its context, which is copied at the start,
+//! constants in frozen maps, ring-buffer records before they are submitted.
 //!
-//! A [`Firing`] is what one run of a recorded program leaves behind: who, when, where, its
-//! context, its return value, and a log of packed entries: the site's number in two
-//! bytes, then the site's [fields](Site::fields). [`Plan::entries`] reads it.
+//! A [`Firing`] is the record of one run of a recorded program: program, CPU, time, context,
+//! return value, and a log of packed entries: the site's number in two bytes, then the site's
+//! [fields](Site::fields). [`Plan::entries`] reads it.
 //!
-//! | file | its one job |
+//! | file | contents |
 //! |---|---|
 //! | `plan` | the analysis of a program, from which both forms are made |
-//! | `dataflow`, `liveness` | what registers and stack slots hold, which of them are needed |
-//! | `calls` | what helpers and kernel functions take and give, for both forms |
-//! | `site`, `find` | what is logged where |
+//! | `dataflow`, `liveness` | the kinds in registers and stack slots; live registers |
+//! | `calls` | inputs and outputs of helpers and kfuncs, for both forms |
+//! | `site`, `find` | the sites and their entries |
 //! | `unwritten`, `clear` | memory that both forms set to zero |
 //! | `patch`, `frame` | inserting code, and room for it on the stack |
 //! | `emit` | the code of an entry, for both forms |
 //! | `record`, `context`, `follow` | the recorded form |
-//! | `replay`, `tape` | the replay form, and how it takes what the tape has |
-//! | `maps`, `replay_maps` | the maps that either adds, and what lies where in them |
-//! | `firing`, `entries` | the bytes of a firing and of its log |
-//! | `relays` | which programs' firings may go on in which others |
-//! | `handover`, `segments` | how they do, and how such a log is read |
+//! | `replay`, `recorded_inputs` | the replay form, and its code that reads the recorded log |
+//! | `maps`, `replay_maps` | the maps that either adds, and their layout |
+//! | `firing`, `entries` | the format of a firing and of its log |
+//! | `relays` | which programs' firings may continue in which others by tail calls |
+//! | `handover`, `segments` | the log entries of tail calls, and how such a log is read |
 //! | `error` | why a program can't be recorded, where a log is damaged |
 
 mod calls;
@@ -50,12 +50,12 @@ mod maps;
 mod patch;
 mod plan;
 mod record;
+mod recorded_inputs;
 mod relays;
 mod replay;
 mod replay_maps;
 mod segments;
 mod site;
-mod tape;
 mod unwritten;
 
 pub use entries::{Entries, Entry};
@@ -68,7 +68,7 @@ pub use relays::{Candidate, Relay, Relays};
 pub use replay::ReplayForm;
 pub use replay_maps::ReplayMaps;
 pub use segments::{Begins, Segment, Segments};
-pub use site::{Field, Flow, Length, Moment, Place, Site, Source, What, Whose};
+pub use site::{AccessedState, Field, FieldLocation, Flow, Length, Moment, Site, What, Whose};
 
 #[cfg(test)]
 mod tests;

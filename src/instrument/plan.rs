@@ -1,4 +1,4 @@
-//! The analysis of a program, from which both of its forms are made.
+//! The analysis of a program for both of its forms.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +16,7 @@ use crate::isa::{Cfg, Code, RegSet};
 use crate::program::Program;
 use crate::util::Pc;
 
-/// What is known of a program that can be recorded: its sites, and what the two forms need
-/// to know to be made.
+/// The analysis of a recordable program: its sites, and what is needed to build its forms.
 #[derive(Debug, Clone)]
 pub struct Plan {
     pub(super) program: Program,
@@ -26,7 +25,7 @@ pub struct Plan {
     pub(super) clears: Vec<Clear>,
     pub(super) jumps: Vec<Jump>,
     pub(super) functions: Vec<Function>,
-    /// How many bytes of the context the program reads, from its start.
+    /// The number of bytes of the context that the program reads, from its start.
     pub(super) context: u32,
 }
 
@@ -39,26 +38,26 @@ pub(super) struct Function {
     pub(super) end: Pc,
     /// Its name, for messages.
     pub(super) name: String,
-    /// How callers get there.
+    /// How it is entered.
     pub(super) called: Called,
-    /// Its arguments: registers that it reads and every caller gives.
+    /// Its arguments: registers that it reads and every caller sets.
     pub(super) arguments: RegSet,
     /// Registers that it may read before it writes them.
     pub(super) reads: RegSet,
-    /// Bytes of stack that it uses itself.
+    /// Bytes of stack that the function itself uses.
     pub(super) stack: u16,
-    /// Those of them that it may read before it has written them.
+    /// Bytes of stack that it may read before it writes them.
     pub(super) unwritten: Bytes,
 }
 
 /// How a function is entered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Called {
-    /// It is the program.
+    /// As the program.
     Main,
-    /// By calls in the program, and verified in the context of each.
+    /// By calls in the program, verified in the context of each call.
     Directly,
-    /// By a helper, or verified on its own: with the arguments that it has and no others.
+    /// By a helper, or verified on its own: only its own arguments are defined.
     OnItsOwn,
 }
 
@@ -66,7 +65,7 @@ impl Plan {
     /// Analyses a program.
     ///
     /// # Errors
-    /// [`Unrecordable`] when it does something that can't be recorded and replayed.
+    /// [`Unrecordable`] if it does something that can't be recorded and replayed.
     pub fn new(program: &Program) -> Result<Self, Unrecordable> {
         let unrecordable = |pc, reason| Unrecordable {
             program: program.name.clone(),
@@ -107,7 +106,7 @@ impl Plan {
             let function = cfg.subprogram_at(jump.pc).unwrap_or(0);
             let function = cfg.subprograms().get(function as usize);
             if function.is_some_and(|it| flow.is_in_callback(it.start)) {
-                let why = "a tail call in what a helper calls back";
+                let why = "a tail call in a callback of a helper";
                 return Err(unrecordable(Some(jump.pc), Reason::Instruction(why)));
             }
         }
@@ -123,14 +122,14 @@ impl Plan {
         })
     }
 
-    /// What the program takes and gives, by number.
+    /// The program's sites, by number.
     #[must_use]
     pub fn sites(&self) -> &[Site] {
         &self.sites
     }
 
-    /// Its tail calls: where there are some, its firings may go on in other programs, so that
-    /// it is only recorded [together with them](super::Relays).
+    /// The program's tail calls. If there are any, its firings may continue in other programs,
+    /// so it can only be recorded [together with them](super::Relays).
     #[must_use]
     pub fn jumps(&self) -> &[Jump] {
         &self.jumps
@@ -142,23 +141,26 @@ impl Plan {
         &self.program
     }
 
-    /// The entries of a firing's log, or of the [piece](super::Segment) that the program wrote
-    /// of it.
+    /// The entries of a firing's log, or of the [segment](super::Segment) that the program
+    /// wrote.
     #[must_use]
     pub fn entries<'a>(&'a self, log: &'a [u8]) -> Entries<'a> {
         Entries::new(&self.sites, log)
     }
 
     /// The sites of each instruction, before and after it.
-    pub(super) fn sites_by_place(&self) -> BTreeMap<(Pc, Moment), Vec<&Site>> {
-        let mut places: BTreeMap<_, Vec<&Site>> = BTreeMap::new();
+    pub(super) fn sites_by_position(&self) -> BTreeMap<(Pc, Moment), Vec<&Site>> {
+        let mut positions: BTreeMap<_, Vec<&Site>> = BTreeMap::new();
         for site in &self.sites {
-            places.entry((site.pc, site.moment)).or_default().push(site);
+            positions
+                .entry((site.pc, site.moment))
+                .or_default()
+                .push(site);
         }
-        places
+        positions
     }
 
-    /// The function that an instruction belongs to, by its place in
+    /// The function that an instruction belongs to, as an index into
     /// [`functions`](Self::functions).
     pub(super) fn function_at(&self, pc: Pc) -> Option<usize> {
         let after = self
@@ -168,7 +170,7 @@ impl Plan {
         (pc < self.functions.get(at)?.end).then_some(at)
     }
 
-    /// Frames to which nothing is added yet, one for each of the functions.
+    /// New stack frames without added slots, one for each function.
     pub(super) fn frames(&self) -> Vec<Frame> {
         let functions = self.functions.iter();
         functions
@@ -177,12 +179,12 @@ impl Plan {
     }
 }
 
-/// How much stack functions use, by number.
+/// The stack depth of functions, by number.
 #[derive(Debug, Default)]
 struct Stack(BTreeMap<u32, i16>);
 
 impl Stack {
-    /// An instruction that computes a place on the stack, or uses one.
+    /// Visits an instruction that may compute or use a stack address.
     fn see(
         &mut self,
         function: u32,
@@ -251,7 +253,7 @@ fn functions(
     reached.collect()
 }
 
-/// What lies below the stack that a function uses.
+/// The bytes below the stack that a function uses.
 fn beyond(stack: u16) -> Bytes {
     let used = i16::try_from(stack).map_or(i16::MIN, |used| -used);
     Bytes::of(i16::MIN, None).minus(Bytes::of(used, None))

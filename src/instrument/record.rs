@@ -1,20 +1,20 @@
 //! The recorded form of a program.
 //!
-//! | where | what is inserted |
+//! | where | inserted code |
 //! |---|---|
-//! | the program's entry | is it a target? a sequence number, a buffer that nobody uses, the firing's header, the context |
-//! | each function's entry | where the buffer is: from the caller in a register that nobody else uses, or by the same look-ups |
-//! | each site | the entry of the log |
-//! | where memory was that nobody wrote | zeros (`clear`) |
-//! | before a tail call | how the program goes on that it leads to (`handover`) |
-//! | the program's exit | the return value, the firing into the ring buffer, the buffer is free |
+//! | the program's entry | check the target, take a sequence number and a free buffer, write the firing's header and the context |
+//! | each function's entry | get the buffer's address: from the caller in an unused argument register, or by the same look-ups |
+//! | each site | write the log entry |
+//! | reservations of ring-buffer records, entries of functions | zero unwritten memory (`clear`) |
+//! | before a tail call | write how the target continues (`handover`) |
+//! | the program's exit | write the return value, send the firing to the ring buffer, free the buffer |
 //!
-//! In the form that a tail call leads to, the program's entry finds the buffer that is in use
-//! as a function's does, and appends to its log.
+//! In the form for targets of tail calls, the program's entry looks up the buffer in use as
+//! functions do, and appends to its log.
 //!
-//! A buffer is taken by raising the CPU's depth; the word `BUSY` in it is a second lock,
-//! for programs that can be preempted, whose firings need not end in the order in which
-//! they began: one that finds its buffer in use is skipped and counted.
+//! Taking a buffer increments the CPU's depth. The word `BUSY` in the buffer is a second lock
+//! for programs that can be preempted, whose firings need not end in the reverse order of their
+//! starts: a firing that finds its buffer busy is skipped and counted.
 
 use super::clear;
 use super::context::{self, Context};
@@ -34,16 +34,15 @@ use crate::spec::{ProgFlags, ProgType, RingbufQuery};
 use crate::util::{MapId, Pc};
 use crate::verifier;
 
-/// What can't be done, and where.
+/// Why a form can't be built, and where.
 pub(super) type Failed = (Option<Pc>, Reason);
 
 impl Plan {
-    /// The recorded form: does the same, for those that it is to be recorded for, and
-    /// leaves a [`Firing`](super::Firing) in the ring buffer.
+    /// The recorded form: does the same, and sends a [`Firing`](super::Firing) to the ring
+    /// buffer for each run in a recorded process.
     ///
     /// # Errors
-    /// [`Unrecordable`] when there is no room for what has to be added, and when the program
-    /// makes tail calls.
+    /// [`Unrecordable`] if the additions do not fit, or if the program makes tail calls.
     pub fn record(
         &self,
         added: &RecordMaps,
@@ -55,10 +54,10 @@ impl Plan {
         self.record_opening(added, options, &Relay::default())
     }
 
-    /// The recorded form of a program whose firings may go on in others.
+    /// The recorded form of a program whose firings may continue in others.
     ///
     /// # Errors
-    /// [`Unrecordable`] when there is no room for what has to be added.
+    /// [`Unrecordable`] if the additions do not fit.
     pub fn record_opening(
         &self,
         added: &RecordMaps,
@@ -69,10 +68,10 @@ impl Plan {
         form.map_err(|failed| self.unrecordable(failed))
     }
 
-    /// The recorded form that prog arrays hold: goes on with a firing of another program.
+    /// The recorded form for prog arrays: continues a firing of another program.
     ///
     /// # Errors
-    /// [`Unrecordable`] when there is no room for what has to be added.
+    /// [`Unrecordable`] if the additions do not fit.
     pub fn record_following(
         &self,
         added: &RecordMaps,
@@ -83,7 +82,7 @@ impl Plan {
         form.map_err(|failed| self.unrecordable(failed))
     }
 
-    /// Says that it can't be done.
+    /// Converts a failure to the public error.
     pub(super) fn unrecordable(&self, (pc, reason): Failed) -> Unrecordable {
         Unrecordable {
             program: self.program.name.clone(),
@@ -93,7 +92,7 @@ impl Plan {
     }
 }
 
-/// Makes the recorded form.
+/// Builds the recorded form.
 fn form(
     plan: &Plan,
     added: &RecordMaps,
@@ -149,10 +148,10 @@ pub(super) struct Form<'a> {
     added: &'a RecordMaps,
     pub(super) options: &'a RecordOptions,
     context: Context,
-    /// Bytes of context that its firings have: more than its own where others go on that have
-    /// more.
+    /// Bytes of context in its firings: more than its own if they continue in programs that
+    /// have more.
     room: u32,
-    /// Whether tail calls lead to it.
+    /// Whether it is the form for targets of tail calls.
     pub(super) follows: bool,
     pub(super) log: Log,
     /// One for each of the plan's functions.
@@ -160,13 +159,14 @@ pub(super) struct Form<'a> {
     pub(super) patch: Patch,
 }
 
-/// The slots that inserted code at entries and sites may use: the first is the buffer's.
+/// The first slot that inserted code at entries and sites may use: slot 0 holds the buffer's
+/// address.
 pub(super) const FIRST: u16 = 1;
-/// In the frame of a program that tail calls lead to, the slot that says which way it came.
+/// The slot with the way by which the target of a tail call was entered.
 pub(super) const WAY: u16 = 1;
 
 impl Form<'_> {
-    /// The entries of functions, and their exits.
+    /// Inserts the entries and exits of functions.
     fn functions(&mut self) -> Result<(), Failed> {
         let plan = self.plan;
         for (number, function) in plan.functions.iter().enumerate() {
@@ -202,7 +202,7 @@ impl Form<'_> {
         &mut self.frames[number]
     }
 
-    /// Before a call: where the buffer is, in the register that the function looks in.
+    /// Passes the buffer's address in the register that the called function expects.
     fn pass_buffer(&mut self, pc: Pc, insn: Option<Insn>) {
         let plan = self.plan;
         let target = insn
@@ -221,7 +221,7 @@ impl Form<'_> {
         }
     }
 
-    /// The program's entry, and what all its exits lead to.
+    /// Inserts the program's entry and the common exit.
     fn main(&mut self, number: usize, function: &Function) {
         let slot = self.frame(number).slot(0);
         let (skip, outside, epilogue) =
@@ -266,7 +266,7 @@ impl Form<'_> {
         entry.store(Size::W, buffer, header(offset::CPU), Reg::R0);
         entry.call(id::ktime_get_ns);
         entry.store(Size::Dw, buffer, header(offset::TIME), Reg::R0);
-        // What others have more of.
+        // Zero the part of the context that only other programs have.
         let known = self.context.len;
         for off in (known / 8 * 8..self.room)
             .step_by(8)
@@ -278,7 +278,7 @@ impl Form<'_> {
             entry.load(size, Reg::R1, given, short(off));
             entry.store(size, buffer, header(offset::CONTEXT + off), Reg::R1);
         }
-        // As late as can be: the more firings are known to have ended before.
+        // As late as possible, so that more firings are known to have ended before.
         entry.map(Reg::R1, self.added.ring);
         entry.mov(Reg::R2, PRODUCED);
         entry.call(id::ringbuf_query);
@@ -301,7 +301,7 @@ impl Form<'_> {
         self.patch.end(function.start, end);
     }
 
-    /// Makes the exits of the program lead to its epilogue.
+    /// Makes all exits of the program jump to its epilogue.
     pub(super) fn exits_to(&mut self, function: &Function, epilogue: Label) {
         let mut exits = Block::default();
         exits.jump(epilogue);
@@ -312,12 +312,12 @@ impl Form<'_> {
         }
     }
 
-    /// Hands the firing over, and returns what the program returned.
+    /// Sends the firing, and returns the program's return value.
     pub(super) fn epilogue(&mut self, end: &mut Block, slot: i16) {
         let (buffer, sent, returned) = (Reg::R6, Reg::R7, Reg::R9);
         let (fits, counted, out) = (self.patch.label(), self.patch.label(), self.patch.label());
         end.load(Size::Dw, buffer, Reg::FP, slot);
-        // Not from the buffer, so that a verifier still knows its range.
+        // Kept in a register, so that the verifier still knows its range.
         end.mov(returned, Reg::R0);
         end.store(Size::Dw, buffer, header(offset::RETURNED), Reg::R0);
         end.load(Size::Dw, Reg::R3, buffer, header(offset::LOG_LEN));
@@ -350,7 +350,7 @@ impl Form<'_> {
         end.push(Insn::Exit);
     }
 
-    /// The entry of a function that nobody can tell where the buffer is.
+    /// Inserts the entry of a function whose callers can't pass the buffer's address.
     fn enter_alone(&mut self, number: usize, function: &Function) {
         let frame = self.frame(number);
         let slot = frame.slot(0);
@@ -368,7 +368,7 @@ impl Form<'_> {
             entry.load(Size::Dw, *reg, Reg::FP, *slot);
         }
         self.patch.entry(function.start, entry);
-        // There is one while the program runs; the verifier wants to hear it.
+        // The buffer is always found; the check is for the verifier.
         let mut end = Block::default();
         end.bind(lost);
         end.mov(Reg::R0, 0);
@@ -376,7 +376,7 @@ impl Form<'_> {
         self.patch.end(function.start, end);
     }
 
-    /// The buffer that is in use: `r0`. Where there is none, it leads to a label.
+    /// Loads the buffer in use into `r0`; jumps to the returned label if there is none.
     pub(super) fn find_buffer(&mut self, entry: &mut Block, slot: i16, task: i16) -> Label {
         let lost = self.patch.label();
         if may_be_preempted(&self.plan.program) {
@@ -387,7 +387,7 @@ impl Form<'_> {
         lost
     }
 
-    /// The buffer that was taken last on this CPU: `r0`.
+    /// Loads the buffer that was taken last on this CPU into `r0`.
     fn find_last(&self, entry: &mut Block, slot: i16, lost: Label) {
         entry.store(Size::W, Reg::FP, slot, 0);
         look_up(entry, self.added.state, slot);
@@ -399,7 +399,8 @@ impl Form<'_> {
         entry.jump_if(JumpOp::Eq, Reg::R0, 0, lost);
     }
 
-    /// The buffer that this thread took last, when others may have taken some since: `r0`.
+    /// Loads the buffer that this thread took last into `r0`; other threads may have taken some
+    /// since.
     fn find_own(&mut self, entry: &mut Block, slot: i16, task: i16, lost: Label) {
         let found = self.patch.label();
         entry.call(id::get_current_pid_tgid);
@@ -420,21 +421,21 @@ impl Form<'_> {
         entry.bind(found);
     }
 
-    /// The entries of the log.
+    /// Inserts the log entries of all sites.
     fn sites(&mut self) -> Result<(), Failed> {
         let gpl = verifier::is_gpl_compatible(&self.plan.program.license);
-        for ((pc, moment), sites) in self.plan.sites_by_place() {
+        for ((pc, moment), sites) in self.plan.sites_by_position() {
             let copies = sites.iter().flat_map(|site| &site.fields).any(needs_call);
             if copies && !gpl {
                 return Err((Some(pc), Reason::License));
             }
-            self.place(pc, moment, &sites)
+            self.insert_entries(pc, moment, &sites)
                 .map_err(|reason| (Some(pc), reason))?;
         }
         Ok(())
     }
 
-    fn place(&mut self, pc: Pc, moment: Moment, sites: &[&Site]) -> Result<(), Reason> {
+    fn insert_entries(&mut self, pc: Pc, moment: Moment, sites: &[&Site]) -> Result<(), Reason> {
         let Some(number) = self.plan.function_at(pc) else {
             return Ok(());
         };
@@ -463,26 +464,26 @@ impl Form<'_> {
     }
 }
 
-/// Whether another thread can run the program on the same CPU meanwhile: uprobes, and what
-/// may sleep. All others run with preemption off, or are kept from one another.
+/// Whether another thread can run the program on the same CPU before it ends: uprobes and
+/// sleepable programs. All others run with preemption disabled, or guarded against that.
 fn may_be_preempted(program: &Program) -> bool {
     program.prog_type == ProgType::Kprobe || program.flags.contains(ProgFlags::SLEEPABLE)
 }
 
-/// A flag of `bpf_ringbuf_output` (`BPF_RB_NO_WAKEUP`): who reads, polls.
+/// A flag of `bpf_ringbuf_output` (`BPF_RB_NO_WAKEUP`): the reader polls.
 const NO_WAKEUP: i32 = 1;
 
-/// What `bpf_ringbuf_query` is asked for: how far the ring is filled.
+/// The argument of `bpf_ringbuf_query` for the producer position.
 const PRODUCED: i32 = RingbufQuery::ProdPos as i32;
 
-/// The register in which a caller can tell a function where the buffer is: an argument's
-/// that the function does not read.
+/// The register in which callers pass the buffer's address: that of an argument that the
+/// function does not read.
 fn spare(function: &Function) -> Option<Reg> {
     let unread = RegSet::arguments(5).minus(function.reads);
     unread.iter().last()
 }
 
-/// `r0 = bpf_map_lookup_elem(map, key)`, with the key in a slot of the stack.
+/// `r0 = bpf_map_lookup_elem(map, key)`, with the key in a stack slot.
 fn look_up(block: &mut Block, map: MapId, key: i16) {
     block.map(Reg::R1, map);
     block.mov(Reg::R2, Reg::FP);
@@ -490,13 +491,13 @@ fn look_up(block: &mut Block, map: MapId, key: i16) {
     block.call(id::map_lookup_elem);
 }
 
-/// Adds 1 to a word; `r1` is what it was.
+/// Adds 1 to a word; its old value is in `r1`.
 fn fetch_add(block: &mut Block, base: Reg, off: u32) {
     block.mov(Reg::R1, 1);
     atomic(block, AtomicOp::FetchAdd, base, off);
 }
 
-/// An atomic operation of 64 bits with `r1`.
+/// A 64-bit atomic operation with `r1`.
 fn atomic(block: &mut Block, op: AtomicOp, base: Reg, off: u32) {
     block.push(Insn::Atomic {
         op,
@@ -507,12 +508,12 @@ fn atomic(block: &mut Block, op: AtomicOp, base: Reg, off: u32) {
     });
 }
 
-/// Where a part of the firing is in the buffer.
+/// The offset of a part of the firing in the buffer.
 fn header(off: u32) -> i16 {
     short(scratch::FIRING + off)
 }
 
-/// An offset in a buffer, all of which are below 32 KiB.
+/// An offset in a buffer; all are below 32 KiB.
 fn short(off: u32) -> i16 {
     i16::try_from(off).unwrap_or(i16::MAX)
 }

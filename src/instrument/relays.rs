@@ -1,10 +1,11 @@
-//! Which programs' firings may go on in which others, and whether all of them can be recorded.
+//! Decides which programs' firings may continue in which others by tail calls, and whether all
+//! of them can be recorded.
 //!
-//! A prog array is *followed* when every program that jumps by it and every program in it can
-//! be recorded: then it gets their following forms. Otherwise it holds programs as they are,
-//! into which no log can be followed, and whoever jumps by it can't be recorded either; which
-//! may leave other arrays unfollowed. What a slot holds that names none of the programs is
-//! nothing: nobody loads it.
+//! A prog array is *followed* if every program that makes tail calls through it and every
+//! program in it can be recorded: then it holds their following forms. Otherwise it holds the
+//! original programs, into which a log can't continue, so programs that make tail calls through
+//! it can't be recorded either, which may leave other arrays unfollowed. A slot that names none
+//! of the programs is empty: nobody loads its program.
 
 use super::context::Context;
 use super::error::{Reason, Unrecordable};
@@ -14,48 +15,48 @@ use crate::program::{Initial, MapDef, Program};
 use crate::spec::MapType;
 use crate::util::MapId;
 
-/// A program that is to be recorded together with others, which share its maps.
+/// A program that is to be recorded together with others that share its maps.
 #[derive(Debug, Clone)]
 pub struct Candidate<'a> {
     /// The program.
     pub program: &'a Program,
-    /// Its analysis, or why it can't be recorded.
+    /// Its plan, or why it can't be recorded.
     pub plan: Result<&'a Plan, String>,
-    /// Bytes of its event's context, if they are known:
+    /// Size in bytes of its event's context, if known:
     /// [`RecordOptions::context_len`](super::RecordOptions::context_len).
     pub context_len: u32,
 }
 
-/// What a program has to know of those that its firings may go on in, or come from. That of
-/// one without tail calls has nothing but zeros.
+/// What a program needs to know of those that its firings may continue in, or come from. All
+/// zeros for a program without tail calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Relay {
-    /// Bytes of context that the firings of all of them have.
+    /// Bytes of context in the firings of all of them.
     pub context_len: u32,
-    /// Bytes of the context that those read to which its tail calls lead.
+    /// Bytes of the context that the targets of its tail calls read.
     pub reads: u32,
-    /// Whether tail calls lead to it.
+    /// Whether it is a target of tail calls.
     pub follows: bool,
 }
 
-/// What tail calls make of programs that share their maps.
+/// The tail calls among programs that share their maps.
 #[derive(Debug, Clone, Default)]
 pub struct Relays {
     relays: Vec<Result<Relay, String>>,
     followed: Vec<MapId>,
 }
 
-/// A prog array that tail calls go by.
+/// A prog array used by tail calls.
 struct Array<'a> {
     map: MapId,
     def: &'a MapDef,
-    /// Who jumps by it, and whom it holds.
+    /// The programs that make tail calls through it, and those that it holds, by index.
     users: Vec<usize>,
     targets: Vec<usize>,
 }
 
 impl Relays {
-    /// Finds out which of the candidates can be recorded.
+    /// Decides which of the candidates can be recorded.
     #[must_use]
     pub fn new(candidates: &[Candidate<'_>]) -> Self {
         let plans = candidates.iter().map(|candidate| candidate.plan.clone());
@@ -64,21 +65,21 @@ impl Relays {
             plans: plans.collect(),
             candidates,
         };
-        while let Some((place, why)) = all.find_obstacle() {
-            if let Some(plan) = all.plans.get_mut(place) {
+        while let Some((index, why)) = all.find_obstacle() {
+            if let Some(plan) = all.plans.get_mut(index) {
                 *plan = Err(why);
             }
         }
         all.solved()
     }
 
-    /// What a candidate has to know, by its place in their list; or why it can't be recorded.
+    /// The relay of a candidate, by its index.
     ///
     /// # Errors
-    /// Why not, in words.
-    pub fn get(&self, place: usize) -> Result<Relay, String> {
-        let relay = self.relays.get(place).cloned();
-        relay.unwrap_or_else(|| Err("there is no such program".to_owned()))
+    /// Why it can't be recorded.
+    pub fn get(&self, index: usize) -> Result<Relay, String> {
+        let relay = self.relays.get(index).cloned();
+        relay.unwrap_or_else(|| Err("no such program".to_owned()))
     }
 
     /// Whether a prog array is to hold following forms.
@@ -87,8 +88,8 @@ impl Relays {
         self.followed.contains(&map)
     }
 
-    /// The maps, of whose prog arrays only those are to be filled that are followed, or only
-    /// the others.
+    /// The maps, with entries only in those prog arrays that are followed, or only in the
+    /// others.
     #[must_use]
     pub fn filled(&self, maps: &[MapDef], followed: bool) -> Vec<MapDef> {
         let maps = (0..).map(MapId).zip(maps.iter().cloned());
@@ -102,7 +103,7 @@ impl Relays {
     }
 }
 
-/// What is known while obstacles are looked for.
+/// The state of the search for programs that can't be recorded.
 struct All<'a> {
     candidates: &'a [Candidate<'a>],
     plans: Vec<Result<&'a Plan, String>>,
@@ -110,7 +111,7 @@ struct All<'a> {
 }
 
 impl All<'_> {
-    /// A program that has counted as one that can be recorded, and why it can't be.
+    /// The next program that can't be recorded although its plan exists, with the reason.
     fn find_obstacle(&self) -> Option<(usize, String)> {
         let mut refused = self.arrays.iter().flat_map(|array| {
             let users = array.users.iter().filter(|user| self.is_recorded(**user));
@@ -121,27 +122,27 @@ impl All<'_> {
         });
         let unfollowed = refused.next();
         unfollowed.or_else(|| {
-            let mut places = 0..self.candidates.len();
-            places.find_map(|place| {
-                let reason = self.reads_beyond(place)?;
-                let plan = self.plans.get(place)?.as_ref().ok()?;
+            let mut indices = 0..self.candidates.len();
+            indices.find_map(|index| {
+                let reason = self.reads_beyond(index)?;
+                let plan = self.plans.get(index)?.as_ref().ok()?;
                 let map = plan.jumps().first()?.map;
-                Some((place, self.explain(place, map, reason)))
+                Some((index, self.explain(index, map, reason)))
             })
         })
     }
 
-    fn is_recorded(&self, place: usize) -> bool {
-        self.plans.get(place).is_some_and(Result::is_ok)
+    fn is_recorded(&self, index: usize) -> bool {
+        self.plans.get(index).is_some_and(Result::is_ok)
     }
 
     /// Why an array can't be followed.
     fn why_not(&self, array: &Array<'_>) -> Option<Reason> {
-        let refused = |places: &[usize]| {
-            let mut places = places.iter();
-            places.find_map(|place| {
-                let why = self.plans.get(*place)?.as_ref().err()?.clone();
-                Some((self.candidates.get(*place)?.program.name.clone(), why))
+        let refused = |indices: &[usize]| {
+            let mut indices = indices.iter();
+            indices.find_map(|index| {
+                let why = self.plans.get(*index)?.as_ref().err()?.clone();
+                Some((self.candidates.get(*index)?.program.name.clone(), why))
             })
         };
         if let Some((program, why)) = refused(&array.targets) {
@@ -152,12 +153,12 @@ impl All<'_> {
         Some(Reason::Shares { map, program, why })
     }
 
-    /// A program that reads more of the context than this one's event has.
-    fn reads_beyond(&self, place: usize) -> Option<Reason> {
-        let candidate = self.candidates.get(place).filter(|it| it.context_len > 0)?;
-        let len = self.own_len(place, 0)?;
-        let reached = self.reached(place);
-        let mut reached = reached.into_iter().filter(|other| *other != place);
+    /// A target that reads more of the context than this program's event has.
+    fn reads_beyond(&self, index: usize) -> Option<Reason> {
+        let candidate = self.candidates.get(index).filter(|it| it.context_len > 0)?;
+        let len = self.own_len(index, 0)?;
+        let reached = self.reached(index);
+        let mut reached = reached.into_iter().filter(|other| *other != index);
         reached.find_map(|other| {
             let read = self.plans.get(other)?.as_ref().ok()?.context;
             let program = &self.candidates.get(other)?.program.name;
@@ -169,23 +170,23 @@ impl All<'_> {
         })
     }
 
-    /// Bytes of the context that a program's firings have by themselves.
-    fn own_len(&self, place: usize, reads: u32) -> Option<u32> {
-        let candidate = self.candidates.get(place)?;
-        let plan = self.plans.get(place)?.as_ref().ok()?;
+    /// Bytes of context in a program's own firings.
+    fn own_len(&self, index: usize, reads: u32) -> Option<u32> {
+        let candidate = self.candidates.get(index)?;
+        let plan = self.plans.get(index)?.as_ref().ok()?;
         let read = plan.context.max(reads);
         Some(Context::new(candidate.program, read, candidate.context_len).len)
     }
 
-    /// All that a program's tail calls may lead to.
-    fn reached(&self, place: usize) -> Vec<usize> {
+    /// All programs that a program's tail calls may reach.
+    fn reached(&self, index: usize) -> Vec<usize> {
         let mut known = Vec::new();
-        let mut open = vec![place];
-        while let Some(place) = open.pop() {
+        let mut open = vec![index];
+        while let Some(index) = open.pop() {
             let arrays = self
                 .arrays
                 .iter()
-                .filter(|array| array.users.contains(&place));
+                .filter(|array| array.users.contains(&index));
             for target in arrays.flat_map(|array| &array.targets) {
                 if !known.contains(target) {
                     known.push(*target);
@@ -196,44 +197,43 @@ impl All<'_> {
         known
     }
 
-    /// What is said once there are no obstacles any more.
+    /// The result, once no more programs are refused.
     fn solved(self) -> Relays {
         let followed = self.arrays.iter().filter(|array| {
             let mut all = array.users.iter().chain(&array.targets);
-            !array.users.is_empty() && all.all(|place| self.is_recorded(*place))
+            !array.users.is_empty() && all.all(|index| self.is_recorded(*index))
         });
         let followed: Vec<&Array<'_>> = followed.collect();
-        let places = 0..self.plans.len();
-        let reads = |place: usize| {
-            let reached = self.reached(place).into_iter();
+        let indices = 0..self.plans.len();
+        let reads = |index: usize| {
+            let reached = self.reached(index).into_iter();
             let read =
                 reached.filter_map(|other| Some(self.plans.get(other)?.as_ref().ok()?.context));
             read.max().unwrap_or(0)
         };
-        let mut relays: Vec<Result<Relay, String>> = places
+        let mut relays: Vec<Result<Relay, String>> = indices
             .clone()
-            .map(|place| match self.plans.get(place) {
+            .map(|index| match self.plans.get(index) {
                 Some(Err(why)) => Err(why.clone()),
                 _ => Ok(Relay {
                     context_len: 0,
-                    reads: reads(place),
-                    follows: followed.iter().any(|it| it.targets.contains(&place)),
+                    reads: reads(index),
+                    follows: followed.iter().any(|it| it.targets.contains(&index)),
                 }),
             })
             .collect();
-        // Programs that an array connects have one length of context, and so have all that
-        // arrays connect with them.
+        // Programs connected by arrays share one context length; spread the largest one.
         for _ in &followed {
             for array in &followed {
                 let members = || array.users.iter().chain(&array.targets);
-                let lens = members().filter_map(|place| {
-                    let relay = relays.get(*place)?.as_ref().ok()?;
-                    let own = self.own_len(*place, relay.reads)?;
+                let lens = members().filter_map(|index| {
+                    let relay = relays.get(*index)?.as_ref().ok()?;
+                    let own = self.own_len(*index, relay.reads)?;
                     Some(own.max(relay.context_len))
                 });
                 let most = lens.max().unwrap_or(0);
-                for place in members() {
-                    if let Some(Ok(relay)) = relays.get_mut(*place) {
+                for index in members() {
+                    if let Some(Ok(relay)) = relays.get_mut(*index) {
                         relay.context_len = most;
                     }
                 }
@@ -245,11 +245,11 @@ impl All<'_> {
         }
     }
 
-    /// A reason with the program and the tail call that it is about.
-    fn explain(&self, place: usize, map: MapId, reason: Reason) -> String {
-        let plan = self.plans.get(place).and_then(|plan| plan.as_ref().ok());
+    /// The reason, with the program and the tail call that it is about.
+    fn explain(&self, index: usize, map: MapId, reason: Reason) -> String {
+        let plan = self.plans.get(index).and_then(|plan| plan.as_ref().ok());
         let jump = plan.and_then(|plan| plan.jumps().iter().find(|jump| jump.map == map));
-        let candidate = self.candidates.get(place);
+        let candidate = self.candidates.get(index);
         let name = candidate.map(|candidate| candidate.program.name.clone());
         let unrecordable = Unrecordable {
             program: name.unwrap_or_default(),
@@ -276,24 +276,24 @@ fn arrays<'a>(candidates: &[Candidate<'a>]) -> Vec<Array<'a>> {
             Ok(plan) => plan.jumps().iter().any(|jump| jump.map == map),
             Err(_) => names(candidate.program, map),
         };
-        let places = |is: &dyn Fn(&Candidate<'_>) -> bool| {
-            let places = candidates.iter().enumerate();
-            places
+        let indices = |is: &dyn Fn(&Candidate<'_>) -> bool| {
+            let indices = candidates.iter().enumerate();
+            indices
                 .filter(|(_, it)| is(it))
-                .map(|(place, _)| place)
+                .map(|(index, _)| index)
                 .collect()
         };
         Array {
             map,
             def,
-            users: places(&uses),
-            targets: places(&|candidate| holds(candidate.program)),
+            users: indices(&uses),
+            targets: indices(&|candidate| holds(candidate.program)),
         }
     });
     arrays.collect()
 }
 
-/// Whether a program's instructions name a map.
+/// Whether a program's instructions refer to a map.
 fn names(program: &Program, map: MapId) -> bool {
     decode_all(&program.insns).any(|(_, insn)| {
         matches!(insn, Ok(Insn::LoadPseudo { source: Pseudo::MapIdx { index }, .. }) if index == map.0)
@@ -308,7 +308,7 @@ mod tests {
     use crate::isa::assemble_with;
     use crate::spec::ProgType;
 
-    /// Two prog arrays, the second of which leads to `last`, and a hash.
+    /// Two prog arrays, the second of which holds `last`, and a hash.
     fn maps(first: &[&str]) -> Arc<[MapDef]> {
         let array = |name: &str, holds: &[&str]| {
             let mut def = MapDef::new(name, MapType::ProgArray, 4, 4, 4);
@@ -323,7 +323,7 @@ mod tests {
         [array("one", first), array("two", &["last"]), hash].into()
     }
 
-    /// Jumps by the map with this number, having read so many bytes of the context.
+    /// A tail call through this map after a read of `reads` bytes of the context.
     fn jumps(map: u32, reads: u32) -> String {
         format!(
             "r6 = *(u64 *)(r1 + {})\n r2 = map[idx:{map}]\n r3 = 0\n call bpf_tail_call\n \
@@ -333,11 +333,11 @@ mod tests {
     }
 
     const PLAIN: &str = "r0 = 0\n exit";
-    /// Can't be recorded.
+    /// A program that can't be recorded.
     const WALKS: &str = "r1 = map[idx:2]\n r2 = f ll\n r3 = 0\n r4 = 0\n \
                          call bpf_for_each_map_elem\n r0 = 0\n exit\n f: r0 = 0\n exit";
 
-    /// Whether programs with these names and texts can be recorded together.
+    /// The relays of programs with these names and texts.
     fn relays(first: &[&str], programs: &[(&str, &str)], context_len: u32) -> Relays {
         let maps = maps(first);
         let made = programs.iter().map(|(name, text)| {
@@ -391,13 +391,13 @@ mod tests {
         );
     }
 
-    /// Whoever may come to what can't be recorded can't be, either.
+    /// Programs that may reach an unrecordable program can't be recorded, either.
     #[test]
     fn what_cannot_be_recorded_is_named_by_those_who_lead_to_it() {
         let (one, two) = (jumps(0, 16), jumps(1, 16));
         let programs = [("a", &*one), ("b", &two), ("last", WALKS), ("plain", PLAIN)];
         let relays = relays(&["b", "plain"], &programs, 64);
-        let why = |place| relays.get(place).unwrap_err();
+        let why = |index| relays.get(index).unwrap_err();
         assert!(why(2).contains("the order of a hash table's entries"));
         assert!(
             why(1).starts_with("b: instruction 4: its tail calls may lead to 'last', which can't"),
@@ -405,11 +405,7 @@ mod tests {
             why(1)
         );
         assert!(why(0).contains("its tail calls may lead to 'b', which can't"));
-        assert!(
-            why(0).contains("hash table"),
-            "the cause is told: {}",
-            why(0)
-        );
+        assert!(why(0).contains("hash table"), "has the cause: {}", why(0));
         assert_eq!(relays.get(3), Ok(Relay::default()));
         assert!(!relays.is_followed(MapId(0)) && !relays.is_followed(MapId(1)));
     }
@@ -422,7 +418,7 @@ mod tests {
         let relays = relays(&["plain"], &programs, 64);
         let why = relays.get(0).unwrap_err();
         assert!(
-            why.contains("its tail calls go by one, as those of 'walks'"),
+            why.contains("its tail calls use one, as does 'walks'"),
             "{why}"
         );
         assert_eq!(relays.get(1), Ok(Relay::default()));
@@ -436,7 +432,7 @@ mod tests {
         assert_eq!(read(40).unwrap().context_len, 40);
         let why = read(32).unwrap_err();
         assert!(
-            why.contains("'b', which reads 40 bytes of the context, of which its own event has 32"),
+            why.contains("'b', which reads 40 bytes of the context; the event has 32"),
             "{why}"
         );
     }

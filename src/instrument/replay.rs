@@ -2,16 +2,15 @@
 //!
 //! | site | recorded | replayed |
 //! |---|---|---|
-//! | what is given | an entry, then the instruction | the same |
-//! | what is taken from the own memory | the instruction, then an entry | the same, then what the tape has |
-//! | what is taken from the world | the instruction, then an entry | what the tape has, then an entry |
-//! | what acts on the world | entries around the instruction | the entries |
-//! | a tail call | leads to the recorded form of a program | leads to its replay form |
+//! | output | entry, then the instruction | the same |
+//! | input from the program's own state | the instruction, then an entry | the same, then override with the recorded input |
+//! | input from the world | the instruction, then an entry | load the recorded input, then an entry |
+//! | effect on the world | entries around the instruction | only the entries |
+//! | tail call | to the recorded form of a program | to its replay form |
 //!
-//! Both forms write their entries with the same code. Nothing is left of the kernel's
-//! memory but numbers, so a program that looks at kernel objects through typed pointers
-//! becomes one that any verifier judges: it runs as a raw tracepoint, whose context is
-//! numbers, too.
+//! Both forms write their entries with the same code. Kernel memory is replaced by recorded
+//! numbers, so a program that reads kernel objects through typed pointers becomes one that any
+//! verifier accepts: it runs as a raw tracepoint program, whose context is numbers, too.
 
 use super::calls::{self, Callee, Class};
 use super::clear;
@@ -19,74 +18,74 @@ use super::context::Context;
 use super::emit::{self, Buffer, Log, Saved, Slots};
 use super::error::{Reason, Unrecordable};
 use super::frame::Frame;
-use super::handover::{Says, Way};
+use super::handover::{Way, WaySource};
 use super::maps::scratch;
 use super::patch::{Block, Patch};
 use super::plan::{Called, Function, Plan};
 use super::record::Failed;
+use super::recorded_inputs::InputReader;
 use super::replay_maps::{ReplayMaps, following};
-use super::site::{Moment, Site, Source};
-use super::tape::Taker;
+use super::site::{AccessedState, Moment, Site};
 use crate::isa::{Insn, JumpOp, Reg, Size};
 use crate::program::Program;
 use crate::spec::{ProgFlags, ProgType};
 use crate::util::Pc;
 
-/// A program's replay form, and where its instructions came to stand.
+/// A program's replay form, with the positions of its original instructions.
 #[derive(Debug, Clone)]
 pub struct ReplayForm {
-    /// What runs.
+    /// The program to run.
     pub program: Program,
-    /// By original instruction, where what stands for it begins.
-    places: Vec<Pc>,
+    /// By original instruction, where its code begins.
+    positions: Vec<Pc>,
 }
 
 impl ReplayForm {
-    /// Where what stands for an instruction of the original program begins: registers are
-    /// those of the original there.
+    /// Where the code for an instruction of the original program begins; the registers have the
+    /// original values there.
     #[must_use]
     pub fn place(&self, pc: Pc) -> Option<Pc> {
-        self.places.get(pc.index()).copied()
+        self.positions.get(pc.index()).copied()
     }
 
-    /// The last instruction of the original program that stands here or before.
+    /// The last original instruction whose code begins here or before.
     #[must_use]
     pub fn original(&self, pc: Pc) -> Option<Pc> {
-        let after = self.places.partition_point(|place| *place <= pc);
+        let after = self.positions.partition_point(|position| *position <= pc);
         after.checked_sub(1).map(Pc::from_index)
     }
 }
 
 impl Plan {
-    /// The replay form: takes from the tape what the recorded form took from the world, and
-    /// writes a log of its own. The maps say how it is run.
+    /// The replay form: takes its inputs from the world from the recorded log, and writes its
+    /// own log, both in the added maps.
     ///
     /// # Errors
-    /// [`Unrecordable`] when there is no room for what has to be added.
+    /// [`Unrecordable`] if the additions do not fit.
     pub fn replay(&self, added: &ReplayMaps) -> Result<Program, Unrecordable> {
         self.replay_form(added).map(|form| form.program)
     }
 
-    /// Bytes of the context that firings have, where so many of its event were known to the
-    /// recorder ([`RecordOptions::context_len`](super::RecordOptions::context_len)).
+    /// Bytes of context in firings, if `known` bytes of the event were known to the recorder
+    /// ([`RecordOptions::context_len`](super::RecordOptions::context_len)).
     #[must_use]
     pub fn context_len(&self, known: u32) -> u32 {
         Context::new(&self.program, self.context, known).len
     }
 
-    /// The same, with the places of its instructions.
+    /// The replay form with the positions of its instructions.
     ///
     /// # Errors
-    /// As of [`replay`](Self::replay).
+    /// As for [`replay`](Self::replay).
     pub fn replay_form(&self, added: &ReplayMaps) -> Result<ReplayForm, Unrecordable> {
         form(self, added, None).map_err(|failed| self.unrecordable(failed))
     }
 
-    /// The replay form that prog arrays hold, of the program with this number: goes on with a
-    /// firing of another one. It has a name of its own, so that both can be in one machine.
+    /// The replay form for prog arrays, of the program with this number: continues a firing of
+    /// another program. It has its own name, so that both forms can be in one machine.
     ///
     /// # Errors
-    /// As of [`replay`](Self::replay).
+    /// As for [`replay`](Self::replay).
     pub fn replay_following(
         &self,
         added: &ReplayMaps,
@@ -127,12 +126,12 @@ fn form(plan: &Plan, added: &ReplayMaps, follows: Option<u32>) -> Result<ReplayF
     let whole = |reason| (None, reason);
     let patched = form.patch.apply(&plan.program, &plan.code);
     let mut program = patched.map_err(whole)?;
-    let places = form
+    let positions = form
         .patch
-        .places(&plan.program, &plan.code)
+        .positions(&plan.program, &plan.code)
         .map_err(whole)?;
     program.maps = added.maps.clone();
-    // Copying from the tape asks for it.
+    // Copying from the recorded log needs a GPL-only helper.
     "GPL".clone_into(&mut program.license);
     program.flags = ProgFlags::empty();
     if program.prog_type == ProgType::Tracing {
@@ -140,13 +139,13 @@ fn form(plan: &Plan, added: &ReplayMaps, follows: Option<u32>) -> Result<ReplayF
         program.expected_attach_type = None;
         program.attach_btf_id = None;
     }
-    Ok(ReplayForm { program, places })
+    Ok(ReplayForm { program, positions })
 }
 
 struct Form<'a> {
     plan: &'a Plan,
     added: &'a ReplayMaps,
-    /// The number of a program that tail calls lead to.
+    /// The program's number, if it is the form for targets of tail calls.
     follows: Option<u32>,
     log: Log,
     /// One for each of the plan's functions.
@@ -154,11 +153,11 @@ struct Form<'a> {
     patch: Patch,
 }
 
-/// In the frame of a program that tail calls lead to, the slot that says which way it came.
+/// The slot with the way by which the target of a tail call was entered.
 const WAY: u16 = 0;
 
 impl Form<'_> {
-    /// What tail calls hand over, and how a program goes on and ends that they lead to.
+    /// Inserts the code before tail calls, and for a target of tail calls its entry and exits.
     fn jumps(&mut self) {
         let plan = self.plan;
         if let (Some(program), Some(main)) = (self.follows, plan.functions.first()) {
@@ -172,9 +171,9 @@ impl Form<'_> {
             };
             let is_main = plan.functions.get(number).map(|it| it.called) == Some(Called::Main);
             let says = match (is_main, self.follows) {
-                (false, _) => Says::Always(Way::Within),
-                (true, None) => Says::Always(Way::Instead),
-                (true, Some(_)) => Says::Slot(frame.slot(WAY)),
+                (false, _) => WaySource::Always(Way::Within),
+                (true, None) => WaySource::Always(Way::Instead),
+                (true, Some(_)) => WaySource::Slot(frame.slot(WAY)),
             };
             let mut block = Block::default();
             self.log
@@ -183,7 +182,7 @@ impl Form<'_> {
         }
     }
 
-    /// The entry and the exits of a program that tail calls lead to.
+    /// Inserts the entry and the exits of a target of tail calls.
     fn follow(&mut self, main: &Function, program: u32) {
         let (epilogue, out) = (self.patch.label(), self.patch.label());
         let Some(frame) = self.frames.first_mut() else {
@@ -219,19 +218,19 @@ impl Form<'_> {
         u16::from(self.follows.is_some() && is_main)
     }
 
-    /// The entries of the log, and what comes from the tape.
+    /// Inserts the log entries and the loads of recorded inputs.
     fn sites(&mut self) -> Result<(), Failed> {
-        for ((pc, moment), sites) in self.plan.sites_by_place() {
-            let place = match moment {
+        for ((pc, moment), sites) in self.plan.sites_by_position() {
+            let inserted = match moment {
                 Moment::Before => self.before(pc, &sites),
                 Moment::After => self.after(pc, &sites),
             };
-            place.map_err(|reason| (Some(pc), reason))?;
+            inserted.map_err(|reason| (Some(pc), reason))?;
         }
         Ok(())
     }
 
-    /// What is given.
+    /// Inserts the entries of outputs.
     fn before(&mut self, pc: Pc, sites: &[&Site]) -> Result<(), Reason> {
         let Some(function) = self.plan.function_at(pc) else {
             return Ok(());
@@ -249,13 +248,16 @@ impl Form<'_> {
             block.append(entry);
         }
         self.patch.before(pc, block);
-        if sites.iter().any(|site| site.source == Source::World) {
+        if sites
+            .iter()
+            .any(|site| site.accesses == AccessedState::World)
+        {
             self.patch.instead(pc, Block::default());
         }
         Ok(())
     }
 
-    /// What is taken.
+    /// Inserts the loads of recorded inputs, and their entries.
     fn after(&mut self, pc: Pc, sites: &[&Site]) -> Result<(), Reason> {
         let Some(function) = self.plan.function_at(pc) else {
             return Ok(());
@@ -270,24 +272,26 @@ impl Form<'_> {
         let saved = emit::save_arguments(&mut saving, &mut slots, sites);
         let mut block = Block::default();
         let mut end = Block::default();
-        let is_world = sites.iter().any(|site| site.source == Source::World);
+        let is_world = sites
+            .iter()
+            .any(|site| site.accesses == AccessedState::World);
         for site in sites {
             let entry = self.log.entry(&mut self.patch, &mut slots, site, &saved)?;
-            let mut taker = Taker {
+            let mut reader = InputReader {
                 maps: self.added,
                 patch: &mut self.patch,
                 slots: &mut slots,
                 site,
                 saved: &saved,
             };
-            let taken = taker.take(insn)?;
+            let code = reader.read(insn)?;
             let (first, second) = match is_world {
-                true => (taken.line, entry),
-                false => (entry, taken.line),
+                true => (code.line, entry),
+                false => (entry, code.line),
             };
             block.append(first);
             block.append(second);
-            end.append(taken.end);
+            end.append(code.end);
         }
         self.patch.last_before(pc, saving);
         if is_world {
@@ -301,7 +305,7 @@ impl Form<'_> {
         Ok(())
     }
 
-    /// Calls that act on the world and of which no entry tells: they are left out.
+    /// Removes calls that act on the world and have no site.
     fn silent_calls(&mut self) -> Result<(), Reason> {
         for (pc, insn) in self.plan.code.iter() {
             let Ok(Insn::Call(target)) = insn else {

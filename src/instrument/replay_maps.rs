@@ -1,13 +1,13 @@
-//! The maps that a replay adds to a program's own, and what lies where in them.
+//! The maps that a replay adds to a program's own, and their layout.
 //!
-//! | map | type | what it is for |
+//! | map | type | purpose |
 //! |---|---|---|
-//! | `tape` | array, one element | the log that the recorded form wrote, to be read |
+//! | `recorded_log` | array, one element | the log that the recorded form wrote, to be read |
 //! | `log` | array, one element | the log that the replay form writes |
 //!
-//! Both logs have the same entries at the same places as long as both forms do the same,
-//! so one number, the length of the log so far, says where in both the program is. They
-//! are shared by all programs of a machine, of which one runs at a time.
+//! Both logs have the same entries at the same positions as long as both forms do the same, so
+//! one number, the current length of the log, is the position in both. All programs of a
+//! machine share the maps; one of them runs at a time.
 
 use std::sync::Arc;
 
@@ -16,51 +16,51 @@ use crate::program::{Initial, MapDef};
 use crate::spec::MapType;
 use crate::util::MapId;
 
-/// The maps of a program that replays: its own, then tape and log. Whoever runs it writes a
-/// firing's log to the tape before, and reads the other afterwards.
+/// The maps of a replay form: its own, then the recorded log and the replay's log. Before each
+/// run, write a firing's log to the first; after it, read the second.
 #[derive(Debug, Clone)]
 pub struct ReplayMaps {
-    /// All of them.
+    /// All maps.
     pub maps: Arc<[MapDef]>,
-    /// What is replayed.
-    pub tape: MapId,
-    /// What the replay does.
+    /// The recorded log, which the replay reads.
+    pub recorded_log: MapId,
+    /// The log that the replay writes.
     pub log: MapId,
 }
 
 impl ReplayMaps {
-    /// Where on the tape a log is put. Behind it stands [`END`](Self::END).
-    pub const TAPE_AT: usize = tape::DATA as usize;
-    /// What is behind a tape's last entry: the number of no site.
+    /// Offset of the log in the recorded log's value. [`END`](Self::END) follows it.
+    pub const RECORDED_AT: usize = recorded_log::DATA as usize;
+    /// The end of a recorded log: not a site's number.
     pub const END: [u8; 2] = [0xff; 2];
-    /// Where on the tape a word of 64 bits is set that is zero before: one more than the
-    /// place in the log at which the program came to another site than the tape has. From
-    /// there on the tape said nothing to it.
-    pub const STOPPED_AT: usize = tape::STOPPED as usize;
-    /// Where in the log its length is, a word of 64 bits that is zero before.
+    /// Offset of a 64-bit word in the recorded log's value, initially zero. If the program
+    /// reaches another site than was recorded, it is set to one more than the position of that
+    /// site in the log; no more inputs are read from then on.
+    pub const STOPPED_AT: usize = recorded_log::STOPPED as usize;
+    /// Offset of the replay's log length, a 64-bit word, initially zero.
     pub const LOG_LEN_AT: usize = scratch::LOG_LEN as usize;
-    /// Where in the log its bytes are.
+    /// Offset of the replay's log.
     pub const LOG_AT: usize = scratch::log_start(0) as usize;
-    /// The most bytes of a log.
+    /// The largest size of a log in bytes.
     pub const ROOM: usize = scratch::LOG as usize;
 
-    /// Adds the maps to those of an object, whose prog arrays are empty.
+    /// Adds the maps to those of an object and empties its prog arrays.
     #[must_use]
     pub fn add(maps: &Arc<[MapDef]>) -> Self {
         Self::add_leading(maps, |_, _| false)
     }
 
-    /// The same for programs whose tail calls are replayed: an entry of a prog array is kept
-    /// if that is so of the map and the program, and names the program's
-    /// [following form](super::Plan::replay_following).
+    /// Adds the maps for programs whose tail calls are replayed: entries of prog arrays for
+    /// which `leads` is true stay, and name the program's [following
+    /// form](super::Plan::replay_following).
     #[must_use]
     pub fn add_leading(maps: &Arc<[MapDef]>, leads: impl Fn(MapId, &str) -> bool) -> Self {
         let next = |number: usize| MapId(u32::try_from(maps.len() + number).unwrap_or(u32::MAX));
-        let mut tape = MapDef::new("replay_tape", MapType::Array, 4, tape::SIZE, 1);
-        // What no log reaches is the number of no site.
-        tape.initial = vec![Initial::Bytes {
+        let mut recorded = MapDef::new("recorded_log", MapType::Array, 4, recorded_log::SIZE, 1);
+        // Positions after the log have no site's number.
+        recorded.initial = vec![Initial::Bytes {
             key: vec![0; 4],
-            value: vec![0xff; tape::SIZE as usize].into(),
+            value: vec![0xff; recorded_log::SIZE as usize].into(),
         }];
         let log = MapDef::new("replay_log", MapType::Array, 4, scratch::SIZE, 1);
         let own = (0..).map(MapId).zip(maps.iter().cloned());
@@ -76,33 +76,33 @@ impl ReplayMaps {
             map
         });
         Self {
-            maps: own.chain([tape, log]).collect(),
-            tape: next(0),
+            maps: own.chain([recorded, log]).collect(),
+            recorded_log: next(0),
             log: next(1),
         }
     }
 }
 
-/// What the form of a program is called that prog arrays hold: both are in one machine.
+/// The name of a program's form for prog arrays: both forms are in one machine.
 pub(super) fn following(program: &str) -> String {
     format!("{program} (by a tail call)")
 }
 
-/// What lies where in the value of `tape`.
+/// Offsets in the value of the recorded log.
 ///
-/// Behind the log's part is another one of the same size, in which nothing is ever written:
-/// a program that has left the tape reads there, and finds no site of its own.
-pub(super) mod tape {
+/// After the log's part is another one of the same size, which is never written: a program that
+/// has diverged reads there and finds no site.
+pub(super) mod recorded_log {
     use super::scratch;
 
     pub(in crate::instrument) const STOPPED: u32 = 0;
     pub(in crate::instrument) const DATA: u32 = 8;
-    /// What a place in the log has added that leads behind the tape.
-    pub(in crate::instrument) const NOWHERE: u32 = scratch::LOG;
-    /// The places, those of nowhere included.
-    pub(in crate::instrument) const PLACES: u32 = 2 * scratch::LOG;
-    /// An entry may begin at the last place.
-    pub(in crate::instrument) const SIZE: u32 = DATA + PLACES + scratch::SIZE - scratch::LOG;
+    /// Added to the position in the log once the program has diverged.
+    pub(in crate::instrument) const DIVERGED: u32 = scratch::LOG;
+    /// The number of positions, including those after a divergence.
+    pub(in crate::instrument) const POSITIONS: u32 = 2 * scratch::LOG;
+    /// An entry may begin at the last position.
+    pub(in crate::instrument) const SIZE: u32 = DATA + POSITIONS + scratch::SIZE - scratch::LOG;
 }
 
 #[cfg(test)]
@@ -115,8 +115,8 @@ mod tests {
         let added = ReplayMaps::add(&own);
         let name = |id: MapId| added.maps[id.index()].name.as_str();
         assert_eq!(
-            [MapId(0), added.tape, added.log].map(name),
-            ["hist", "replay_tape", "replay_log"]
+            [MapId(0), added.recorded_log, added.log].map(name),
+            ["hist", "recorded_log", "replay_log"]
         );
     }
 }

@@ -1,19 +1,19 @@
-//! A firing's log, cut where one program ends and another goes on.
+//! Splits a firing's log where a tail call continues in another program.
 
-use super::handover::{Mark, Way};
+use super::handover::{TailCallEntry, Way};
 use super::plan::Plan;
 
-/// A piece of a log that one program wrote, read by its plan.
+/// A part of a log that one program wrote, read by its plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment<'a> {
     /// The program's number.
     pub program: u32,
-    /// How it came to run.
+    /// How the program came to write it.
     pub begins: Begins,
-    /// Where in the whole log the piece begins, in bytes.
+    /// Offset of the segment in the whole log, in bytes.
     pub offset: usize,
-    /// Its entries: [`Plan::entries`](super::Plan::entries). Where the log is damaged, all
-    /// that is left of it.
+    /// Its entries: [`Plan::entries`](super::Plan::entries). If the log is damaged, the rest of
+    /// it.
     pub log: &'a [u8],
 }
 
@@ -24,25 +24,25 @@ pub enum Begins {
     Fired,
     /// A tail call led to it.
     TookOver,
-    /// What a tail call of one of its functions led to is over.
+    /// The target of its subprogram's tail call has ended.
     WentOn,
 }
 
-/// The pieces of a log, front to back.
+/// The segments of a log, in order.
 #[derive(Debug, Clone)]
 pub struct Segments<'a, F> {
     plans: F,
-    /// What is left, and how much of it was.
+    /// The rest of the log, and the length of the whole.
     log: &'a [u8],
     len: usize,
-    /// What comes next; none at the end.
+    /// The next segment's program; none at the end.
     next: Option<(u32, Begins)>,
-    /// Who goes on, the last one first.
+    /// Programs that continue later, the last one first.
     waiting: Vec<u32>,
 }
 
 impl<'a, 'p, F: Fn(u32) -> Option<&'p Plan>> Segments<'a, F> {
-    /// Those of a firing of this program; `plans` has the program of each number.
+    /// The segments of a firing of this program; `plans` maps numbers to plans.
     pub fn new(program: u32, log: &'a [u8], plans: F) -> Self {
         Self {
             plans,
@@ -53,17 +53,17 @@ impl<'a, 'p, F: Fn(u32) -> Option<&'p Plan>> Segments<'a, F> {
         }
     }
 
-    /// Who goes on behind an entry, if that can be.
-    fn turn(&mut self, mark: Mark, from: u32) -> Option<(u32, Begins)> {
-        match mark {
-            Mark::TakenOver { way, program } => {
+    /// The program that continues after an entry, if the entry is valid.
+    fn turn(&mut self, entry: TailCallEntry, from: u32) -> Option<(u32, Begins)> {
+        match entry {
+            TailCallEntry::TakenOver { way, program } => {
                 (self.plans)(program)?;
                 if way == Way::Within {
                     self.waiting.push(from);
                 }
                 Some((program, Begins::TookOver))
             }
-            Mark::GoneBack => Some((self.waiting.pop()?, Begins::WentOn)),
+            TailCallEntry::GoneBack => Some((self.waiting.pop()?, Begins::WentOn)),
         }
     }
 }
@@ -80,8 +80,8 @@ impl<'a, 'p, F: Fn(u32) -> Option<&'p Plan>> Iterator for Segments<'a, F> {
             let mut entries = plan.entries(all);
             loop {
                 let rest = entries.rest();
-                if let Some((mark, bytes)) = Mark::parse(rest)
-                    && let Some(next) = self.turn(mark, program)
+                if let Some((entry, bytes)) = TailCallEntry::parse(rest)
+                    && let Some(next) = self.turn(entry, program)
                 {
                     self.next = Some(next);
                     let at = all.len() - rest.len();
@@ -112,7 +112,7 @@ mod tests {
     use crate::program::Program;
     use crate::spec::ProgType;
 
-    /// A program with one site, of eight bytes.
+    /// A program with one site of eight bytes.
     fn plan() -> Plan {
         let insns = assemble("call 5\n r0 = 0\n exit").unwrap();
         Plan::new(&Program::new("test", ProgType::Kprobe, insns)).unwrap()
@@ -143,7 +143,7 @@ mod tests {
             [
                 (0, Fired, 0, 10),
                 (1, TookOver, 18, 0),
-                // It has come in the place of 1, so it goes back where that would have.
+                // It was entered in place of 1, so it returns to 0, as 1 would.
                 (2, TookOver, 26, 10),
                 (0, WentOn, 38, 10),
             ]

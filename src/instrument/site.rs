@@ -1,155 +1,154 @@
-//! What is logged where: the sites of a program, which both forms have in common.
+//! The sites of a program, at which both forms write log entries.
 
 use crate::isa::{Reg, RegSet};
 use crate::util::{MapId, Pc};
 
-/// A place in a program where an entry of the log is written. An instruction can have
-/// two: what is given is written down before it, what is taken after it.
+/// A point in a program at which a log entry is written. An instruction can have two: outputs
+/// are logged before it, inputs after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Site {
-    /// Its number, by which entries name it: its place in [`Plan::sites`](super::Plan::sites).
+    /// Its number in log entries: its index in [`Plan::sites`](super::Plan::sites).
     pub number: u16,
     /// The instruction in the original program.
     pub pc: Pc,
     /// Whether the entry is written before or after the instruction.
     pub moment: Moment,
-    /// Whether a replay executes the instruction, too.
-    pub source: Source,
-    /// What the entry holds, in this order, packed.
+    /// The state that the instruction accesses, and so whether a replay executes it, too.
+    pub accesses: AccessedState,
+    /// The fields of the entry, in this order, packed.
     pub fields: Vec<Field>,
-    /// Registers whose value nobody needs at this place: neither the instruction nor
-    /// what follows nor a field.
+    /// Registers that are not live at this point and not needed by a field.
     pub(super) free: RegSet,
-    /// Registers that hold a value on every path to this place, so that they can be
-    /// spilled to the stack and filled again, and that no field needs.
+    /// Registers that are defined on every path to this point, so that they can be spilled and
+    /// restored, and that no field needs.
     pub(super) spillable: RegSet,
 }
 
-/// On which side of the instruction.
+/// The side of the instruction on which the entry is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Moment {
-    /// Before it is executed.
+    /// Before the instruction.
     Before,
-    /// After it; for calls, when they have returned.
+    /// After it; for calls, after they have returned.
     After,
 }
 
-/// Where what an instruction takes comes from.
+/// The state that an instruction accesses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Source {
-    /// From what a replay has, too: maps, ring buffers. It executes the instruction, logs
-    /// what it got, and goes on with what the tape says.
+pub enum AccessedState {
+    /// State that a replay has, too: maps, ring buffers. A replay executes the instruction,
+    /// logs the result, and continues with the recorded one.
     Own,
-    /// From the world (time, tasks, kernel and user memory). A replay does not execute the
-    /// instruction: all that it gives is on the tape.
+    /// The world (time, tasks, kernel and user memory). A replay does not execute the
+    /// instruction; its results come from the recorded log.
     World,
 }
 
 /// A part of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Field {
-    /// Which way it goes.
+    /// Input or output.
     pub flow: Flow,
-    /// What it is.
+    /// Its meaning.
     pub what: What,
-    /// Where the program has it at that moment.
-    pub place: Place,
-    /// How many bytes it takes.
+    /// Where its bytes are in the program at that moment.
+    pub location: FieldLocation,
+    /// Its size in bytes.
     pub length: Length,
 }
 
-/// Which way something goes.
+/// The direction of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Flow {
-    /// From outside into the program. An unequal one in a replay means that the live
-    /// memory differed.
+    /// From outside into the program. A different value in a replay means that memory differed
+    /// at run time.
     Input,
-    /// From the program to the outside. An unequal one in a replay is a difference.
+    /// From the program to the outside. A different value in a replay is a difference.
     Output,
 }
 
-/// What a field is, for people.
+/// The meaning of a field, for messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum What {
     /// `r0` after a call.
     Result,
     /// Whether `r0` is a pointer (1) or null (0) after a call.
     Found,
-    /// What a load gave.
+    /// The result of a load.
     Loaded,
-    /// What a store stores.
+    /// The value of a store.
     Stored,
     /// The operand of an atomic operation.
     Operand,
-    /// What a compare-and-exchange expects.
+    /// The expected value of a compare-and-exchange.
     Expected,
-    /// What an atomic operation found.
+    /// The old value returned by an atomic operation.
     Old,
-    /// The argument of a call with this number, from 1, by value.
+    /// The value of the call argument with this number, from 1.
     Argument(u8),
-    /// The memory that the argument with this number, from 1, points to: given.
+    /// The memory that the argument with this number, from 1, points to: read by the call.
     Given(u8),
-    /// The memory that the argument with this number, from 1, points to: filled.
+    /// The memory that the argument with this number, from 1, points to: filled by the call.
     Filled(u8),
 }
 
-/// Where a field's bytes are in the program.
+/// The location of a field's bytes in the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum FieldLocation {
     /// The low bytes of a register.
     Register(Reg),
-    /// A constant, its low bytes.
+    /// The low bytes of a constant.
     Constant(i32),
     /// One byte: 0 if the register is zero (a null pointer), else 1.
     NonNull(Reg),
-    /// Memory that a register pointed to before the instruction.
+    /// Memory at a pointer.
     Memory {
-        /// The register, which a call has destroyed when the [moment](Site::moment) is
-        /// after it.
+        /// The register with the pointer before the instruction; a call has clobbered it if the
+        /// [moment](Site::moment) is after it.
         pointer: Reg,
-        /// Its distance from the own frame pointer, if that is what it is: then it need
-        /// not be saved over a call.
+        /// The offset from the own frame pointer, if it points there: then the pointer need not
+        /// be saved over a call.
         frame: Option<i16>,
-        /// What it is a multiple of, where it may point to a stack, which is accessed in
-        /// aligned pieces only: 1, 2, 4 or 8.
+        /// Its alignment if it may point to a stack, which is accessed in aligned pieces only:
+        /// 1, 2, 4 or 8.
         align: u8,
-        /// Whether it may be loaded and stored word by word. If not, only helpers
-        /// (`bpf_probe_read_kernel`) take the pointer.
+        /// Whether the memory may be loaded and stored directly. If not, only helpers
+        /// (`bpf_probe_read_kernel`) can access it.
         plain: bool,
-        /// Whose memory it is.
+        /// The owner of the memory.
         whose: Whose,
     },
 }
 
-/// Whose memory a pointer leads to.
+/// The owner of the memory that a pointer leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Whose {
-    /// The run's own: a stack, a ring-buffer record that is not submitted.
+    /// The run itself: a stack, a ring-buffer record before it is submitted.
     Run,
     /// A value of this map.
     Value(MapId),
-    /// Perhaps a value of a map: on some paths, of a map in a map, through a dynamic pointer.
+    /// Possibly a map value: on some paths, in an inner map, or through a dynptr.
     Unknown,
 }
 
-/// How many bytes a field takes.
+/// The size of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Length {
-    /// Always so many.
+    /// A constant number of bytes.
     Fixed(u32),
-    /// Two bytes with the number, then as many bytes: the number that a register had
-    /// before the instruction, but no more than `most` (the firing then has
+    /// Two bytes with the number, then that many bytes: the value of a register before the
+    /// instruction, but at most `most` (the firing then has
     /// [`CAPPED`](super::FiringFlags::CAPPED)).
     Counted {
         /// The register with the number.
         count: Reg,
-        /// The most bytes that are kept.
+        /// The largest number of bytes recorded.
         most: u16,
     },
 }
 
 impl Length {
-    /// The most bytes that the field takes in an entry, its length included.
+    /// The largest size of the field in an entry, including its length.
     #[must_use]
     pub const fn most(self) -> u32 {
         match self {
@@ -162,16 +161,16 @@ impl Length {
 impl Field {
     /// The registers that hold it at its moment.
     pub(super) const fn value_registers(&self) -> RegSet {
-        match self.place {
-            Place::Register(reg) | Place::NonNull(reg) => RegSet::of(&[reg]),
-            Place::Memory { .. } | Place::Constant(_) => RegSet::EMPTY,
+        match self.location {
+            FieldLocation::Register(reg) | FieldLocation::NonNull(reg) => RegSet::of(&[reg]),
+            FieldLocation::Memory { .. } | FieldLocation::Constant(_) => RegSet::EMPTY,
         }
     }
 
-    /// The registers that say where it is and how much, before the instruction.
+    /// The registers with its address and size before the instruction.
     pub(super) const fn memory_registers(&self) -> RegSet {
-        let pointer = match self.place {
-            Place::Memory {
+        let pointer = match self.location {
+            FieldLocation::Memory {
                 pointer,
                 frame: None,
                 ..
@@ -191,14 +190,14 @@ pub(super) const NUMBER_BYTES: u32 = 2;
 pub(super) const COUNT_BYTES: u32 = 2;
 
 impl Site {
-    /// The most bytes that an entry takes.
+    /// The largest size of an entry in bytes.
     #[must_use]
     pub fn most(&self) -> u32 {
         let fields = self.fields.iter().map(|field| field.length.most());
         fields.fold(NUMBER_BYTES, u32::saturating_add)
     }
 
-    /// How many bytes each entry takes, if all take as many.
+    /// The size of every entry in bytes, if it is constant.
     #[must_use]
     pub fn fixed(&self) -> Option<u32> {
         let mut sum = NUMBER_BYTES;

@@ -1,4 +1,4 @@
-//! The sites of programs: which instructions are some, and what their entries hold.
+//! Tests of sites: which instructions have one, and what their entries hold.
 
 use super::*;
 use crate::isa::{Insn, Pseudo, Reg, assemble};
@@ -46,7 +46,7 @@ fn plan(text: &str) -> Plan {
     Plan::new(&program(ProgType::Tracepoint, text)).unwrap()
 }
 
-/// A site in a line: `5 after own: Found 1`.
+/// A site as a line: `5 After Own: Found 1`.
 fn lines(plan: &Plan) -> Vec<String> {
     let line = |site: &Site| {
         let fields = site.fields.iter().map(|field| match field.length {
@@ -54,8 +54,8 @@ fn lines(plan: &Plan) -> Vec<String> {
             Length::Counted { most, .. } => format!(" {:?} ≤{most}", field.what),
         });
         let fields: String = fields.collect();
-        let (moment, source) = (site.moment, site.source);
-        format!("{} {moment:?} {source:?}:{fields}", site.pc)
+        let (moment, accesses) = (site.moment, site.accesses);
+        format!("{} {moment:?} {accesses:?}:{fields}", site.pc)
     };
     plan.sites().iter().map(line).collect()
 }
@@ -109,7 +109,7 @@ fn the_world_is_taken_from_the_tape() {
     assert_eq!(lines(&plan), expected);
 }
 
-/// A size that is not known before the program runs.
+/// A size that is only known at run time.
 #[test]
 fn sizes_that_vary_end_an_entry() {
     let plan = plan(
@@ -135,7 +135,7 @@ fn a_record_is_private_until_it_is_submitted() {
     assert_eq!(plan.clears.len(), 1);
 }
 
-/// Kinds travel through spilled registers, functions and their callers' stacks.
+/// Kinds are tracked through spilled registers, functions and their callers' stacks.
 #[test]
 fn pointers_are_known_wherever_they_go() {
     let text = "r6 = 0x11 ll\n *(u64 *)(r10 - 8) = r6\n r1 = r10\n call f\n \
@@ -187,7 +187,7 @@ fn what_cannot_be_recorded_says_where_and_why() {
 
 const JUMP: &str = "r2 = 0x00 ll\n r3 = 5\n call 12\n";
 
-/// What a tail call gives is its index; alone it can't be recorded.
+/// The output of a tail call is its index; on its own it can't be recorded.
 #[test]
 fn a_tail_call_is_a_site_and_leads_away() {
     let plan = plan(&format!("{JUMP} r0 = 0\n exit"));
@@ -210,8 +210,8 @@ fn a_tail_call_is_a_site_and_leads_away() {
     assert!(plan.record_following(&added, &options, &relay).is_ok());
 }
 
-/// A function that makes a tail call may return what another program returns, not only what
-/// it returns itself: here a size.
+/// A function that makes a tail call may return the target program's result instead of its own:
+/// here a size.
 #[test]
 fn a_function_returns_what_a_tail_call_returns() {
     let text = |jump: &str| {
@@ -233,7 +233,7 @@ fn a_function_returns_what_a_tail_call_returns() {
     );
 }
 
-/// What a helper calls back is not left for another program.
+/// A callback of a helper must not continue in another program.
 #[test]
 fn callbacks_make_no_tail_calls() {
     let text = format!(
@@ -242,12 +242,12 @@ fn callbacks_make_no_tail_calls() {
     );
     let error = Plan::new(&program(ProgType::Kprobe, &text)).unwrap_err();
     assert!(
-        error.to_string().contains("in what a helper calls back"),
+        error.to_string().contains("in a callback of a helper"),
         "{error}"
     );
 }
 
-/// A call of a helper that no kernel has stands where nobody comes.
+/// A call of a helper that no kernel has is unreachable.
 #[test]
 fn poisoned_calls_are_no_obstacle() {
     let plan = plan("r0 = 0\n if r0 == 0 goto out\n call 195896080\n out: r0 = 0\n exit");

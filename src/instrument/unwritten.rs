@@ -1,7 +1,7 @@
-//! Stack that a program reads before it writes it: a kernel with root's rights lets it, and
-//! what was there before is in keys, records and registers then. No replay would find the
-//! same, so both forms begin with zeros there. Filling in a structure but for the holes
-//! between its members is how most programs come to do so.
+//! Stack that a program reads before it writes it: the kernel allows that to root, and the
+//! former contents then reach keys, records and registers. A replay would not find the same
+//! contents, so both forms zero that stack first. Most programs do so by filling in a structure
+//! without the padding between its members.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,12 @@ use super::dataflow::{Bytes, Kind, Owner, State};
 use crate::isa::{CallTarget, Insn, Reg};
 use crate::program::Program;
 
-/// The bytes that have to be zero when functions begin, by their number.
+/// The bytes to be zeroed at the start of functions, by function number.
 #[derive(Debug, Default)]
 pub(super) struct Unwritten(BTreeMap<u32, Bytes>);
 
 impl Unwritten {
-    /// Looks at an instruction of a function.
+    /// Visits an instruction of a function.
     pub(super) fn see(&mut self, program: &Program, function: u32, insn: Insn, before: &State) {
         let mut read = Bytes::default();
         let mut reads = |kind: Kind, len: Option<u32>| {
@@ -55,13 +55,13 @@ impl Unwritten {
         *all = all.union(read);
     }
 
-    /// Those of a function.
+    /// The bytes of a function.
     pub(super) fn of(&self, function: u32) -> Bytes {
         self.0.get(&function).copied().unwrap_or_default()
     }
 }
 
-/// What a helper or a kernel function reads, and what it calls back.
+/// The memory that a helper or kfunc reads, including what its callback gets.
 fn call(
     program: &Program,
     signature: &Signature,
@@ -72,7 +72,7 @@ fn call(
         let kind = before.reg(reg);
         match role {
             Role::Given(extent) => reads(kind, before.extent(program, signature, reg, *extent)),
-            // What a callback gets to see.
+            // A callback's context.
             Role::Silent if signature.callback.is_some() => reads(kind, None),
             _ => {}
         }
@@ -86,7 +86,7 @@ mod tests {
     use crate::program::{MapDef, Program};
     use crate::spec::{MapType, ProgType};
 
-    /// The slots that are zero when a program begins.
+    /// The slots that are zeroed at the start of a program.
     fn zeroed(text: &str) -> Vec<i16> {
         let insns = assemble(text).unwrap();
         let mut program = Program::new("test", ProgType::Kprobe, insns);

@@ -1,5 +1,5 @@
-//! The checked interpreter: frames, calls, tail calls, callbacks and the budget.
-//! What a single instruction does to registers and memory stands in `operations`.
+//! The checked interpreter: frames, calls, tail calls, callbacks and the budget. The effect
+//! of single instructions on registers and memory is in `operations`.
 
 use std::sync::Arc;
 
@@ -17,13 +17,13 @@ use crate::vm::helpers::{Call, Callbacks};
 use crate::vm::kfuncs::{self, Callee};
 use crate::vm::{Fault, FaultKind, HelperProblem, Machine};
 
-/// How many instructions a run may execute.
+/// The most instructions that a run may execute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget(pub u64);
 
 impl Default for Budget {
-    /// Enough for whatever a verifier lets pass in practice, a few seconds' worth:
-    /// 2^28, about 268 million.
+    /// 2^28, about 268 million: a few seconds, and in practice enough for all verified
+    /// programs.
     fn default() -> Self {
         Self(1 << 28)
     }
@@ -38,24 +38,24 @@ pub struct Finished {
     pub insns: u64,
 }
 
-/// The checked interpreter. It keeps its stack from run to run.
+/// The checked interpreter. It keeps its stack between runs.
 #[derive(Debug, Default)]
 pub struct Checked {
     pub(super) stack: Stack,
 }
 
 impl Checked {
-    /// An interpreter without a stack yet.
+    /// Creates an interpreter; its stack is allocated by the first run.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Runs `entry` with these values in r1 to r5; `images` are the programs that
-    /// tail calls reach, by handle. Registers and stack are zero at the start.
+    /// Runs `entry` with these values in r1 to r5; `images` are the possible targets of
+    /// tail calls, by handle. Registers and stack are zero at the start.
     ///
     /// # Errors
-    /// [`Fault`] when the program does what it must not, or outlasts its budget.
+    /// [`Fault`] when the program faults or exceeds its budget.
     pub fn run(
         &mut self,
         machine: &mut Machine,
@@ -68,11 +68,11 @@ impl Checked {
         start(frames, machine, images, entry, args, budget, None)
     }
 
-    /// Runs the function of `entry` that a register points to, as the kernel calls one
-    /// back when no program runs: a timer's.
+    /// Runs the function of `entry` that a register points to, as the kernel calls a
+    /// timer's callback outside of any program.
     ///
     /// # Errors
-    /// As of [`run`](Self::run), and where that is no function of this program.
+    /// As of [`run`](Self::run), and if the register points to no function of this program.
     pub fn call_back(
         &mut self,
         machine: &mut Machine,
@@ -91,7 +91,7 @@ impl Checked {
         run.finish(machine, at, args)
     }
 
-    /// The same with someone who watches.
+    /// Runs like [`run`](Self::run), calling `watch` before each instruction.
     ///
     /// # Errors
     /// As of [`run`](Self::run).
@@ -108,12 +108,12 @@ impl Checked {
         start(frames, machine, images, entry, args, budget, Some(watch))
     }
 
-    /// Takes its stack out of the machine's memory.
+    /// Removes its stack from the machine's memory.
     pub(crate) fn retire(self, machine: &mut Machine) {
         self.stack.remove(machine);
     }
 
-    /// The frames of the machine that programs are run on.
+    /// The frames in the machine that programs run on.
     pub(super) fn frames(
         &mut self,
         machine: &mut Machine,
@@ -124,7 +124,7 @@ impl Checked {
     }
 }
 
-/// Runs a program on these frames of the machine.
+/// Runs a program on these frames.
 pub(super) fn start<'a>(
     stack: &'a mut Frames,
     machine: &mut Machine,
@@ -137,40 +137,40 @@ pub(super) fn start<'a>(
     Run::new(stack, images, entry, budget, watch).finish(machine, 0, args)
 }
 
-/// A run under way.
+/// The state of a run.
 pub(super) struct Run<'a> {
     pub(super) watch: Option<&'a mut (dyn Watch + 'a)>,
     pub(super) images: &'a [Arc<Image>],
-    /// The program that runs now; a tail call changes it.
+    /// The current program; a tail call changes it.
     pub(super) image: &'a Image,
     pub(super) stack: &'a mut Frames,
     pub(super) regs: [u64; Reg::COUNT],
     pub(super) frames: SmallVec<[Frame<'a>; limits::MAX_CALL_FRAMES]>,
-    /// How many frames are around these: those of a run that goes on here.
-    pub(super) around: usize,
+    /// The number of frames outside of these, of a run that continues here.
+    pub(super) outer_frames: usize,
     pub(super) budget: Budget,
     pub(super) executed: u64,
     pub(super) tail_calls: u32,
-    /// How many callbacks are under way, the function that was entered first included.
+    /// The number of active callbacks, including the function entered first.
     pub(super) callbacks: usize,
 }
 
-/// Callbacks that may be under way inside one another: each takes a few kilobytes of the
-/// host's stack. The verifier accepts no program that comes near.
+/// The most nested callbacks: each takes a few kilobytes of the host's stack. No program
+/// that the verifier accepts comes near.
 const MAX_CALLBACKS: usize = 64;
 
 /// What to do after an instruction.
 pub(super) enum Next {
-    /// Go on with the next one.
+    /// Continue with the next one.
     Follow,
-    /// Go on at a slot.
+    /// Continue at a slot.
     Goto(i64),
     /// The function ends.
     Exit,
 }
 
 impl<'a> Run<'a> {
-    /// A run on these frames, before its first instruction.
+    /// Creates a run on these frames.
     fn new(
         stack: &'a mut Frames,
         images: &'a [Arc<Image>],
@@ -185,7 +185,7 @@ impl<'a> Run<'a> {
             stack,
             regs: [0; Reg::COUNT],
             frames: SmallVec::new(),
-            around: 0,
+            outer_frames: 0,
             budget,
             executed: 0,
             tail_calls: 0,
@@ -210,7 +210,7 @@ impl<'a> Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// Runs the function at `at` in a new frame to its end; its r0.
+    /// Runs the function at `at` in a new frame to its end; returns r0.
     fn enter(
         &mut self,
         machine: &mut Machine,
@@ -234,7 +234,7 @@ impl<'a> Run<'a> {
         Ok(r0)
     }
 
-    /// Goes on at `at` until the frames are down to `floor`.
+    /// Executes from `at` on until only `floor` frames are left.
     pub(super) fn execute(
         &mut self,
         machine: &mut Machine,
@@ -278,7 +278,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Shows the run to whoever watches it.
+    /// Calls the watcher, if any.
     fn show(&mut self, machine: &mut Machine, at: i64) -> Result<(), Box<Fault>> {
         let mut regs = self.regs;
         let mut frames: SmallVec<[_; limits::MAX_CALL_FRAMES]> = SmallVec::new();
@@ -293,7 +293,7 @@ impl<'a> Run<'a> {
                 stack,
                 regs,
             });
-            // What the caller gets back.
+            // The registers that the caller gets back.
             let [r6, r7, r8, r9] = frame.saved;
             regs = [0, 0, 0, 0, 0, 0, r6, r7, r8, r9, frame.frame_pointer];
         }
@@ -331,8 +331,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// `callx`: the register holds a function's address or, as other runtimes have
-    /// it, the number of a helper.
+    /// `callx`: the register holds a function's address or, as in other runtimes, the
+    /// number of a helper.
     fn call_register(
         &mut self,
         machine: &mut Machine,
@@ -374,31 +374,31 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// How many functions are under way.
+    /// The number of active functions.
     fn depth(&self) -> usize {
-        self.around + self.frames.len()
+        self.outer_frames + self.frames.len()
     }
 
-    /// Makes the innermost frame ready for the function at a slot.
+    /// Prepares the innermost frame for the function at a slot.
     fn begin(&mut self, machine: &mut Machine, at: i64) {
         let depth = self.depth().saturating_sub(1);
         self.stack.name(machine, depth, &self.image.frame_name(at));
         self.set(Reg::FP, self.stack.number(depth));
     }
 
-    /// Gives the caller its registers back; where it goes on.
+    /// Restores the caller's registers; returns where it continues.
     fn pop_frame(&mut self, machine: &mut Machine) -> Option<i64> {
         let frame = self.frames.pop()?;
-        if frame.lends {
+        if frame.frame_escapes {
             self.stack.renew(machine, self.depth());
         }
         frame.restore(&mut self.regs);
-        // A tail call may have led to another program.
+        // A tail call may have switched to another program.
         self.image = frame.caller;
         Some(frame.return_to)
     }
 
-    /// Falls through until the frame's budget of loops is used up.
+    /// Falls through until the frame's loop budget is used up.
     fn may_goto(&mut self, at: i64, off: i16) -> Next {
         match self.frames.last_mut() {
             Some(frame) if frame.loops_left > 0 => {
@@ -409,9 +409,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// `bpf_tail_call(ctx, map, index)`: the function ends, and another program begins
-    /// in its place, or, if there is none or too many were before it, it goes on as if
-    /// nothing had happened.
+    /// `bpf_tail_call(ctx, map, index)`: another program replaces the function. If there is
+    /// none, or after too many tail calls, execution continues as if nothing had happened.
     fn tail_call(&mut self, machine: &mut Machine, at: i64) -> Result<Next, Box<Fault>> {
         let target = machine.tail_call_target(self.reg(Reg::R2), self.reg(Reg::R3));
         let image = target.and_then(|program| self.images.get(program.index()));
@@ -428,8 +427,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Leaves the innermost frame, with what is in it, to the program that runs now; of
-    /// the registers only r1 stays, the context.
+    /// Hands the innermost frame with its contents over to the current program; of the
+    /// registers only r1, the context, stays.
     pub(super) fn leave_to(&mut self, machine: &mut Machine) {
         let image = self.image;
         let last = self.frames.last_mut();
@@ -462,7 +461,7 @@ impl<'a> Run<'a> {
                 self.set(Reg::R0, r0);
                 Ok(Next::Follow)
             }
-            // What happened in a callback is told as it is, with its own place.
+            // A fault in a callback is reported with its own position.
             Err(HelperProblem::Callback(fault)) => Err(fault),
             Err(problem) => Err(self.fault(at, FaultKind::Helper { helper, problem })),
         }
@@ -484,7 +483,7 @@ impl<'a> Run<'a> {
                 self.set(Reg::R0, r0);
                 Ok(Next::Follow)
             }
-            // What happened in a callback is told as it is, with its own place.
+            // A fault in a callback is reported with its own position.
             Err(HelperProblem::Callback(fault)) => Err(fault),
             Err(HelperProblem::Thrown(cookie)) => self.throw(machine, at, cookie),
             Err(problem) => {
@@ -494,9 +493,9 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// `bpf_throw`: the innermost main function ends, with what its exception callback
-    /// makes of the cookie, or the cookie itself (`kernel/bpf/helpers.c`). All functions
-    /// above it end without another instruction.
+    /// `bpf_throw`: the innermost main function ends with the result of its exception
+    /// callback on the cookie, or the cookie itself (`kernel/bpf/helpers.c`). All functions
+    /// above it end without executing further instructions.
     fn throw(&mut self, machine: &mut Machine, at: i64, cookie: u64) -> Result<Next, Box<Fault>> {
         let main = self.frames.iter().rposition(|frame| frame.start == 0);
         let above = main.map_or(0, |main| main + 1);
@@ -536,13 +535,12 @@ impl<'a> Run<'a> {
     }
 }
 
-/// The slot as a position; a slot outside of the program, which only a fault
-/// names, is 0.
+/// The slot as a position; 0 for a slot outside of the program, which only a fault names.
 pub(super) fn pc(at: i64) -> Pc {
     Pc(u32::try_from(at).unwrap_or_default())
 }
 
-/// The run as a helper sees it.
+/// The interface of a run for helpers.
 struct Engine<'r, 'a> {
     run: &'r mut Run<'a>,
     at: i64,

@@ -1,14 +1,14 @@
-//! Where a program goes on that threw an exception.
+//! Exception callbacks: where a program continues after `bpf_throw`.
 
 use crate::btf::Kind;
 use crate::program::Program;
 
-/// What the compiler calls the mark of a main function that names its exception
-/// callback (`__exception_cb(name)`).
+/// Prefix of the BTF declaration tag that names a main function's exception callback
+/// (`__exception_cb(name)`).
 const MARK: &str = "exception_callback:";
 
-/// The slot of the function that a program's main function names as its exception
-/// callback (`check_btf_func`, `kernel/bpf/verifier.c`).
+/// The slot of the program's exception callback, as named by its main function
+/// (`check_btf_func`, `kernel/bpf/verifier.c`).
 pub(super) fn callback(program: &Program) -> Option<i64> {
     let btf = program.btf.as_ref()?;
     let main = program.subprograms.first()?.type_id?;

@@ -1,12 +1,11 @@
-//! A program made ready for the checked interpreter: decoded once, its maps bound
-//! to those of a machine.
+//! A loaded program: decoded once, its maps bound to those of a machine.
 
 use std::sync::Arc;
 
 use super::fast::threaded::code::Threaded;
 use super::native::Native;
 use crate::isa::{CallTarget, Code, DecodeError, Insn};
-use crate::lower::{Lenders, Lowered};
+use crate::lower::{EscapingFrames, Lowered};
 use crate::program::Program;
 use crate::util::{Pc, TypeId};
 use crate::vm::kfuncs::Callee;
@@ -19,26 +18,25 @@ use crate::vm::{EngineKind, Fallback, Fault, FaultKind, Machine, MapHandle, RanO
 pub struct Image {
     program: Arc<Program>,
     code: Code,
-    lenders: Lenders,
+    escaping: EscapingFrames,
     maps: Vec<MapHandle>,
     /// The arena whose pointers the program casts.
     arena: Option<MapHandle>,
     functions: Address,
     frame_names: Vec<Arc<str>>,
-    /// The kernel functions that it calls.
+    /// The kfuncs that it calls.
     kfuncs: Vec<((TypeId, i16), Callee)>,
     lowered: Option<Arc<Lowered>>,
     threaded: Option<Threaded>,
     native: Option<Native>,
     probes: bool,
-    /// Why there are no operations, if there are none.
+    /// Why there are no operations, if so.
     unverified: Fallback,
 }
 
 impl Image {
-    /// Makes `program` ready to run on `machine`; `maps` holds the machine's maps
-    /// in the order of the program's. An instruction that can't be decoded faults
-    /// when it is reached.
+    /// Prepares `program` to run on `machine`; `maps` are the machine's maps, in the order
+    /// of the program's. An instruction that can't be decoded faults when it is reached.
     ///
     /// # Errors
     /// [`SpaceFull`] when the machine has no address left for its functions.
@@ -64,7 +62,7 @@ impl Image {
         };
         let kfuncs = callees(&program, &code);
         Ok(Self {
-            lenders: Lenders::of(&code),
+            escaping: EscapingFrames::of(&code),
             code,
             arena: maps.iter().find(is_arena).copied(),
             maps,
@@ -80,7 +78,7 @@ impl Image {
         })
     }
 
-    /// The same with the program's operations, and cells of them.
+    /// The same image with the program's operations, and their cells.
     pub(super) fn with_operations(self, lowered: Arc<Lowered>, threaded: Option<Threaded>) -> Self {
         Self {
             lowered: Some(lowered),
@@ -89,16 +87,15 @@ impl Image {
         }
     }
 
-    /// Whether a load where nothing is reads as zero, as the kernel's do through pointers
-    /// whose type is known by BTF (`BPF_PROBE_MEM`, `bpf_convert_ctx_accesses`): for a
-    /// program of which the verifier does not know which pointers those are.
+    /// Sets whether loads from unmapped addresses read 0, like the kernel's loads through
+    /// BTF pointers (`BPF_PROBE_MEM`, `bpf_convert_ctx_accesses`): for programs whose BTF
+    /// pointers the verifier did not determine.
     #[must_use]
     pub fn probing(self, probes: bool) -> Self {
         Self { probes, ..self }
     }
 
-    /// Says that the verifier rejects the program; otherwise it did not judge one that has
-    /// no operations.
+    /// Marks the program as rejected; a program without operations is otherwise unjudged.
     #[must_use]
     pub fn rejected(self) -> Self {
         Self {
@@ -107,8 +104,8 @@ impl Image {
         }
     }
 
-    /// The engine that runs the program where this one was chosen, unless an event or a mock
-    /// asks for checks.
+    /// The engine that runs the program if this one was chosen, unless an event or a mock
+    /// requires the checked interpreter.
     #[must_use]
     pub fn ran_on(&self, chosen: EngineKind) -> RanOn {
         match chosen {
@@ -122,9 +119,9 @@ impl Image {
         }
     }
 
-    /// What a load reads whose access is not allowed: zero where nothing is and the
-    /// program's loads bear that, or on a page of an arena that is not there. The machine
-    /// notes where. All engines ask here, so all read the same.
+    /// The result of a load whose access is not allowed: 0 from unmapped addresses if the
+    /// program has probe loads, or from a missing page of an arena. The machine records the
+    /// access. All engines use this function, so all read the same.
     #[cold]
     pub(super) fn probe(
         &self,
@@ -141,7 +138,7 @@ impl Image {
         Ok(0)
     }
 
-    /// Leaves the program to the loop of the fast interpreter.
+    /// Drops the cells: the fast interpreter then uses its loop.
     pub(crate) fn forget_cells(&mut self) {
         self.threaded = None;
     }
@@ -157,7 +154,7 @@ impl Image {
         self.lowered.as_deref()
     }
 
-    /// Makes machine code for a lowered program.
+    /// Compiles a lowered program to machine code.
     #[cfg(feature = "jit")]
     pub(crate) fn compile(&mut self, code: impl FnOnce(&Lowered) -> Option<Native>) {
         self.native = self.lowered.as_deref().and_then(code);
@@ -213,7 +210,7 @@ impl Image {
         Box::new(Fault::at(&self.program, pc, insn, kind))
     }
 
-    /// What a register holds for the function at a slot.
+    /// The register value that points to the function at a slot.
     #[must_use]
     pub fn function_address(&self, at: i64) -> u64 {
         self.functions.plus(at.cast_unsigned())
@@ -235,24 +232,24 @@ impl Image {
         (ours && self.insn(at.offset()).is_some()).then_some(at.offset())
     }
 
-    /// The kernel functions that it calls.
+    /// The kfuncs that it calls.
     pub fn kfuncs(&self) -> impl Iterator<Item = &Callee> {
         self.kfuncs.iter().map(|(_, callee)| callee)
     }
 
-    /// The kernel function that a call names.
+    /// The kfunc that a call names.
     pub(super) fn kfunc(&self, id: TypeId, fd_index: i16) -> Option<&Callee> {
         let mut known = self.kfuncs.iter();
         let found = known.find(|(number, _)| *number == (id, fd_index));
         found.map(|(_, callee)| callee)
     }
 
-    /// Whether the function at a slot lends its frame.
-    pub(super) fn lends(&self, at: i64) -> bool {
-        u32::try_from(at).map_or(true, |at| self.lenders.lends(Pc(at)))
+    /// Whether the frame of the function at a slot escapes.
+    pub(super) fn frame_escapes(&self, at: i64) -> bool {
+        u32::try_from(at).map_or(true, |at| self.escaping.frame_escapes(Pc(at)))
     }
 
-    /// What messages call the stack frame of the function that holds a slot.
+    /// The name in messages of the stack frame of the function that contains a slot.
     pub(super) fn frame_name(&self, at: i64) -> Arc<str> {
         let pc = Pc::from_index(usize::try_from(at).unwrap_or_default());
         let after = self
@@ -264,7 +261,7 @@ impl Image {
     }
 }
 
-/// The kernel functions that a program calls, each once.
+/// The kfuncs that a program calls, each once.
 fn callees(program: &Program, code: &Code) -> Vec<((TypeId, i16), Callee)> {
     let mut found: Vec<((TypeId, i16), Callee)> = Vec::new();
     for (_, insn) in code.iter() {

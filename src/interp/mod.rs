@@ -1,5 +1,5 @@
-//! Interpreters. The [`Checked`] one runs any bytes: every access is judged, every
-//! way to stop is a [`Fault`](crate::vm::Fault), nothing is assumed.
+//! Interpreters. The [`Checked`] interpreter runs any bytes: it checks every access, and
+//! every way to stop is a [`Fault`](crate::vm::Fault). The fast one runs verified programs.
 
 mod checked;
 mod exception;
@@ -17,7 +17,7 @@ pub use checked::{Budget, Checked, Finished};
 pub(crate) use fast::{End, Next, POINTERS, Run, Stop, Tail, look_up_at};
 pub use image::Image;
 #[cfg(feature = "jit")]
-pub(crate) use native::{Native, Ways};
+pub(crate) use native::{EntryPoints, Native};
 pub(crate) use plan::Plan;
 pub(crate) use prepared::Prepared;
 pub(crate) use stack::Head;

@@ -1,4 +1,4 @@
-//! Machine code of a lowered program as data: `jit` makes it, and the fast interpreter
+//! Machine code of a lowered program as data: `jit` generates it, and the fast interpreter
 //! enters it.
 
 use std::fmt::Debug;
@@ -8,9 +8,9 @@ use std::ops::Range;
 /// Machine code for all functions of a lowered program.
 #[derive(Debug)]
 pub(crate) struct Native {
-    /// Keeps the code where it is.
+    /// Keeps the code in memory.
     _memory: Box<dyn Debug + Send + Sync>,
-    ways: Ways,
+    entry_points: EntryPoints,
     /// For each function the host address of its code.
     functions: Vec<u64>,
     /// The host addresses of all of the code.
@@ -18,46 +18,47 @@ pub(crate) struct Native {
     extent: Range<u64>,
 }
 
-/// Host addresses of the ways into a program's machine code.
+/// Host addresses of the entry points of a program's machine code.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Ways {
+pub(crate) struct EntryPoints {
     /// Into any function.
     pub function: u64,
-    /// Into the main program, which may be shorter.
+    /// Into the main program; this code may be shorter.
     pub main: u64,
-    /// Into the main program from machine code, in a frame that was another program's:
-    /// r1 and the count are in the run.
+    /// Into the main program from another program's machine code, in its frame: r1 and the
+    /// count are in the run.
     #[cfg(feature = "jit")]
     pub tail: u64,
 }
 
-/// A way into a function.
+/// How to enter a function.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Way {
-    /// The host address of what Rust is to call.
+pub(crate) struct EntryPoint {
+    /// The host address that Rust calls.
     pub enter: u64,
-    /// The host address of what that is told to call.
+    /// The host address that the entry code calls.
     pub code: u64,
 }
 
 impl Native {
-    /// Code in `memory` that keeps to the invariant of the fast interpreter's `Enter`.
+    /// Takes over code in `memory` that keeps the invariant of the fast interpreter's
+    /// `Enter`.
     #[cfg(feature = "jit")]
     pub(crate) fn new(
         memory: impl Debug + Send + Sync + 'static,
-        ways: Ways,
+        entry_points: EntryPoints,
         functions: Vec<u64>,
         extent: Range<u64>,
     ) -> Self {
         Self {
             _memory: Box::new(memory),
-            ways,
+            entry_points,
             functions,
             extent,
         }
     }
 
-    /// Host addresses and sizes of what leads into functions, and of each function.
+    /// Host addresses and sizes of the entry code, and of each function.
     #[cfg(feature = "jit")]
     pub(crate) fn pieces(&self) -> impl Iterator<Item = (u64, u64)> {
         let Range { start, end } = self.extent;
@@ -68,32 +69,32 @@ impl Native {
             .map(|(start, end)| (start, end.saturating_sub(start)))
     }
 
-    /// The way into a function, which is one of the program's.
+    /// The entry point of a function of the program.
     #[inline]
-    pub(crate) fn way_into(&self, function: u16) -> Way {
+    pub(crate) fn entry_point(&self, function: u16) -> EntryPoint {
         let code = self.functions.get(usize::from(function));
         let enter = match function {
-            0 => self.ways.main,
-            _ => self.ways.function,
+            0 => self.entry_points.main,
+            _ => self.entry_points.function,
         };
-        Way {
+        EntryPoint {
             enter,
             code: code.copied().unwrap_or_default(),
         }
     }
 
-    /// The same for the main program, in a frame that was another one's.
+    /// The same for the main program in another program's frame.
     #[cfg(feature = "jit")]
-    pub(crate) const fn way_in_place(&self) -> Way {
-        Way {
-            enter: self.ways.function,
-            code: self.ways.tail,
+    pub(crate) const fn tail_entry_point(&self) -> EntryPoint {
+        EntryPoint {
+            enter: self.entry_points.function,
+            code: self.entry_points.tail,
         }
     }
 
-    /// See [`Ways::tail`].
+    /// See [`EntryPoints::tail`].
     #[cfg(feature = "jit")]
     pub(crate) const fn tail(&self) -> u64 {
-        self.ways.tail
+        self.entry_points.tail
     }
 }

@@ -1,4 +1,4 @@
-//! What an instruction does to registers and memory.
+//! The effect of instructions on registers and memory.
 
 use std::sync::atomic::{Ordering, fence};
 
@@ -126,7 +126,7 @@ impl Run<'_> {
             }
             Insn::Jump { off } => return Ok(Next::Goto(at + 1 + i64::from(off))),
             Insn::JumpLong { off } => return Ok(Next::Goto(at + 1 + i64::from(off))),
-            // The caller's: they change frames.
+            // The caller executes these: they change frames.
             Insn::MayGoto { .. } | Insn::Call(_) | Insn::CallReg { .. } | Insn::Exit => {}
         }
         Ok(Next::Follow)
@@ -137,7 +137,7 @@ impl Run<'_> {
         loaded.or_else(|fault| self.image.probe(machine, pc(at), address, fault))
     }
 
-    /// A store to a page of an arena that is not allocated does nothing, and is told.
+    /// A store to a missing page of an arena does nothing, and is reported.
     fn unless_no_page(
         &self,
         machine: &mut Machine,
@@ -196,7 +196,7 @@ impl Run<'_> {
         }
     }
 
-    /// What a 64-bit immediate with a pseudo source stands for.
+    /// The value of a 64-bit immediate with a pseudo source.
     fn pseudo(&self, machine: &Machine, at: i64, source: Pseudo) -> Result<u64, FaultKind> {
         let map = |index: u32| self.image.maps().get(index as usize).copied();
         let found = match source {
@@ -211,14 +211,14 @@ impl Run<'_> {
         found.ok_or(FaultKind::NoObject(source))
     }
 
-    /// The address of a variable or function of the kernel.
+    /// The address of a kernel variable or function.
     fn symbol(&self, machine: &Machine, id: TypeId) -> Option<u64> {
         let btf = self.image.program().kernel_btf.as_ref()?;
         machine.world.kernel_memory().symbol(btf, id)
     }
 }
 
-/// What a legacy packet load gives, if the packet has that many bytes there.
+/// The result of a legacy packet load, if the packet has that many bytes there.
 pub(super) fn packet_number(machine: &Machine, size: Size, index: u64, off: i32) -> Option<u64> {
     // The kernel adds 32-bit numbers.
     let at = off.wrapping_add(low32(index).cast_signed());

@@ -1,5 +1,5 @@
-//! Runs made ready: what is the same in each run of a program on an event that stays
-//! where it is, is found out once.
+//! Prepared runs: everything that is the same in each run of a program on an event that
+//! stays in memory is computed once.
 
 use super::checked::{self, Checked, Finished};
 use super::fast::Run;
@@ -8,7 +8,7 @@ use super::stack::Frames;
 use crate::lower::Lowered;
 use crate::vm::{EngineKind, Fault, Machine, RanOn};
 
-/// Runs of a program, to be started one after another.
+/// Prepared runs of a program, to be started one after another.
 #[expect(
     clippy::large_enum_variant,
     reason = "it is made for its runs, and stays where it is"
@@ -21,7 +21,7 @@ pub(crate) enum Prepared<'a> {
 }
 
 impl Prepared<'_> {
-    /// Runs the program once; the machine is that for which it was made ready.
+    /// Runs the program once, on the machine for which it was prepared.
     #[inline]
     pub(crate) fn start(&mut self, machine: &mut Machine) -> Result<Finished, Box<Fault>> {
         match self {
@@ -34,19 +34,18 @@ impl Prepared<'_> {
         }
     }
 
-    /// The engine that runs it. After runs of which a tail call led over to another
-    /// one, that one.
+    /// The engine that runs it, or to which a tail call switched.
     pub(crate) const fn ran_on(&self) -> RanOn {
         match self {
-            Self::Fast(run, ran_on) => match run.led_to {
-                Some(led_to) => led_to,
+            Self::Fast(run, ran_on) => match run.switched_to {
+                Some(switched_to) => switched_to,
                 None => *ran_on,
             },
             Self::Checked(_, _, ran_on) => *ran_on,
         }
     }
 
-    /// The context's bytes are at another host address from now on.
+    /// Moves the context's bytes to another host address.
     pub(crate) const fn move_context(&mut self, host: u64) {
         if let Self::Fast(run, _) = self {
             run.host.context = host;
@@ -54,16 +53,16 @@ impl Prepared<'_> {
     }
 }
 
-/// A run that may be fast: the operations, the host addresses of the context and of the table
-/// of deltas, and the engine.
+/// The parameters of a fast run: the operations, the host addresses of the context and of
+/// the table of deltas, and the engine.
 struct Start<'a> {
     lowered: &'a Lowered,
     hosts: (u64, u64),
     ran_on: RanOn,
 }
 
-/// How a program runs on the machine's current event where an engine was chosen: fast, or
-/// on the checked interpreter, and why.
+/// How a program runs on the machine's current event if this engine was chosen: fast, or on
+/// the checked interpreter, and why.
 fn start_of<'a>(machine: &Machine, plan: Plan<'a>, chosen: EngineKind) -> Result<Start<'a>, RanOn> {
     if chosen == EngineKind::Checked {
         return Err(RanOn::chosen(chosen));
@@ -81,10 +80,10 @@ fn start_of<'a>(machine: &Machine, plan: Plan<'a>, chosen: EngineKind) -> Result
 }
 
 impl Checked {
-    /// Makes runs ready on the engine that was chosen. A program that is not
-    /// [lowered](super::Image::lowered), or whose runs
-    /// [may not start](crate::lower::Lowered::may_start) on the machine's current event,
-    /// is for the checked interpreter.
+    /// Prepares runs on the chosen engine. A program that is not
+    /// [lowered](super::Image::lowered), or whose runs [may not
+    /// start](crate::lower::Lowered::may_start) on the machine's current event, runs on the
+    /// checked interpreter.
     ///
     /// # Errors
     /// [`Fault`] when the machine has no address left for a stack.
@@ -101,11 +100,10 @@ impl Checked {
         })
     }
 
-    /// Runs a program once, as [`prepare`](Self::prepare) would have it run, without
-    /// moving the run about.
+    /// Runs a program once as [`prepare`](Self::prepare) would, without moving the `Run`.
     ///
     /// # Errors
-    /// As of [`prepare`](Self::prepare), and what the program does that it must not.
+    /// As of [`prepare`](Self::prepare), and the program's faults.
     pub(crate) fn run_once(
         &mut self,
         machine: &mut Machine,
@@ -117,7 +115,7 @@ impl Checked {
             Ok(start) => {
                 let mut run = start.run(frames, plan, machine);
                 let finished = run.start(machine)?;
-                Ok((finished, run.led_to.unwrap_or(start.ran_on)))
+                Ok((finished, run.switched_to.unwrap_or(start.ran_on)))
             }
             Err(ran_on) => {
                 let args = [plan.context, 0, 0, 0, 0];

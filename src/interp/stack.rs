@@ -1,5 +1,5 @@
 //! The stack that all engines of a machine share: the frames of all functions that can be
-//! under way at once, one behind the other, so that entering a function is a subtraction.
+//! active at once, consecutive in memory, so that entering a function is a subtraction.
 //!
 //! ```text
 //! low addresses                                                       high addresses
@@ -8,22 +8,20 @@
 //!                                   end of frame 1                 end of frame 0   rest
 //! ```
 //!
-//! One program has at most [`MAX_CALL_FRAMES`] functions under way. A tail call from a
-//! subprogram replaces that subprogram's frame only: its callers wait below the program
-//! that it led to, which has [`MAX_CALL_FRAMES`] of its own (`emit_bpf_tail_call_indirect`,
+//! One program has at most [`MAX_CALL_FRAMES`] active functions. A tail call from a
+//! subprogram replaces only that subprogram's frame: its callers wait below the target
+//! program, which has another [`MAX_CALL_FRAMES`] (`emit_bpf_tail_call_indirect`,
 //! `arch/x86/net/bpf_jit_comp.c`). So there are [`MAX_FRAMES`]. Their bytes are one block,
-//! of which the system maps what is used; their regions are made when a program or a
-//! callback begins that may reach them, the same ones at the same time on every engine.
+//! of which the system maps only the used part. Their regions are created when a program or
+//! a callback begins that may reach them, at the same time on every engine.
 //!
-//! An engine goes by the host address of the end of the frame under way, where its head
-//! begins; the callee's is [`STRIDE`] bytes below. Before and after a run it is at
-//! `rest`.
+//! An engine holds the host address of the end of the current frame, where its head begins;
+//! the callee's is [`STRIDE`] bytes below. Before and after a run it is `rest`.
 //!
-//! Each frame is a region of the machine's memory, so that programs and helpers reach it
-//! by the number in r10. That number stays the same from function to function until one
-//! has been there that [lends](crate::lower::Lenders) its frame: when such a function ends,
-//! the region goes by another number, and pointers to the frame are stale. Who does not
-//! lend its frame leaves nobody with such a pointer.
+//! Each frame is a region of the machine's memory, which programs and helpers access by the
+//! number in r10. That number stays the same for all functions until a function whose frame
+//! [escapes](crate::lower::EscapingFrames) ends: then the region gets another number, and
+//! pointers to the frame are stale. Otherwise nothing can hold such a pointer.
 
 use std::sync::Arc;
 
@@ -32,24 +30,24 @@ use crate::spec::limits::{MAX_CALL_FRAMES, MAX_MAY_GOTO, MAX_TAIL_CALLS, STACK_S
 use crate::vm::Machine;
 use crate::vm::memory::{Address, Region, SharedBytes, SpaceFull};
 
-/// What lies behind a frame's end. Programs don't reach it.
+/// The data after a frame's end. Programs can't access it.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Head {
-    /// What r10 holds in this frame.
+    /// The value of r10 in this frame.
     pub number: u64,
-    /// How many loops `may_goto` still grants; set by who enters a function that asks.
+    /// The loops that `may_goto` still allows; set on entry to a function that uses it.
     pub loops_left: u32,
     /// How many bytes below the frame's end are zero or the frame's own; those below may
-    /// hold what an earlier function left. Set by who enters a function that may leave
-    /// the frame to another program.
+    /// hold what an earlier function left. Set on entry to a function that may hand the
+    /// frame over to another program.
     pub clean: u32,
 }
 
 /// Bytes from a frame's end to its callee's.
 pub(crate) const STRIDE: usize = STACK_SIZE + size_of::<Head>();
 
-/// Where a number of a frame's head is, from the frame's end.
+/// The offset of a field of a frame's head from the frame's end.
 macro_rules! in_head {
     ($field:ident) => {
         std::mem::offset_of!($crate::interp::Head, $field)
@@ -57,7 +55,7 @@ macro_rules! in_head {
 }
 pub(crate) use in_head;
 
-/// The frames of a machine, made when the first function is entered.
+/// The frames of a machine, created when the first function is entered.
 #[derive(Debug, Default)]
 pub struct Stack {
     frames: Option<Frames>,
@@ -65,32 +63,32 @@ pub struct Stack {
 
 #[derive(Debug)]
 pub(crate) struct Frames {
-    /// All of them, the outermost last.
+    /// All frames, the outermost last.
     bytes: Arc<SharedBytes>,
-    /// Their regions, the outermost first; the first [`MAX_CALL_FRAMES`], and as many more
-    /// as were asked for.
+    /// Their regions, the outermost first: the first [`MAX_CALL_FRAMES`], and more as
+    /// needed.
     regions: Vec<Address>,
-    /// What messages call them.
+    /// Their names in messages.
     names: Vec<Arc<str>>,
     /// The host address of `rest`.
     rest: u64,
 }
 
-/// Functions that can be under way at once: those of a program, and those of as many more
-/// as tail calls lead to.
+/// The functions that can be active at once: those of a program, and those of the targets
+/// of tail calls.
 pub(super) const MAX_FRAMES: usize = MAX_CALL_FRAMES * (MAX_TAIL_CALLS as usize + 1);
 
-/// Frames that nobody is to use: machine code does not look how many functions are under
-/// way, only who enters it does.
+/// Frames in reserve: machine code does not check the number of active functions, only its
+/// entry does.
 const RESERVE: usize = MAX_CALL_FRAMES;
 
-/// Where in the block the frame at a depth begins.
+/// The offset in the block of the frame at a depth.
 const fn start(depth: usize) -> usize {
     (RESERVE + MAX_FRAMES - 1).saturating_sub(depth) * STRIDE
 }
 
 impl Stack {
-    /// The frames, in the memory of `machine`, which is the same each time.
+    /// The frames, in the memory of `machine`, which must be the same each time.
     pub(super) fn frames(&mut self, machine: &mut Machine) -> Result<&mut Frames, SpaceFull> {
         match &mut self.frames {
             Some(frames) => Ok(frames),
@@ -98,7 +96,7 @@ impl Stack {
         }
     }
 
-    /// Takes the frames out of the memory of `machine`.
+    /// Removes the frames from the memory of `machine`.
     pub(super) fn remove(self, machine: &mut Machine) {
         for region in self.frames.iter().flat_map(|frames| &frames.regions) {
             machine.space.remove(*region);
@@ -120,7 +118,7 @@ impl Frames {
         Ok(frames)
     }
 
-    /// Makes the regions of the frames that a program or a callback may use whose first
+    /// Creates the regions of the frames that a program or a callback may use, whose first
     /// frame is the one at a depth.
     #[inline]
     pub(super) fn reach(&mut self, machine: &mut Machine, depth: usize) -> Result<(), SpaceFull> {
@@ -139,7 +137,7 @@ impl Frames {
             let frame = Region::window(name.clone(), self.bytes.clone(), window);
             self.regions.push(machine.space.insert(frame)?);
             self.names.push(name.clone());
-            self.tell(depth);
+            self.store_number(depth);
         }
         Ok(())
     }
@@ -149,15 +147,15 @@ impl Frames {
         self.rest
     }
 
-    /// How many frames are under way when this is the end of the innermost.
+    /// The number of active frames when this is the end of the innermost.
     pub(super) const fn depth(&self, frame_end: u64) -> usize {
-        // At most as many as there are.
+        // The difference is at most the size of the block.
         #[expect(clippy::cast_possible_truncation, reason = "see above")]
         let bytes = self.rest.wrapping_sub(frame_end) as usize;
         bytes / STRIDE
     }
 
-    /// What r10 holds in the frame at a depth.
+    /// The value of r10 in the frame at a depth.
     pub(super) fn number(&self, depth: usize) -> u64 {
         let region = self.regions.get(depth);
         region.map_or(0, |at| at.plus((start(depth) + STACK_SIZE) as u64))
@@ -169,13 +167,13 @@ impl Frames {
         Address::from_register(region.plus(start(depth) as u64))
     }
 
-    /// Makes the bytes of the frame at a depth zero.
+    /// Zeroes the bytes of the frame at a depth.
     pub(super) fn clear(&self, depth: usize) {
         let first = start(depth) / 8;
         self.bytes.clear_words(first..first + STACK_SIZE / 8);
     }
 
-    /// Says what messages call the frame at a depth.
+    /// Sets the name in messages of the frame at a depth.
     pub(super) fn name(&mut self, machine: &mut Machine, depth: usize, name: &Arc<str>) {
         if let Some(known) = self.names.get_mut(depth)
             && let Some(region) = self.regions.get(depth)
@@ -188,31 +186,30 @@ impl Frames {
         }
     }
 
-    /// Pointers to the frame at this depth are stale from now on.
+    /// Makes pointers to the frame at this depth stale.
     pub(super) fn renew(&mut self, machine: &mut Machine, depth: usize) {
         if let Some(region) = self.regions.get_mut(depth) {
             *region = machine.space.renew(*region);
-            self.tell(depth);
+            self.store_number(depth);
         }
     }
 
-    /// A run stopped in the middle: pointers to any frame are stale from now on.
+    /// Makes pointers to all frames stale, after a run that stopped in the middle.
     pub(super) fn renew_all(&mut self, machine: &mut Machine) {
         for depth in 0..self.regions.len() {
             self.renew(machine, depth);
         }
     }
 
-    /// Tells a frame's head its number.
-    fn tell(&mut self, depth: usize) {
+    /// Stores a frame's number in its head.
+    fn store_number(&mut self, depth: usize) {
         let at = start(depth) + STACK_SIZE + in_head!(number);
         // In bounds: each frame has a head.
         let _ = self.bytes.store(at, 8, self.number(depth));
     }
 }
 
-/// A function under way in the checked interpreter: what its caller gets back when it
-/// ends.
+/// An active function of the checked interpreter, with the state that its caller gets back.
 #[derive(Debug, Clone)]
 pub(super) struct Frame<'a> {
     /// Its first instruction's slot.
@@ -221,18 +218,18 @@ pub(super) struct Frame<'a> {
     pub from: i64,
     /// The program that the caller runs.
     pub caller: &'a Image,
-    /// The slot where the caller goes on.
+    /// The slot where the caller continues.
     pub return_to: i64,
     /// The caller's r6 to r9.
     pub saved: [u64; 4],
     /// The caller's r10.
     pub frame_pointer: u64,
-    /// What is left for `may_goto`.
+    /// The loops left for `may_goto`.
     pub loops_left: u32,
-    /// Whether the function lends its frame.
-    pub lends: bool,
-    /// How many functions call one another here, this one included: since the program
-    /// began, or the callback of a helper.
+    /// Whether the function's frame escapes.
+    pub frame_escapes: bool,
+    /// The depth of calls up to this function, since the program or the callback of a
+    /// helper began.
     pub chain: usize,
 }
 
@@ -255,16 +252,17 @@ impl<'a> Frame<'a> {
             saved: [r6, r7, r8, r9],
             frame_pointer: r10,
             loops_left: MAX_MAY_GOTO,
-            lends: caller.lends(start),
+            frame_escapes: caller.frame_escapes(start),
             chain: 1,
         }
     }
 
-    /// Leaves the frame to the program `image`; whether its function lent it.
+    /// Hands the frame over to the program `image`; returns whether the old function's
+    /// frame escaped.
     pub(super) fn leave_to(&mut self, image: &Image) -> bool {
         (self.start, self.chain) = (0, 1);
         self.loops_left = MAX_MAY_GOTO;
-        std::mem::replace(&mut self.lends, image.lends(0))
+        std::mem::replace(&mut self.frame_escapes, image.frame_escapes(0))
     }
 
     /// Gives the caller its registers back.
@@ -298,7 +296,7 @@ mod tests {
             let end = frames.rest() - ((depth + 1) * STRIDE) as u64;
             assert_eq!(frames.depth(end), depth + 1);
             let number = frames.number(depth);
-            // Its bytes are the program's, and what is around them is not.
+            // Its bytes are accessible to the program, and those around it are not.
             assert_eq!(machine.space.store(number - 512, 8, 7), Ok(()));
             assert_eq!(machine.space.store(number - 8, 8, 9), Ok(()));
             assert!(machine.space.load(number - 520, 8).is_err());
@@ -323,13 +321,13 @@ mod tests {
         frames.renew(&mut machine, 1);
         assert_eq!(
             machine.space.load(old - 8, 8).unwrap_err().to_string(),
-            "reads 8 bytes at stack of f+504, which is gone"
+            "reads 8 bytes at stack of f+504, which was freed"
         );
         assert_eq!(machine.space.load(frames.number(1) - 8, 8), Ok(0));
         assert_eq!(machine.space.load(other - 8, 8), Ok(0));
         frames.renew_all(&mut machine);
         assert!(machine.space.load(other - 8, 8).is_err());
-        // Again the same frames.
+        // The same frames again.
         let again = stack.frames(&mut machine).unwrap().number(0);
         assert_eq!(machine.space.load(again - 8, 8), Ok(0));
     }

@@ -1,4 +1,4 @@
-//! Watching a run: someone sees registers, frames and memory before each instruction.
+//! Watching a run: access to registers, frames and memory before each instruction.
 
 use super::image::Image;
 use crate::isa::Reg;
@@ -6,13 +6,12 @@ use crate::util::Pc;
 use crate::vm::memory::Address;
 use crate::vm::{Fault, Machine};
 
-/// Sees a run before each of its instructions.
+/// An observer of a run, called before each of its instructions.
 pub trait Watch {
-    /// The run is about to execute an instruction.
+    /// Called before an instruction is executed.
     fn before(&mut self, step: &Step<'_>);
 
-    /// The same, for someone who does something to the machine there; nothing unless
-    /// said otherwise.
+    /// Called at the same time, and may change the machine. Does nothing by default.
     ///
     /// # Errors
     /// Why the run can't go on.
@@ -26,20 +25,20 @@ pub trait Watch {
     }
 }
 
-/// A run before an instruction.
+/// The state of a run before an instruction.
 #[derive(Debug)]
 pub struct Step<'a> {
-    /// The program that runs; a tail call changes it.
+    /// The current program; a tail call changes it.
     pub image: &'a Image,
     /// The machine that it runs on.
     pub machine: &'a Machine,
     /// The instruction.
     pub pc: Pc,
-    /// The calls under way, the outermost first; never empty.
+    /// The active functions, the outermost first; never empty.
     pub frames: &'a [WatchedFrame],
 }
 
-/// A function that is being executed.
+/// An active function.
 #[derive(Debug, Clone, Copy)]
 pub struct WatchedFrame {
     /// Its first instruction.
@@ -50,7 +49,7 @@ pub struct WatchedFrame {
     pub is_callback: bool,
     /// The first byte of its stack.
     pub stack: Address,
-    /// Its registers; of a function that waits for a call's end, those that it gets
-    /// back are right (r6 to r10), and the others zero.
+    /// Its registers. For a function that waits for a call to return, those that the call
+    /// preserves are valid (r6 to r10), and the others are zero.
     pub regs: [u64; Reg::COUNT],
 }

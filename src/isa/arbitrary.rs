@@ -1,4 +1,4 @@
-//! Instructions made up for the property tests of this folder.
+//! Generated instructions for the property tests of this folder.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -23,7 +23,7 @@ fn size() -> impl Strategy<Value = Size> {
     select(Size::ALL)
 }
 
-/// Numbers near the edges as often as any others.
+/// Boundary values and arbitrary ones, equally often.
 fn imm() -> impl Strategy<Value = i32> {
     prop_oneof![any::<i32>(), -3..=3, Just(i32::MIN), Just(i32::MAX)]
 }
@@ -145,8 +145,8 @@ pub(super) fn insn() -> impl Strategy<Value = Insn> {
     prop_oneof![arithmetic(), memory(), control()]
 }
 
-/// Any slot, most of them close to an instruction: fields that are zero are
-/// frequent, as are small ones.
+/// Any slot, most of them close to a valid instruction: zero and small field values are
+/// frequent.
 pub(super) fn raw() -> impl Strategy<Value = RawInsn> {
     let reg = || prop_oneof![Just(0u8), 0u8..12, 0u8..16];
     let small = prop_oneof![4 => Just(0i16), 2 => select(vec![1i16, 8, 16, 32]), 1 => any::<i16>()];

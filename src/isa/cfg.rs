@@ -1,9 +1,9 @@
 //! The control-flow graph: subprograms, basic blocks, edges.
 //!
-//! A subprogram begins at slot 0, at the target of every call, and where a
-//! function's address is taken; it ends where the next begins. A block is the longest
-//! run of instructions that is entered only at its first and left only at its last.
-//! A call is no edge: it comes back.
+//! A subprogram begins at slot 0, at the target of every call, and at every function
+//! address that is loaded; it ends where the next begins. A block is a maximal run of
+//! instructions that is entered only at its first and left only at its last. A call is not
+//! an edge, since it returns.
 
 use smallvec::SmallVec;
 use thiserror::Error;
@@ -12,7 +12,7 @@ use super::code::Code;
 use super::insn::{Flow, Insn};
 use crate::util::Pc;
 
-/// A program whose control goes where it cannot.
+/// A program with invalid control flow.
 #[derive(Clone, Copy, PartialEq, Eq, Error, Debug)]
 pub enum CfgError {
     /// There is no instruction.
@@ -38,7 +38,7 @@ pub enum CfgError {
         /// Its target.
         to: Pc,
     },
-    /// A call, or the address of a function, names a slot outside the program.
+    /// A call or function address refers to a slot outside the program.
     #[error("instruction {from} refers to a subprogram at {to}, outside the program")]
     SubprogramOutside {
         /// The call.
@@ -46,7 +46,7 @@ pub enum CfgError {
         /// Its target.
         to: i64,
     },
-    /// A call, or the address of a function, names the middle of a 64-bit immediate.
+    /// A call or function address refers to the second slot of a 64-bit immediate.
     #[error(
         "instruction {from} refers to a subprogram at {to}, the second slot of a 64-bit immediate"
     )]
@@ -56,7 +56,7 @@ pub enum CfgError {
         /// Its target.
         to: Pc,
     },
-    /// Control runs past the end of a subprogram.
+    /// Control falls through the end of a subprogram.
     #[error("instruction {at}, the last of its subprogram, is neither an exit nor a jump")]
     FallsOff {
         /// The last instruction.
@@ -69,7 +69,7 @@ fn last(end: &Pc) -> u32 {
 }
 
 impl CfgError {
-    /// The instruction at fault, if there is one.
+    /// The invalid instruction, if there is one.
     #[must_use]
     pub const fn pc(&self) -> Option<Pc> {
         match *self {
@@ -83,7 +83,7 @@ impl CfgError {
     }
 }
 
-/// A block, by its number in the order of positions.
+/// A block, by its index in the order of positions.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct BlockId(pub u32);
 
@@ -110,10 +110,10 @@ pub struct Block {
     pub last: Pc,
     /// The number of the subprogram.
     pub subprogram: u32,
-    /// Where control can go: the next block first, then the jump's target; one entry
-    /// if they are the same.
+    /// Successors: the next block first, then the jump's target; one entry if they are
+    /// equal.
     pub successors: SmallVec<[BlockId; 2]>,
-    /// Where control can come from, in the order of positions.
+    /// Predecessors, in the order of positions.
     pub predecessors: SmallVec<[BlockId; 2]>,
 }
 
@@ -126,10 +126,11 @@ pub struct Subprogram {
     pub end: Pc,
     /// The entry block.
     pub entry: BlockId,
-    /// The blocks that control can reach from the entry, each after all that lead to
-    /// it but for back edges.
+    /// The reachable blocks in reverse postorder: each after its predecessors, except for
+    /// back edges.
     pub reverse_postorder: Vec<BlockId>,
-    /// The edges that close a loop: from a block to one that leads to it.
+    /// The edges that close a loop: from a block to one that is still open in the
+    /// depth-first search.
     pub back_edges: Vec<(BlockId, BlockId)>,
 }
 
@@ -142,8 +143,8 @@ pub struct Cfg {
 }
 
 impl Cfg {
-    /// The graph of a program. Slots that are no instructions count as the jumps or
-    /// other instructions that their opcodes look like, as in the kernel's `check_cfg`.
+    /// The graph of a program. Invalid slots count as the jumps or other instructions that
+    /// their opcodes indicate, as in the kernel's `check_cfg`.
     ///
     /// ```
     /// use bpflab::isa::{Cfg, Code, assemble};
@@ -158,7 +159,7 @@ impl Cfg {
     /// ```
     ///
     /// # Errors
-    /// [`CfgError`] for the first jump, call or end that leads nowhere.
+    /// [`CfgError`] for the first jump, call or end without a valid successor.
     pub fn new(code: &Code) -> Result<Self, CfgError> {
         let bounds = subprogram_bounds(code)?;
         let mut blocks = Vec::new();
@@ -177,7 +178,7 @@ impl Cfg {
                 let &[start, end] = range else { return None };
                 let entry = block_at(&blocks, start)?;
                 let (reverse_postorder, back_edges) =
-                    walk(&blocks, entry, &mut reachable, &mut open);
+                    depth_first(&blocks, entry, &mut reachable, &mut open);
                 Some(Subprogram {
                     start,
                     end,
@@ -206,20 +207,19 @@ impl Cfg {
         self.blocks.get(id.index())
     }
 
-    /// The block that `pc` lies in.
+    /// The block that contains `pc`.
     #[must_use]
     pub fn block_at(&self, pc: Pc) -> Option<BlockId> {
         block_at(&self.blocks, pc)
     }
 
-    /// The subprograms, in the order of their positions; the first is the program's
-    /// entry.
+    /// The subprograms, in the order of positions; the first is the program's entry.
     #[must_use]
     pub fn subprograms(&self) -> &[Subprogram] {
         &self.subprograms
     }
 
-    /// The number of the subprogram that `pc` lies in.
+    /// The number of the subprogram that contains `pc`.
     #[must_use]
     pub fn subprogram_at(&self, pc: Pc) -> Option<u32> {
         Some(self.block(self.block_at(pc)?)?.subprogram)
@@ -262,7 +262,7 @@ fn subprogram_bounds(code: &Code) -> Result<Vec<Pc>, CfgError> {
     Ok(bounds)
 }
 
-/// Cuts a subprogram into blocks, without their edges.
+/// Splits a subprogram into blocks, without their edges.
 fn subprogram_blocks(
     code: &Code,
     subprogram: u32,
@@ -368,10 +368,10 @@ fn block_at(blocks: &[Block], pc: Pc) -> Option<BlockId> {
     (pc < blocks.get(index)?.end).then(|| BlockId::from_index(index))
 }
 
-/// A depth-first walk: reverse postorder and the edges to blocks still being walked.
-/// It keeps its own stack, as a program can nest a million deep; `open` marks the
-/// blocks on it and is all false before and after.
-fn walk(
+/// Depth-first search: returns the reverse postorder and the edges to open blocks. It uses
+/// an explicit stack, since a program can nest a million deep; `open` marks the blocks on
+/// the stack and is all false before and after.
+fn depth_first(
     blocks: &[Block],
     entry: BlockId,
     reached: &mut [bool],
@@ -514,7 +514,7 @@ mod tests {
         assert_eq!(cfg("exit\n r1 = 1 ll").unwrap_err().pc(), Some(Pc(1)));
     }
 
-    /// As the kernel does, which accepts such a slot if no path leads to it.
+    /// As in the kernel, which accepts such a slot if it is unreachable.
     #[test]
     fn what_is_no_instruction_flows_as_its_opcode_says() {
         // `if r0 == 5 goto +1` with a reserved field in use.
@@ -529,7 +529,7 @@ mod tests {
             prop_assert_eq!(Flow::of_raw(insn.encode()[0], Pc(pc)), insn.flow(Pc(pc)));
         }
 
-        /// Short jumps among few instructions: many of these graphs are whole.
+        /// Short jumps among few instructions: many of these graphs are valid.
         #[test]
         fn blocks_partition_the_program(
             steps in proptest::collection::vec((0u8..6, -6i16..6), 1..24),
@@ -561,8 +561,7 @@ mod tests {
             }
             prop_assert_eq!(end.index(), code.len());
             for subprogram in cfg.subprograms() {
-                // An edge that is not against the order is no back edge, and the other
-                // way round.
+                // Exactly the edges against the order are back edges.
                 let order = &subprogram.reverse_postorder;
                 prop_assert_eq!(order.first(), Some(&subprogram.entry));
                 let place = |id: BlockId| order.iter().position(|other| *other == id).unwrap();

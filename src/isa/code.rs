@@ -1,16 +1,15 @@
-//! A decoded program, looked up by position.
+//! A decoded program, indexed by position.
 
 use super::decode::{DecodeError, decode_all};
 use super::insn::{Flow, Insn};
 use super::raw::RawInsn;
 use crate::util::Pc;
 
-/// The instructions of a program, each at its slot. Decoding a program never fails
-/// as a whole: a slot that is no instruction keeps its error, because the kernel
-/// takes such a slot where no path leads to it.
+/// The instructions of a program by slot. Decoding never fails as a whole: an invalid slot
+/// keeps its error, because the kernel accepts such a slot if it is unreachable.
 #[derive(Clone, Debug)]
 pub struct Code {
-    /// `None` is the second slot of a 64-bit immediate, or no instruction.
+    /// `None`: the second slot of a 64-bit immediate, or invalid.
     slots: Vec<Option<Insn>>,
     /// In the order of their positions.
     errors: Vec<DecodeError>,
@@ -49,14 +48,14 @@ impl Code {
         self.slots.is_empty()
     }
 
-    /// The slots that are no instructions, front to back.
+    /// The invalid slots, in order.
     #[must_use]
     pub fn errors(&self) -> &[DecodeError] {
         &self.errors
     }
 
-    /// The instruction that begins at `pc`: `None` past the end and in the second
-    /// slot of a 64-bit immediate.
+    /// The instruction that begins at `pc`; `None` past the end and in the second slot of a
+    /// 64-bit immediate.
     #[must_use]
     #[inline]
     pub fn get(&self, pc: Pc) -> Option<Result<Insn, DecodeError>> {
@@ -66,20 +65,20 @@ impl Code {
         }
     }
 
-    /// The instruction that begins at `pc`, if a valid one does.
+    /// The valid instruction that begins at `pc`, if any.
     #[must_use]
     pub fn insn(&self, pc: Pc) -> Option<Insn> {
         *self.slots.get(pc.index())?
     }
 
-    /// Whether `pc` is inside a 64-bit immediate.
+    /// Whether `pc` is the second slot of a 64-bit immediate.
     #[must_use]
     pub fn is_second_slot(&self, pc: Pc) -> bool {
         pc.index() < self.len() && self.get(pc).is_none()
     }
 
-    /// Where control can go from `pc`, judged by opcode and offset only, as the
-    /// kernel's `check_cfg` does. `None` where no instruction begins.
+    /// The control flow from `pc`, determined by opcode and offset only, as in the kernel's
+    /// `check_cfg`. `None` if no instruction begins there.
     #[must_use]
     pub fn flow(&self, pc: Pc) -> Option<Flow> {
         Some(match self.get(pc)? {
@@ -99,7 +98,7 @@ impl Code {
         }
     }
 
-    /// Positions and instructions, front to back.
+    /// Positions and instructions, in order.
     pub fn iter(&self) -> impl Iterator<Item = (Pc, Result<Insn, DecodeError>)> + '_ {
         (0..self.len())
             .map(Pc::from_index)

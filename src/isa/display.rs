@@ -1,10 +1,9 @@
-//! The text of instructions, as the kernel prints it (`kernel/bpf/disasm.c`).
+//! The text of instructions, as printed by the kernel (`kernel/bpf/disasm.c`).
 //!
-//! The kernel's text loses what a loader has already replaced when the kernel
-//! prints: the pseudo source of a 64-bit immediate and a kernel function's
-//! `fd_array` index. Unless [`Names`] has something to print there, the text keeps
-//! them, in `bpftool prog dump`'s manner, so that the
-//! [assembler](super::assemble) can read it back.
+//! The kernel's text lacks information that the loader has replaced before: the pseudo
+//! source of a 64-bit immediate and the `fd_array` index of a kfunc. Unless [`Names`]
+//! provides a text for them, they are printed in the style of `bpftool prog dump`, so that
+//! the [assembler](super::assemble) can read the text back.
 
 use std::fmt;
 
@@ -15,7 +14,7 @@ use super::raw::RawInsn;
 use super::reg::Reg;
 use super::table::{Pseudo, Size, Width};
 
-/// An instruction's text; made by [`Insn::text`].
+/// An instruction's text, created by [`Insn::text`].
 #[derive(Clone, Copy)]
 pub struct Text<'a> {
     insn: Insn,
@@ -44,8 +43,8 @@ impl Insn {
 }
 
 impl<'a> Text<'a> {
-    /// The text without the opcode. A 64-bit immediate then ends in `ll`, as LLVM
-    /// writes it: nothing else would tell it from a move.
+    /// The text without the opcode. A 64-bit immediate then ends in `ll`, as in LLVM, to
+    /// distinguish it from a move.
     #[must_use]
     pub const fn without_opcode(self) -> Text<'a> {
         Text {
@@ -122,7 +121,7 @@ impl fmt::Display for Text<'_> {
                 base,
                 off,
             } => {
-                write!(f, "{dst} = *{}", Place(size.text(), base, off))
+                write!(f, "{dst} = *{}", MemoryOperand(size.text(), base, off))
             }
             Insn::LoadSx {
                 from,
@@ -130,7 +129,7 @@ impl fmt::Display for Text<'_> {
                 base,
                 off,
             } => {
-                write!(f, "{dst} = *{}", Place(from.text(), base, off))
+                write!(f, "{dst} = *{}", MemoryOperand(from.text(), base, off))
             }
             Insn::Store {
                 size,
@@ -138,7 +137,7 @@ impl fmt::Display for Text<'_> {
                 off,
                 src,
             } => {
-                write!(f, "*{} = {src}", Place(size.text(), base, off))
+                write!(f, "*{} = {src}", MemoryOperand(size.text(), base, off))
             }
             Insn::Atomic {
                 op,
@@ -147,15 +146,15 @@ impl fmt::Display for Text<'_> {
                 off,
                 src,
             } => {
-                let place = Place(width.size().text(), base, off);
+                let memory = MemoryOperand(width.size().text(), base, off);
                 let name = op.kernel_name();
                 let digits = if width == Width::W64 { "64" } else { "" };
                 if !op.fetches() {
-                    write!(f, "lock *{place} {name} {src}")
+                    write!(f, "lock *{memory} {name} {src}")
                 } else if op.compares() {
-                    write!(f, "r0 = atomic{digits}_{name}({place}, r0, {src})")
+                    write!(f, "r0 = atomic{digits}_{name}({memory}, r0, {src})")
                 } else {
-                    write!(f, "{src} = atomic{digits}_{name}({place}, {src})")
+                    write!(f, "{src} = atomic{digits}_{name}({memory}, {src})")
                 }
             }
             Insn::LoadAcquire {
@@ -164,7 +163,11 @@ impl fmt::Display for Text<'_> {
                 base,
                 off,
             } => {
-                write!(f, "{dst} = load_acquire({})", Place(size.text(), base, off))
+                write!(
+                    f,
+                    "{dst} = load_acquire({})",
+                    MemoryOperand(size.text(), base, off)
+                )
             }
             Insn::StoreRelease {
                 size,
@@ -172,7 +175,11 @@ impl fmt::Display for Text<'_> {
                 off,
                 src,
             } => {
-                write!(f, "store_release({}, {src})", Place(size.text(), base, off))
+                write!(
+                    f,
+                    "store_release({}, {src})",
+                    MemoryOperand(size.text(), base, off)
+                )
             }
             Insn::LoadPacket { size, index, off } => self.packet(f, size, index, off),
             Insn::Jump { off } => write!(f, "goto pc{off:+}"),
@@ -234,14 +241,14 @@ impl Text<'_> {
     }
 }
 
-/// What stands for the name of a helper that has none.
+/// Name printed for an unknown helper.
 pub(super) const UNKNOWN_HELPER: &str = "unknown";
-/// What stands for the name of a kernel function that is not known.
+/// Name printed for an unknown kfunc.
 pub(super) const UNKNOWN_KFUNC: &str = "kernel-function";
-/// What stands before the `fd_array` index of a kernel function without a name.
+/// Printed before the `fd_array` index of an unnamed kfunc.
 pub(super) const FD_INDEX: &str = "fd_idx=";
 
-/// In `bpftool`'s manner; a map is named by descriptor here, as it has no id yet.
+/// In `bpftool`'s style; a map is printed by descriptor, as it has no id yet.
 impl fmt::Display for Pseudo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
@@ -256,7 +263,7 @@ impl fmt::Display for Pseudo {
     }
 }
 
-/// As the second operand of a store prints: a constant in decimal.
+/// Prints the second operand of a store: constants in decimal.
 impl fmt::Display for Operand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -266,7 +273,7 @@ impl fmt::Display for Operand {
     }
 }
 
-/// A register under the name of a width: `r1` or `w1`.
+/// A register with the name for a width: `r1` or `w1`.
 struct Named(Width, Reg);
 
 impl fmt::Display for Named {
@@ -275,17 +282,17 @@ impl fmt::Display for Named {
     }
 }
 
-/// A place in memory, without the star: `(u64 *)(r10 -8)`.
-struct Place(&'static str, Reg, i16);
+/// A memory operand, without the star: `(u64 *)(r10 -8)`.
+struct MemoryOperand(&'static str, Reg, i16);
 
-impl fmt::Display for Place {
+impl fmt::Display for MemoryOperand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "({} *)({} {:+})", self.0, self.1, self.2)
     }
 }
 
-/// The text of a program, one line an instruction: `0: (b7) r0 = 0`. A slot that is
-/// no instruction is printed as a `.quad`, with the reason in a comment.
+/// The text of a program, one instruction per line: `0: (b7) r0 = 0`. An invalid slot is
+/// printed as a `.quad`, with the reason in a comment.
 ///
 /// ```
 /// use bpflab::isa::{NoNames, RawInsn, disassemble};
@@ -332,7 +339,7 @@ mod tests {
     use super::*;
     use crate::util::TypeId;
 
-    /// Has an answer to everything, as a verifier's log does.
+    /// Returns a name for everything, as in a verifier's log.
     struct Loaded;
 
     impl Names for Loaded {
@@ -345,7 +352,7 @@ mod tests {
         }
     }
 
-    /// One line an instruction: its text without names, and what a loaded program's is.
+    /// One instruction per line: its text without names, and its text in a loaded program.
     #[test]
     fn what_the_kernel_has_replaced_is_printed_as_the_names_say() {
         let cases = [

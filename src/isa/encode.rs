@@ -1,4 +1,4 @@
-//! From instructions to slots.
+//! The encoder: instructions to slots.
 
 use super::insn::{CallTarget, Insn, Operand};
 use super::opcode::{ADDR_SPACE_CAST, LD_IMM64, SRC_X, call, class, mode, op};
@@ -26,8 +26,8 @@ impl std::ops::Deref for Encoded {
 }
 
 impl Insn {
-    /// The slots of the instruction: `encode(decode(x))` is `x`, but for the two
-    /// fields that [`decode`](super::decode) ignores.
+    /// The slots of the instruction: `encode(decode(x))` is `x`, except for the two fields
+    /// that [`decode`](super::decode) ignores.
     ///
     /// ```
     /// use bpflab::isa::{Insn, Reg};

@@ -1,8 +1,8 @@
-//! What instructions compute, as pure functions expanded from the tables.
+//! Results of instructions, as pure functions expanded from the tables.
 //!
-//! Registers are `u64`. A 32-bit operation takes the low halves and zeroes the
-//! upper half of its result. Everything here is total: no division traps, no shift
-//! is too wide (RFC 9669, section 4.1).
+//! Registers are `u64`. A 32-bit operation uses the low halves and zeroes the upper half of
+//! its result. All functions are total: no division traps, no shift is too wide (RFC 9669,
+//! section 4.1).
 
 use super::insn::{Insn, Operand};
 use super::reg::Reg;
@@ -18,7 +18,7 @@ pub const fn low32(value: u64) -> u32 {
     value as u32
 }
 
-/// An immediate as 64-bit operations see it: its sign extended.
+/// An immediate as 64-bit operand: sign-extended.
 #[must_use]
 pub const fn sign_extend32(imm: i32) -> u64 {
     (imm as i64).cast_unsigned()
@@ -83,7 +83,7 @@ macro_rules! jump {
         |$a:ident, $b:ident| $value:expr
     })*) => {
         impl JumpOp {
-            /// Whether the condition holds of 64-bit operands.
+            /// Whether the condition holds for 64-bit operands.
             #[must_use]
             #[inline]
             pub const fn eval64(self, dst: u64, src: u64) -> bool {
@@ -95,7 +95,7 @@ macro_rules! jump {
                 }
             }
 
-            /// Whether the condition holds of 32-bit operands.
+            /// Whether the condition holds for 32-bit operands.
             #[must_use]
             #[inline]
             pub const fn eval32(self, dst: u32, src: u32) -> bool {
@@ -112,7 +112,7 @@ macro_rules! jump {
 for_each_jump_op!(jump);
 
 impl JumpOp {
-    /// Whether the condition holds of two registers.
+    /// Whether the condition holds for two registers.
     #[must_use]
     #[inline]
     pub const fn eval(self, width: Width, dst: u64, src: u64) -> bool {
@@ -129,7 +129,7 @@ macro_rules! atomic {
         |$old:ident, $src:ident, $expected:ident| $value:expr
     })*) => {
         impl AtomicOp {
-            /// The new value of 64-bit memory that held `old`; `expected` is `r0`.
+            /// The new value of 64-bit memory that contained `old`; `expected` is `r0`.
             #[must_use]
             #[inline]
             pub const fn eval64(self, old: u64, src: u64, expected: u64) -> u64 {
@@ -141,7 +141,7 @@ macro_rules! atomic {
                 }
             }
 
-            /// The new value of 32-bit memory that held `old`; `expected` is `w0`.
+            /// The new value of 32-bit memory that contained `old`; `expected` is `w0`.
             #[must_use]
             #[inline]
             pub const fn eval32(self, old: u32, src: u32, expected: u32) -> u32 {
@@ -158,7 +158,7 @@ macro_rules! atomic {
 for_each_atomic_op!(atomic);
 
 impl AtomicOp {
-    /// The new value of memory of this width that held `old` (zero-extended).
+    /// The new value of memory of this width that contained `old` (zero-extended).
     #[must_use]
     #[inline]
     pub const fn eval(self, width: Width, old: u64, src: u64, expected: u64) -> u64 {
@@ -202,7 +202,7 @@ macro_rules! endian {
 for_each_endian_op!(endian);
 
 impl SignedSize {
-    /// The low bits of this size, their sign extended to 64 bits.
+    /// The low bits of this size, sign-extended to 64 bits.
     #[must_use]
     #[inline]
     pub const fn extend(self, value: u64) -> u64 {
@@ -232,9 +232,9 @@ pub const fn movsx(width: Width, from: SignedSize, value: u64) -> u64 {
 }
 
 impl Insn {
-    /// The value that an instruction of registers and constants alone gives to its
-    /// destination; `None` for every other instruction (memory, control, casts and
-    /// pseudo sources). For constant folding and for tests.
+    /// The value that the instruction assigns to its destination, if it uses only registers
+    /// and constants; `None` for all other instructions (memory, control, casts and pseudo
+    /// sources). For constant folding and tests.
     ///
     /// ```
     /// use bpflab::isa::{AluOp, Insn, Operand, Reg, Width};
@@ -273,7 +273,7 @@ mod tests {
 
     use super::*;
 
-    /// Values at the edges as often as others.
+    /// Boundary values and arbitrary ones, equally often.
     fn value() -> impl Strategy<Value = u64> {
         prop_oneof![
             any::<u64>(),
@@ -291,7 +291,7 @@ mod tests {
         (unsigned, unsigned - (sign << bits))
     }
 
-    /// The operation in the integers, reduced to the width at the end.
+    /// The operation on integers, reduced to the width at the end.
     fn alu_in_integers(op: AluOp, bits: u32, dst: u64, src: u64) -> u64 {
         let ((a, sa), (b, sb)) = (wide(dst, bits), wide(src, bits));
         let shift = u32::try_from(b % i128::from(bits)).unwrap();
@@ -406,7 +406,7 @@ mod tests {
         }
     }
 
-    /// The cases that hardware traps on or does otherwise.
+    /// Cases that trap or differ on hardware.
     #[test]
     fn nothing_traps() {
         let min = 1u64 << 63;

@@ -8,8 +8,8 @@ use super::table::{
 };
 use crate::util::{HelperId, Pc, TypeId};
 
-/// One instruction, its fields checked. [`decode`](super::decode) makes it from
-/// slots, [`Insn::encode`] makes slots of it.
+/// One instruction with checked fields: [`decode`](super::decode) creates it from slots,
+/// [`Insn::encode`] encodes it.
 ///
 /// Offsets of jumps and calls count slots from the one after the instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -18,15 +18,15 @@ use crate::util::{HelperId, Pc, TypeId};
     reason = "the fields are the machine's; variants say what they do"
 )]
 pub enum Insn {
-    /// `dst op= src`. A 64-bit operation extends an immediate's sign.
+    /// `dst op= src`. Immediates are sign-extended for 64-bit operations.
     Alu {
         op: AluOp,
         width: Width,
         dst: Reg,
         src: Operand,
     },
-    /// `dst = (sN)src`, sign-extended to the width. (32 bits into 32 do not
-    /// exist; they encode as the plain move that they are.)
+    /// `dst = (sN)src`, sign-extended to the width. (32 to 32 bits does not exist; it
+    /// encodes as the plain move.)
     MovSx {
         width: Width,
         from: SignedSize,
@@ -41,8 +41,8 @@ pub enum Insn {
         size: EndianSize,
         dst: Reg,
     },
-    /// `dst = src`, a pointer of address space `from` becoming one of `to`; one of
-    /// them is 0 (the kernel's), the other 1 (the arena's).
+    /// `dst = src`, converting a pointer from address space `from` to `to`; one of them is
+    /// 0 (the kernel's), the other 1 (the arena's).
     AddrSpaceCast {
         dst: Reg,
         src: Reg,
@@ -51,7 +51,7 @@ pub enum Insn {
     },
     /// `dst = value`: two slots.
     LoadImm64 { dst: Reg, value: u64 },
-    /// `dst` = the address of what `source` names: two slots.
+    /// `dst` = the address that `source` refers to: two slots.
     LoadPseudo { dst: Reg, source: Pseudo },
     /// `dst = *(uN *)(base + off)`, zero-extended.
     Load {
@@ -67,7 +67,7 @@ pub enum Insn {
         base: Reg,
         off: i16,
     },
-    /// `*(uN *)(base + off) = src`; an immediate's sign is extended.
+    /// `*(uN *)(base + off) = src`; an immediate is sign-extended.
     Store {
         size: Size,
         base: Reg,
@@ -96,9 +96,9 @@ pub enum Insn {
         off: i16,
         src: Reg,
     },
-    /// `r0` = packet bytes at `index + off` (or at `off`) in host order, of 1, 2 or
-    /// 4 bytes. The context is expected in `r6`; `r1` to `r5` are lost; a read
-    /// past the end leaves the program with 0.
+    /// `r0` = packet bytes at `index + off` (or at `off`) in host order, of 1, 2 or 4
+    /// bytes. The context must be in `r6`; `r1` to `r5` are clobbered; a read past the end
+    /// exits the program with 0.
     LoadPacket {
         size: Size,
         index: Option<Reg>,
@@ -116,12 +116,12 @@ pub enum Insn {
         src: Operand,
         off: i16,
     },
-    /// Jumps once the loop's budget is used up, else falls through.
+    /// Jumps once the loop's budget is used up, otherwise falls through.
     MayGoto { off: i16 },
     /// A call whose target is in the instruction.
     Call(CallTarget),
-    /// A call of the subprogram whose address is in the register. The kernel
-    /// refuses it; clang emits it.
+    /// A call of the subprogram whose address is in the register. The kernel rejects it;
+    /// clang emits it.
     CallReg { target: Reg },
     /// Leaves the program or subprogram with `r0`.
     Exit,
@@ -156,12 +156,12 @@ impl Operand {
     }
 }
 
-/// What a `call` goes to.
+/// The target of a `call`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum CallTarget {
     /// A helper function, by number.
     Helper(HelperId),
-    /// A function of the kernel, by BTF id.
+    /// A kfunc, by BTF id.
     Kfunc {
         /// The function's id in the kernel's BTF or in that of its module.
         id: TypeId,
@@ -175,12 +175,12 @@ pub enum CallTarget {
     },
 }
 
-/// Where control can go after an instruction.
+/// Control flow after an instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Flow {
-    /// On to the next instruction; calls come back, so they are here as well.
+    /// To the next instruction; calls are included, since they return.
     Next,
-    /// To this target only. It can lie outside the program: nobody has looked yet.
+    /// To this target only, which may be outside the program: it is not checked.
     Goto(i64),
     /// To the next instruction or to this target.
     Branch(i64),
@@ -189,8 +189,8 @@ pub enum Flow {
 }
 
 impl Flow {
-    /// Where control can go from a slot, judged by its opcode and offset alone: it
-    /// may have other fields that no instruction has.
+    /// The control flow from a slot, determined by its opcode and offset alone: other
+    /// fields may be invalid.
     #[must_use]
     pub fn of_raw(raw: RawInsn, pc: Pc) -> Self {
         let class = raw.opcode & class::MASK;
@@ -200,7 +200,7 @@ impl Flow {
         match raw.opcode & op::MASK {
             op::CALL => Self::Next,
             op::EXIT => Self::Exit,
-            // `0x0e` is no instruction, and the kernel reads its offset.
+            // `0x0e` is not an instruction, but the kernel reads its offset.
             op::JA if raw.opcode == class::JMP32 | op::JA => Self::Goto(target(pc, raw.imm)),
             op::JA => Self::Goto(target(pc, i32::from(raw.off))),
             _ => Self::Branch(target(pc, i32::from(raw.off))),
@@ -230,8 +230,8 @@ impl Insn {
         }
     }
 
-    /// The same jump with another offset; `None` if it does not fit, or if this is
-    /// no jump.
+    /// The same jump with another offset; `None` if it does not fit, or if this is not a
+    /// jump.
     #[must_use]
     pub fn with_jump_off(self, to: i32) -> Option<Self> {
         let short = i16::try_from(to);
@@ -256,7 +256,7 @@ impl Insn {
         })
     }
 
-    /// Where control can go from this instruction, which stands at `pc`.
+    /// The control flow from this instruction at `pc`.
     #[must_use]
     pub fn flow(&self, pc: Pc) -> Flow {
         match *self {
@@ -270,14 +270,14 @@ impl Insn {
         }
     }
 
-    /// The slot that a jump at `pc` goes to, wherever that is.
+    /// The target slot of a jump at `pc`, which may be out of bounds.
     #[must_use]
     pub fn jump_target(&self, pc: Pc) -> Option<i64> {
         self.jump_off().map(|off| target(pc, off))
     }
 
-    /// The first slot of the subprogram that this instruction, at `pc`, calls or
-    /// takes the address of, wherever that is.
+    /// The first slot of the subprogram that this instruction at `pc` calls or takes the
+    /// address of; it may be out of bounds.
     #[must_use]
     pub fn subprogram_target(&self, pc: Pc) -> Option<i64> {
         match *self {
@@ -290,7 +290,7 @@ impl Insn {
         }
     }
 
-    /// Whether control can pass to the instruction that follows.
+    /// Whether control can fall through to the next instruction.
     #[must_use]
     pub const fn falls_through(&self) -> bool {
         !matches!(self, Self::Jump { .. } | Self::JumpLong { .. } | Self::Exit)
@@ -302,9 +302,9 @@ impl Insn {
         matches!(self, Self::Call(_) | Self::CallReg { .. })
     }
 
-    /// The registers that the instruction reads. A call is taken to read all
-    /// argument registers: who knows the prototype can do better. (The kernel's own
-    /// liveness, `compute_insn_live_regs`, takes a packet load to read every register.)
+    /// The registers that the instruction reads. A call counts as reading all argument
+    /// registers, as the prototype is not known here. (The kernel's own liveness,
+    /// `compute_insn_live_regs`, counts a packet load as reading every register.)
     #[must_use]
     pub fn reads(&self) -> RegSet {
         let operand = |set: RegSet, src: Operand| match src {
@@ -350,8 +350,7 @@ impl Insn {
         }
     }
 
-    /// The registers whose old value is gone afterwards: written, or left
-    /// undefined by a call.
+    /// The registers whose old value is lost: written, or clobbered by a call.
     #[must_use]
     pub fn writes(&self) -> RegSet {
         match *self {
@@ -407,9 +406,9 @@ impl Insn {
         }
     }
 
-    /// The lowest version of the instruction set that has the instruction, as
-    /// clang's `-mcpu` counts. (A kernel has taken 32-bit arithmetic from the start;
-    /// clang emits it from v3.)
+    /// The lowest version of the instruction set that includes the instruction, by clang's
+    /// `-mcpu`. (Kernels have supported 32-bit arithmetic from the start; clang emits it
+    /// from v3.)
     #[must_use]
     pub fn since(&self) -> IsaVersion {
         let narrow = |width: Width| match width {
@@ -441,8 +440,8 @@ impl Insn {
     }
 }
 
-/// The slot `off` after the one that follows `pc`. Even a 64-bit immediate counts
-/// from its first slot.
+/// The slot at `off` from the one after `pc`. Offsets of a 64-bit immediate count from its
+/// first slot, too.
 fn target(pc: Pc, off: i32) -> i64 {
     i64::from(pc.0) + 1 + i64::from(off)
 }
@@ -458,14 +457,14 @@ mod tests {
         decode(&assemble(text).unwrap(), Pc(0)).unwrap()
     }
 
-    /// Four to a cache line.
+    /// Four fit in a cache line.
     #[test]
     fn an_instruction_stays_small() {
         assert_eq!(size_of::<Insn>(), 16);
         assert_eq!(size_of::<Option<Insn>>(), 16);
     }
 
-    /// One line an instruction: its text, the registers that it reads and writes.
+    /// One instruction per line: its text, the registers it reads and writes.
     #[test]
     fn registers_are_read_and_written() {
         let cases: [(&str, &[u8], &[u8]); 22] = [
@@ -551,7 +550,7 @@ mod tests {
     }
 
     proptest! {
-        /// Jumps keep everything but their offset, and reach as far as they say.
+        /// Only the offset changes, and jumps accept their whole offset range.
         #[test]
         fn a_jump_can_be_aimed(insn in arbitrary::insn(), off in any::<i16>()) {
             let aimed = insn.with_jump_off(off.into());

@@ -1,13 +1,13 @@
 //! The BPF instruction set: all of RFC 9669 and of Linux 6.18.
 //!
-//! A program is a row of 8-byte slots, [`RawInsn`]. [`decode`] makes an [`Insn`] of one
-//! or two of them, every field checked and none left over, so that later layers match
-//! on it and never look at an opcode; [`Insn::encode`] is the way back. [`Code`] is a
-//! whole decoded program, looked up by position, and [`Cfg`] its control flow.
+//! A program is a sequence of 8-byte slots, [`RawInsn`]. [`decode`] converts one or two of
+//! them to an [`Insn`] with all fields checked, so that later layers match on it and never
+//! on an opcode; [`Insn::encode`] is the inverse. [`Code`] is a decoded program, indexed by
+//! position, and [`Cfg`] its control-flow graph.
 //!
-//! An instruction has a text: [`Insn::text`] and [`disassemble`] print the kernel's,
-//! [`assemble`] reads that and LLVM's. It has a meaning: [`AluOp::eval`],
-//! [`JumpOp::eval`] and their like compute on plain numbers what a machine must.
+//! [`Insn::text`] and [`disassemble`] print instructions in the kernel's notation;
+//! [`assemble`] reads the kernel's and LLVM's. [`AluOp::eval`], [`JumpOp::eval`] and
+//! similar functions compute the results of operations on plain numbers.
 //!
 //! ```
 //! use bpflab::isa::{Insn, assemble, decode_program};
@@ -24,9 +24,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The operations are tables (`table/`), each a macro that hands its rows to whoever
-//! expands it: one row is everything known about an operation, and a layer that
-//! forgets one does not compile.
+//! The operations are tables (`table/`): each is a macro that passes its rows to another
+//! macro. One row contains all facts about an operation, and a layer that lacks a case for
+//! it does not compile.
 
 #[cfg(test)]
 mod arbitrary;

@@ -1,13 +1,12 @@
-//! Names that a text of instructions uses and this module cannot know.
+//! Names in the text of instructions that this module does not know.
 
 use std::borrow::Cow;
 
 use super::table::Pseudo;
 use crate::util::{HelperId, TypeId};
 
-/// Gives names to numbers, for printing, and numbers to names, for assembling.
-/// Every method has an answer for "unknown", so an implementation supplies only
-/// what it knows.
+/// Maps numbers to names for printing, and names to numbers for assembling. Every method
+/// defaults to "unknown", so an implementation provides only what it knows.
 pub trait Names {
     /// The name of a helper, such as `bpf_map_lookup_elem`.
     fn helper(&self, id: HelperId) -> Option<Cow<'_, str>> {
@@ -15,14 +14,14 @@ pub trait Names {
         None
     }
 
-    /// The name of a kernel function. The text then leaves out `fd_index`, as the
-    /// kernel's does, so [`kfunc_named`](Self::kfunc_named) must know it.
+    /// The name of a kfunc. The text then omits `fd_index`, as the kernel's does, so
+    /// [`kfunc_named`](Self::kfunc_named) must return it.
     fn kfunc(&self, id: TypeId, fd_index: i16) -> Option<Cow<'_, str>> {
         let _ = (id, fd_index);
         None
     }
 
-    /// What to print for a pseudo source, such as the address that the kernel prints.
+    /// The text of a pseudo source, such as the address that the kernel prints.
     fn pseudo(&self, source: Pseudo) -> Option<Cow<'_, str>> {
         let _ = source;
         None
@@ -34,14 +33,14 @@ pub trait Names {
         None
     }
 
-    /// The kernel function of this name: its BTF id and index into `fd_array`.
+    /// The kfunc of this name: its BTF id and index into `fd_array`.
     fn kfunc_named(&self, name: &str) -> Option<(TypeId, i16)> {
         let _ = name;
         None
     }
 }
 
-/// Knows no name.
+/// Provides no names.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct NoNames;
 

@@ -1,5 +1,5 @@
-//! The fixed bits of an opcode (RFC 9669, section 3); the operations' own bits
-//! stand in the tables.
+//! The fixed bits of an opcode (RFC 9669, section 3); the bits of single operations are in
+//! the tables.
 
 /// The class: the low three bits of every opcode.
 pub(super) mod class {

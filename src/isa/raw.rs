@@ -1,16 +1,16 @@
-//! One instruction slot as it lies in memory (RFC 9669, section 3).
+//! One instruction slot in memory format (RFC 9669, section 3).
 
 use std::fmt;
 
-/// Eight bytes of a program, not looked into: `opcode`, two 4-bit registers, a
-/// 16-bit offset, a 32-bit immediate. A 64-bit immediate load takes two.
+/// Eight undecoded bytes of a program: `opcode`, two 4-bit registers, a 16-bit offset, a
+/// 32-bit immediate. A 64-bit immediate load takes two.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct RawInsn {
-    /// Operation, source kind and class, or size and mode.
+    /// Operation, source bit and class, or size, mode and class.
     pub opcode: u8,
     /// Destination register in the low nibble, source register in the high one.
     pub regs: u8,
-    /// Offset of a memory access or of a jump; a variant of some ALU operations.
+    /// Offset of a memory access or a jump; selects a variant of some ALU operations.
     pub off: i16,
     /// Constant operand.
     pub imm: i32,
@@ -20,7 +20,7 @@ impl RawInsn {
     /// Size of a slot in bytes.
     pub const SIZE: usize = 8;
 
-    /// A slot of these fields; only the low 4 bits of `dst` and `src` count.
+    /// A slot with these fields; only the low 4 bits of `dst` and `src` are used.
     #[must_use]
     pub const fn new(opcode: u8, dst: u8, src: u8, off: i16, imm: i32) -> Self {
         Self {
@@ -77,8 +77,8 @@ impl RawInsn {
         [self.opcode, self.regs, o0, o1, i0, i1, i2, i3]
     }
 
-    /// Splits code bytes into slots; the bytes after the last whole slot come
-    /// back as the second part.
+    /// Splits code bytes into slots; the second part is the bytes after the last whole
+    /// slot.
     #[must_use]
     pub fn slots(bytes: &[u8]) -> (Vec<Self>, &[u8]) {
         let (chunks, rest) = bytes.as_chunks::<{ Self::SIZE }>();

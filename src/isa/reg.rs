@@ -79,7 +79,7 @@ pub struct RegSet(u16);
 impl RegSet {
     /// No register.
     pub const EMPTY: Self = Self(0);
-    /// `r0` and the arguments: what a call leaves undefined.
+    /// `r0` and the arguments: the registers clobbered by a call.
     pub const CALLER_SAVED: Self = Self(0x3f);
 
     /// The set of these registers.
@@ -101,7 +101,7 @@ impl RegSet {
         Self(((1 << count) - 1) << 1)
     }
 
-    /// This set and one register more.
+    /// This set plus one register.
     #[must_use]
     pub const fn with(self, reg: Reg) -> Self {
         Self(self.0 | 1 << reg.number())
@@ -113,13 +113,13 @@ impl RegSet {
         self.0 & (1 << reg.number()) != 0
     }
 
-    /// What is in one set or the other.
+    /// The registers in either set.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// What is in this set and not in the other.
+    /// The registers in this set but not in the other.
     #[must_use]
     pub const fn minus(self, other: Self) -> Self {
         Self(self.0 & !other.0)

@@ -1,4 +1,4 @@
-//! Code memory: written first, executable then, never both.
+//! Code memory: first writable, then executable, never both.
 
 use std::io;
 
@@ -6,27 +6,27 @@ use dynasmrt::cache_control::synchronize_icache;
 use dynasmrt::mmap::MutableBuffer;
 use dynasmrt::{AssemblyOffset, ExecutableBuffer};
 
-/// Machine code that can be executed, and can't be changed any more.
+/// Executable machine code, which can't be changed any more.
 #[derive(Debug)]
 pub(super) struct CodeMemory(ExecutableBuffer);
 
 impl CodeMemory {
-    /// A copy of `code`.
+    /// Copies `code` to executable memory.
     ///
     /// # Errors
-    /// The system gives no memory, or none that is executable.
+    /// The system has no memory, or refuses to make it executable.
     pub(super) fn new(code: &[u8]) -> io::Result<Self> {
         let mut buffer = MutableBuffer::new(code.len().max(1))?;
         buffer.set_len(code.len());
         buffer.copy_from_slice(code);
         let code = buffer.make_exec()?;
-        // Where the host fetches instructions by another way than it loads data, both
-        // are brought to the same bytes; on x86-64 this is nothing.
+        // On hosts with separate instruction and data caches, this makes both coherent; on
+        // x86-64 it does nothing.
         synchronize_icache(&code);
         Ok(Self(code))
     }
 
-    /// The host address of the byte at `offset`, which is inside.
+    /// The host address of the byte at `offset`, which must be inside.
     pub(super) fn address(&self, offset: usize) -> u64 {
         self.0.ptr(AssemblyOffset(offset)).expose_provenance() as u64
     }

@@ -1,24 +1,23 @@
-//! Where instructions are counted.
+//! Instruction counting.
 //!
-//! Each operation has a *phase*, and a host register holds how many instructions the
-//! budget has left, plus the phase of the operation under way, minus a margin. Falling
-//! through or jumping to an operation whose phase is one more changes nothing: phases
-//! are chosen such that few edges have to add something, and the taken side of
-//! conditional jumps forward comes first. Only jumps backwards, entries and returns
-//! look at the register: it is below zero if what is left may be less than the margin,
-//! which is the most that can be executed until the next look.
+//! Each operation has a *phase*. A host register holds the number of instructions that the
+//! budget has left, plus the phase of the current operation, minus a margin. Falling
+//! through or jumping to an operation whose phase is one more needs no code: phases are
+//! chosen such that few edges have to add something, preferably those of taken forward
+//! jumps. Only backward jumps, entries and returns check the register: a negative value
+//! means that fewer instructions may be left than the margin, which is the most that can be
+//! executed until the next check.
 
 use crate::lower::{Lowered, Op, Target};
 
-/// The most rounds of a loop whose code may stand one after another, without a look at
-/// the register in between.
+/// The most rounds of an unrolled loop, which has no check of the register between rounds.
 pub(super) const MOST_ROUNDS: i32 = 4;
 
 /// The phases of a program's operations.
 #[derive(Debug)]
 pub(super) struct Counts {
     phases: Vec<i32>,
-    /// See the module.
+    /// The margin; see the module.
     pub margin: i32,
 }
 
@@ -44,8 +43,8 @@ impl Counts {
                 wanted.get_or_insert(after);
             }
         }
-        // A phase is at most the number of operations before, rounds of loops included,
-        // and so is what can be executed until the next look.
+        // A phase is at most the number of preceding operations, including rounds of loops,
+        // and so is the number executed until the next check.
         let factor = 2 * MOST_ROUNDS;
         let margin = i32::try_from(ops.len()).map_or(i32::MAX, |n| n.saturating_mul(factor));
         Self {
@@ -59,13 +58,13 @@ impl Counts {
         self.phases.get(at as usize).copied().unwrap_or(0)
     }
 
-    /// What going on at `to` after `from` takes from the register.
+    /// What the edge from `from` to `to` subtracts from the register.
     pub(super) fn edge(&self, from: Target, to: Target) -> i32 {
         self.phase(from) + 1 - self.phase(to)
     }
 
-    /// What is to be taken from the register while `at` is under way for the
-    /// instructions that are left, the one at `at` being counted; may be negative.
+    /// The difference from the register to the instructions left while `at` is executed,
+    /// which itself is counted; may be negative.
     pub(super) fn during(&self, at: Target) -> i32 {
         self.phase(at) + 1 - self.margin
     }

@@ -1,4 +1,4 @@
-//! Machine code as text.
+//! Disassembly of machine code.
 
 use iced_x86::{Decoder as X86Decoder, DecoderOptions, Formatter, IntelFormatter};
 use yaxpeax_arch::{Decoder as _, U8Reader};
@@ -6,19 +6,19 @@ use yaxpeax_arm::armv8::a64;
 
 use crate::spec::context::Arch;
 
-/// An instruction of a machine.
+/// A machine instruction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MachineInsn {
-    /// Where it begins in the code, in bytes.
+    /// Its offset in the code, in bytes.
     pub offset: usize,
     /// Its bytes.
     pub bytes: Vec<u8>,
-    /// What it says, as assemblers for the machine write it; targets of jumps are
-    /// offsets in the code (x86-64) or distances (arm64).
+    /// Its assembly text; jump targets are offsets in the code (x86-64) or distances
+    /// (arm64).
     pub text: String,
 }
 
-/// The instructions of code for a machine, front to back; bytes that are none say so.
+/// Disassembles code for a machine; undecodable bytes are marked as such.
 #[must_use]
 pub fn disassemble(machine: Arch, code: &[u8]) -> Vec<MachineInsn> {
     match machine {

@@ -5,21 +5,21 @@
 pub struct Emitted {
     /// The code.
     pub bytes: Vec<u8>,
-    /// For each operation, where its code begins.
+    /// For each operation, the offset of its code.
     pub ops: Vec<usize>,
-    /// For each function its first operation, and where its code begins.
+    /// For each function its first operation, and the offset of its code.
     pub entries: Vec<(u32, usize)>,
-    /// Where the ways into them are.
-    pub ways: Ways<usize>,
+    /// The offsets of the entry points.
+    pub entry_points: EntryPoints<usize>,
 }
 
-/// The ways into a program's machine code; what comes in is said in `jit/runtime.rs`.
+/// The entry points of a program's machine code; `jit/runtime.rs` has their convention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ways<T> {
+pub struct EntryPoints<T> {
     /// Into any function.
     pub function: T,
     /// Into the main program.
     pub main: T,
-    /// Into the main program in place of another one.
+    /// Into the main program, replacing another one.
     pub tail: T,
 }

@@ -1,14 +1,14 @@
-//! The loops of a program, as its jumps backwards show them.
+//! The loops of a program, found by its backward jumps.
 
 use crate::lower::{Op, Target};
 
 /// Which operations are in loops.
 #[derive(Debug, Default)]
 pub(super) struct Loops {
-    /// For each operation how many jumps backwards go over it, and whether one leads
-    /// there; empty where there are none.
+    /// For each operation how many backward jumps span it, and whether one leads to it;
+    /// empty if there are none.
     ops: Vec<(u8, bool)>,
-    /// Whether a jump leads there.
+    /// For each operation whether a jump leads to it.
     targets: Vec<bool>,
 }
 
@@ -48,7 +48,7 @@ impl Loops {
         }
     }
 
-    /// How many loops an operation is in.
+    /// The number of loops that contain an operation.
     pub(super) fn depth(&self, at: Target) -> u8 {
         self.ops.get(at as usize).map_or(0, |(depth, _)| *depth)
     }
@@ -58,7 +58,7 @@ impl Loops {
         self.targets.get(at as usize).is_none_or(|is| *is)
     }
 
-    /// Whether an operation is where a loop begins.
+    /// Whether an operation is a loop head.
     pub(super) fn is_head(&self, at: Target) -> bool {
         self.ops
             .get(at as usize)

@@ -1,23 +1,22 @@
-//! Machine code for verified programs.
+//! The JIT compilers: machine code for verified programs.
 //!
 //! | file | what |
 //! |---|---|
-//! | `count` | where instructions are counted, at the least cost |
-//! | `code` | code memory: written, then executable, never both |
-//! | `loops` | where a program has loops |
+//! | `count` | instruction counting at the least cost |
+//! | `code` | code memory: first writable, then executable, never both |
+//! | `loops` | the loops of a program |
 //! | `emitted` | code as data |
 //! | `disassemble` | code as text |
-//! | `layout` | where machine code finds what in a run |
-//! | `runtime` | what machine code and Rust agree on, and what machine code calls |
+//! | `layout` | the layout of a run for machine code |
+//! | `runtime` | the convention between machine code and Rust, and the shims |
 //! | `arm64` | the code for arm64 |
 //! | `x86_64` | the code for x86-64 |
 //!
-//! What comes of a run is what comes of it in the interpreters, bit by bit, the count of
-//! instructions included. Machine code shares the fast interpreter's
-//! [`Run`](crate::interp): frames, tail calls and callbacks are the same, and an
-//! operation that has no code of its own is done by the interpreter's step. Where the
-//! budget may not last until the next look at it, the interpreter goes on with the
-//! function, and counts one by one.
+//! The results of a run are exactly those of the interpreters, including the instruction
+//! count. Machine code shares the fast interpreter's [`Run`](crate::interp): frames, tail
+//! calls and callbacks are the same, and an operation without code of its own is executed
+//! by the interpreter's step. If the budget may not last until the next check, the
+//! interpreter continues with the function, and counts one by one.
 
 mod arm64;
 mod code;
@@ -32,7 +31,7 @@ mod runtime;
 mod testing;
 mod x86_64;
 
-use crate::interp::{Native, Ways};
+use crate::interp::{EntryPoints, Native};
 use crate::lower::Lowered;
 use crate::spec::context::Arch;
 use code::CodeMemory;
@@ -41,7 +40,7 @@ use count::Counts;
 pub use disassemble::{MachineInsn, disassemble};
 pub use emitted::Emitted;
 
-/// Whether this host executes what is emitted for it.
+/// Whether this host can execute the code emitted for it.
 pub(crate) const RUNS_HERE: bool = cfg!(all(
     unix,
     any(
@@ -50,7 +49,7 @@ pub(crate) const RUNS_HERE: bool = cfg!(all(
     )
 ));
 
-/// Machine code for a lowered program; none where the host can't execute it.
+/// Compiles a lowered program to machine code; none if the host can't execute it.
 pub(crate) fn compile(lowered: &Lowered) -> Option<Native> {
     if !RUNS_HERE {
         return None;
@@ -61,26 +60,26 @@ pub(crate) fn compile(lowered: &Lowered) -> Option<Native> {
     let functions = functions
         .map(|(_, offset)| memory.address(*offset))
         .collect();
-    let ways = emitted.ways;
-    let ways = Ways {
-        function: memory.address(ways.function),
-        main: memory.address(ways.main),
-        tail: memory.address(ways.tail),
+    let entry_points = emitted.entry_points;
+    let entry_points = EntryPoints {
+        function: memory.address(entry_points.function),
+        main: memory.address(entry_points.main),
+        tail: memory.address(entry_points.tail),
     };
     let start = memory.address(0);
     let extent = start..start + emitted.bytes.len() as u64;
-    Some(Native::new(memory, ways, functions, extent))
+    Some(Native::new(memory, entry_points, functions, extent))
 }
 
-/// The machine code that `compile` makes executable: for listings, on any host. None
-/// for a program that is too large.
+/// The machine code that `compile` makes executable: for listings, on any host. None for a
+/// program that is too large.
 #[must_use]
 pub fn emit(lowered: &Lowered) -> Option<Emitted> {
     emit_for(Arch::HOST, lowered)
 }
 
-/// The machine code for a machine that need not be the host. It names addresses of this
-/// process all the same, and is for reading only then.
+/// The machine code for a given architecture. It contains addresses of this process, and
+/// can only be read if the host is of another architecture.
 #[must_use]
 pub fn emit_for(machine: Arch, lowered: &Lowered) -> Option<Emitted> {
     let counts = Counts::of(lowered);
@@ -90,8 +89,8 @@ pub fn emit_for(machine: Arch, lowered: &Lowered) -> Option<Emitted> {
     }
 }
 
-/// The extensions of a machine that code for it uses here: what the host has, if it is
-/// one; empty if there are none.
+/// The architecture's extensions that generated code uses: those of the host, if it has
+/// this architecture; empty if there are none.
 #[must_use]
 pub fn extensions(machine: Arch) -> &'static str {
     match machine {

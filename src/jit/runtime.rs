@@ -1,77 +1,78 @@
-//! What machine code and Rust agree on, and what machine code calls.
+//! The convention between machine code and Rust, and the functions that machine code calls.
 //!
-//! The convention is the same for every machine; how code keeps to it is its own business
-//! (`x86_64/frame.rs`, `arm64/frame.rs`).
+//! The convention is the same for every architecture; `x86_64/frame.rs` and
+//! `arm64/frame.rs` implement it.
 //!
-//! **Host registers.** BPF's r0 to r5 are lost in calls, those of r6 to r9 that a function
-//! changes are kept for its caller by the function itself, on the host's stack. Besides
-//! there are the run, the end of the frame under way (a host address, see
-//! `interp/stack.rs`), and how many instructions are left (see `count`). What r10 holds is
-//! in the frame's head; few instructions ask for it.
+//! **Host registers.** Calls clobber BPF's r0 to r5; a function saves those of r6 to r9
+//! that it changes on the host's stack. Further registers hold the run, the end of the
+//! current frame (a host address, see `interp/stack.rs`), and the number of instructions
+//! left (see `count`). The value of r10 is in the frame's head; few instructions need it.
 //!
-//! **Functions.** A function is called with its caller's end of frame and r1 to r5 in
-//! their registers, and the count such that the phase of its first operation holds; it
-//! bails where that is below zero. It moves the end of the frame by [`STRIDE`], makes
-//! zero what [`Function::zeroed`](crate::lower::Function) says, and sets in the head
-//! `loops_left` if it has an [`Op::MayGoto`](crate::lower::Op), `clean` to
-//! [`Function::stack`](crate::lower::Function) if it has an `Op::TailCall`. It returns with r0 in its
-//! register, the end of the frame as it was, and the number of instructions left as it is,
-//! without phase or margin. A function that lends its frame calls [`shims::leave`] before.
-//! The caller looks at the count again, for the callee may have used up any number.
+//! **Functions.** A function is called with its caller's end of frame, r1 to r5 in their
+//! registers, and the count such that the phase of its first operation holds; it bails if
+//! the count is negative. It moves the end of the frame by [`STRIDE`], zeroes the bytes of
+//! [`Function::zeroed`](crate::lower::Function), and sets in the head `loops_left` if it
+//! has an [`Op::MayGoto`](crate::lower::Op), `clean` to
+//! [`Function::stack`](crate::lower::Function) if it has an `Op::TailCall`. It returns with
+//! r0 in its register, the end of the frame as before, and the number of instructions left
+//! without phase or margin. A function whose frame escapes calls [`shims::leave`] before.
+//! The caller checks the count again, for the callee may have used up any number.
 //!
-//! **Ways in.** Rust enters a function by [`Ways::function`](crate::interp::Ways), called
-//! with the run and the function's address, and the main program by `Ways::main`. They
-//! keep what Rust's convention asks for, take count, end of the frame and r1 to r5 (the
-//! main program has r1 only) out of the run ([`Run::left`], `host`), note in
-//! [`Run::unwind`] where to come back, and return r0; the count is in [`Run::left`] then.
-//! They may be entered again in the middle of what machine code called. The main program
-//! is not called otherwise, so its way in may keep r6 to r9 in its place.
+//! **Entry points.** Rust enters a function by
+//! [`EntryPoints::function`](crate::interp::EntryPoints), called with the run and the
+//! function's address, and the main program by `EntryPoints::main`. They save the registers
+//! that Rust's convention preserves, load count, end of the frame and r1 to r5 (for the
+//! main program only r1) from the run ([`Run::left`], `host`), store in [`Run::unwind`]
+//! where to return, and return r0, with the count in [`Run::left`]. They are reentrant:
+//! functions called by machine code may enter again. The main program is entered in no
+//! other way, so its entry point may save r6 to r9 for it.
 //!
-//! **Tail calls.** A main program with a tail call is left to another one by a jump to
-//! that one's `Ways::tail`, with all as the first one found it: the caller's end of frame,
-//! its registers, the host's stack. That way takes r1 and the count out of the run; the
+//! **Tail calls.** A main program jumps to the `EntryPoints::tail` of the tail call's
+//! target, with the state in which it was entered itself: the caller's end of frame, its
+//! registers, the host's stack. That entry point loads r1 and the count from the run; the
 //! frame stays as it is, with its `clean`.
 //!
-//! **Calls of Rust.** Before any shim that takes the run, [`Run::left`] is the number of
-//! instructions left, that of the operation under way counted, and `host.frame_end` the
-//! end of the frame. Afterwards the count is taken from there. What a shim gives besides r0
-//! is an [`Answer`]'s status.
+//! **Calls of Rust.** Before any shim that takes the run, [`Run::left`] is set to the
+//! number of instructions left, with the current operation counted, and `host.frame_end` to
+//! the end of the frame. Afterwards the count is loaded from there. A shim returns r0 and
+//! the status of an [`Answer`].
 //!
-//! **Stopping.** [`STOPPED`] means that [`Run::end`] says why. The code unwinds at once to
-//! the way in: the host's stack pointer is [`Run::unwind`] again, and what it returns is
-//! of no account.
+//! **Stopping.** [`STOPPED`] means that [`Run::end`] has the reason. The code unwinds at
+//! once to the entry point: it restores the host's stack pointer from [`Run::unwind`], and
+//! its return value is ignored.
 //!
-//! **Bailing.** Where few instructions are left, the registers go into the run, and
-//! [`shims::finish`] executes the rest of the function, its leaving included.
+//! **Bailing.** If few instructions are left, the registers are stored to the run, and
+//! [`shims::finish`] executes the rest of the function, including its exit.
 
-#![allow(unsafe_code)] // the invariant stands at `with`
+#![allow(unsafe_code)] // the invariant is at `with`
 
 use crate::interp::{End, Next, Run, Stop, Tail};
 use crate::lower::{BoundMap, Target};
 use crate::vm::Machine;
 
-/// What a shim gives: in the first two registers of results of the host.
+/// The result of a shim, in the host's first two result registers.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(super) struct Answer {
-    /// r0, or where to go on.
+    /// r0, or the code at which to continue.
     pub value: u64,
     /// One of the following.
     pub status: u64,
 }
 
-/// All is well: on with the next operation, or the function has ended.
+/// Success: continue with the next operation, or the function has ended.
 pub(super) const DONE: u64 = 0;
 /// The run stops.
 pub(super) const STOPPED: u64 = 1;
-/// Of a step: on at its target. Of a tail call: it led nowhere, on with the next operation.
+/// From a step: continue at its target. From a tail call: it had no target, continue with
+/// the next operation.
 pub(super) const ON: u64 = 2;
-/// Of a step: the function ends. Of a tail call in a main program: on at the code that
-/// `value` says, in the place of this.
+/// From a step: the function ends. From a tail call in a main program: jump to the code at
+/// `value`, which replaces this program.
 pub(super) const AWAY: u64 = 3;
 
 impl Answer {
-    /// r0, or that the run stops.
+    /// Success with r0, or that the run stops.
     fn of(r0: Option<u64>) -> Self {
         match r0 {
             Some(value) => Self {
@@ -86,23 +87,22 @@ impl Answer {
     }
 }
 
-/// What machine code calls. An operation is given by its index.
+/// The functions that machine code calls. An operation is given by its index.
 pub(super) mod shims {
     use super::{Answer, BoundMap, Run, Target, calls};
 
-    /// Does what an operation says, whichever it is but a call of a function of the
-    /// program, a tail call, or an exit. All registers are in the run.
+    /// Executes any operation except a call of a program's function, a tail call, or an
+    /// exit. All registers are in the run.
     pub extern "C" fn step(run: *mut Run<'_>, at: Target) -> u64 {
         calls::step(run, at)
     }
 
-    /// The pointer that a field of the context loads as; 0 where it is none. It does not
-    /// ask for the count.
+    /// The pointer that a context field loads as; 0 if it is none. Needs no count.
     pub extern "C" fn pointer(run: *const Run<'_>, off: u32, size: u32) -> u64 {
         calls::pointer(run, off, size).unwrap_or(0)
     }
 
-    /// Calls a helper: gives r0.
+    /// Calls a helper: returns r0.
     pub extern "C" fn helper(
         r1: u64,
         r2: u64,
@@ -116,28 +116,28 @@ pub(super) mod shims {
         Answer::of(calls::helper(run, at, helper, [r1, r2, r3, r4, r5]))
     }
 
-    /// Looks up a key, which is at a host address, in a map of the program under way: gives
-    /// r0. It does not ask for the count.
+    /// Looks up a key, which is at a host address, in a map of the current program: returns
+    /// r0. Needs no count.
     pub extern "C" fn look_up(map: *const BoundMap, key: u64, cpu: u64) -> u64 {
         calls::look_up(map, key, cpu)
     }
 
-    /// Ends the life of the frame of a function that lends it: gives back its r0. It does
-    /// not ask for the count.
+    /// Makes pointers to an escaping frame stale when its function ends: returns `r0`.
+    /// Needs no count.
     pub extern "C" fn leave(run: *mut Run<'_>, r0: u64) -> u64 {
         calls::leave(run);
         r0
     }
 
-    /// Executes the rest of a function, from an operation on, in the interpreter, its
-    /// leaving included: gives r0. All registers are in the run.
+    /// Executes the rest of a function, from an operation on, in the interpreter, including
+    /// its exit: returns r0. All registers are in the run.
     pub extern "C" fn finish(run: *mut Run<'_>, at: Target) -> Answer {
         Answer::of(calls::finish(run, at))
     }
 
-    /// A tail call by the operation at `at`; r1 to r5 are in the run. Gives the r0 of the
-    /// program, when that was executed in place of the rest of the function, or
-    /// [`ON`](super::ON), or, where `in_main`, [`AWAY`](super::AWAY).
+    /// A tail call by the operation at `at`; r1 to r5 are in the run. Returns the r0 of the
+    /// target program if that was executed instead of the rest of the function, or
+    /// [`ON`](super::ON), or, if `in_main`, [`AWAY`](super::AWAY).
     pub extern "C" fn tail_call(run: *mut Run<'_>, at: Target, in_main: u32) -> Answer {
         calls::tail_call(run, at, in_main != 0)
     }
@@ -151,14 +151,15 @@ mod calls {
         AWAY, Answer, BoundMap, DONE, End, Machine, Next, ON, Run, STOPPED, Stop, Tail, Target,
     };
 
-    /// Lets `f` work on the run, with the count of instructions in its form, and keeps
-    /// why it stops.
+    /// Calls `f` with the run, converting the instruction count for it, and records why it
+    /// stops.
     fn with<'a, T>(
         run: *mut Run<'a>,
         f: impl FnOnce(&mut Run<'a>, &mut Machine) -> Result<T, Stop>,
     ) -> Option<T> {
-        // SAFETY: machine code gets the run from `Run::execute_native`, which waits for it,
-        // as the machine code waits for us: nobody else uses the run and its machine.
+        // SAFETY: machine code has the run from `Run::execute_native`, which waits for the
+        // machine code, which waits for this function: nothing else uses the run and its
+        // machine.
         let (run, machine) = unsafe { (&mut *run, &mut *(*run).machine) };
         run.executed = (run.granted - run.left).cast_unsigned();
         let result = f(run, machine);
@@ -174,7 +175,7 @@ mod calls {
 
     pub(super) fn step(run: *mut Run<'_>, at: Target) -> u64 {
         let next = with(run, |run, machine| {
-            run.know_number();
+            run.load_frame_pointer();
             let op = run.lowered.ops().get(at as usize).copied();
             op.map_or(Ok(Next::Exit), |op| run.step(machine, at, op))
         });
@@ -202,15 +203,15 @@ mod calls {
         helper: u32,
         args: [u64; 5],
     ) -> Option<u64> {
-        // It was a `u16` in the operation.
+        // The operation has it as a `u16`.
         let helper = u16::try_from(helper).unwrap_or(u16::MAX);
         with(run, |run, machine| run.helper(machine, at, helper, args))
     }
 
     #[inline(always)]
     pub(super) fn look_up(map: *const BoundMap, key: u64, cpu: u64) -> u64 {
-        // SAFETY: the map is one of the program's, which lives as long as its code, and
-        // the verifier proved that the key is there.
+        // SAFETY: the map is one of the program's, which lives as long as its code, and the
+        // verifier proved that the key is in bounds.
         unsafe { look_up_at(&*map, cpu, key) }
     }
 

@@ -10,7 +10,7 @@ use crate::verifier::{Options, verify};
 use crate::vm::memory::Region;
 use crate::vm::{Machine, World, maps};
 
-/// A program of this text, that has an array named `counts`.
+/// A program of this text, with an array named `counts`.
 pub(super) fn lowered(text: &str) -> Lowered {
     let counts = MapDef::new("counts", MapType::Array, 4, 8, 4);
     let mut program = Program::new("p", ProgType::Xdp, Vec::new());

@@ -1,4 +1,4 @@
-//! What this machine's kernel offers, and what is missing.
+//! What the running kernel supports, and what is missing.
 
 use std::fs;
 
@@ -9,51 +9,50 @@ use super::sys::{MapFd, MapRequest};
 use crate::spec::{MapType, ProgType};
 use crate::util::Errno;
 
-/// The kernel as an engine: whether it can be asked, and for what.
+/// The kernel as an engine: whether bpflab can use it, and what it supports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Availability {
     /// Its release, such as `6.18.44`.
     pub release: String,
-    /// What this process may do.
+    /// The privileges of this process.
     pub privilege: Privilege,
-    /// Why `bpf(2)` makes no map for us, as the error number's name; none if it does.
+    /// The name of the errno with which `bpf(2)` refused to create a map; none if it did not.
     pub refused: Option<String>,
-    /// Whether it shows its types in `/sys/kernel/btf/vmlinux`.
+    /// Whether the kernel has `/sys/kernel/btf/vmlinux`.
     pub btf: bool,
-    /// Whether programs are compiled (`net.core.bpf_jit_enable`); none if it doesn't
-    /// say.
+    /// Whether the JIT is enabled (`net.core.bpf_jit_enable`); none if unknown.
     pub jit: Option<bool>,
-    /// The program types, in order; empty where nothing can be loaded.
+    /// The program types, in order; empty if no program can be loaded.
     pub prog_types: Vec<TypeSupport>,
 }
 
-/// What this process may do.
+/// The privileges of a process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Privilege {
     /// Whether it runs as root.
     pub root: bool,
-    /// Which of the capabilities that matter to BPF it has.
+    /// The capabilities that it has of those relevant to BPF.
     pub capabilities: Vec<Capability>,
 }
 
 /// A capability (`include/uapi/linux/capability.h`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Capability {
-    /// Everything below, on kernels before 5.8 the only one.
+    /// Includes all others here; the only one that kernels before 5.8 check.
     SysAdmin = 21,
-    /// Programs for the network.
+    /// Networking programs.
     NetAdmin = 12,
-    /// Programs that watch the kernel.
+    /// Tracing programs.
     Perfmon = 38,
-    /// Maps and programs as such.
+    /// Creating maps and loading programs.
     Bpf = 39,
 }
 
 impl Capability {
-    /// Those that matter to BPF.
+    /// The capabilities relevant to BPF.
     pub const ALL: [Self; 4] = [Self::SysAdmin, Self::NetAdmin, Self::Perfmon, Self::Bpf];
 
-    /// Its name in the header.
+    /// The capability's name in the header.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -77,12 +76,12 @@ pub struct TypeSupport {
     /// The type's name.
     #[serde(serialize_with = "name")]
     pub prog_type: ProgType,
-    /// Whether the kernel knows it.
+    /// Whether the kernel supports it.
     pub known: bool,
-    /// Whether the smallest program of this type was accepted. Types that attach
-    /// through BTF want to be told what they attach to, so theirs is not.
+    /// Whether the smallest program of this type was accepted. It is not for types that attach
+    /// through BTF, which need an attach target.
     pub loads: bool,
-    /// Why it was refused, where the kernel didn't even look at the program.
+    /// The errno of a refusal before the verifier ran.
     pub errno: Option<String>,
 }
 
@@ -91,7 +90,7 @@ fn name<S: serde::Serializer>(prog_type: &ProgType, to: S) -> Result<S::Ok, S::E
 }
 
 impl Availability {
-    /// Asks the kernel.
+    /// Probes the running kernel.
     #[must_use]
     pub fn probe() -> Self {
         let refused = make_map().err();
@@ -116,7 +115,7 @@ impl Availability {
         self.refused.is_none()
     }
 
-    /// What is missing and what to do about it, a sentence for each.
+    /// What is missing and what to do about it, one sentence each.
     #[must_use]
     pub fn missing(&self) -> Vec<String> {
         let mut missing = Vec::new();
@@ -137,7 +136,7 @@ impl Availability {
             Some(errno) if errno == "ENOSYS" => missing.push(format!(
                 "bpf() fails with {errno}: this kernel has no BPF system call (CONFIG_BPF_SYSCALL)"
             )),
-            Some(errno) => missing.push(format!("bpf() makes no map: {errno}")),
+            Some(errno) => missing.push(format!("bpf() cannot create a map: {errno}")),
         }
         if !self.btf {
             missing.push(
@@ -151,8 +150,8 @@ impl Availability {
 }
 
 impl Privilege {
-    /// Whether nothing is missing that the kernel could ask for. It may still refuse: in a
-    /// container the rights are those of another world.
+    /// Whether the process has all relevant capabilities. The kernel may still refuse: in a
+    /// container the capabilities may belong to another user namespace.
     pub(super) fn is_complete(&self) -> bool {
         Capability::ALL
             .iter()
@@ -182,7 +181,7 @@ impl Privilege {
     }
 }
 
-/// Makes a map, the least that can be asked for.
+/// Creates the smallest map.
 fn make_map() -> Result<(), Errno> {
     let request = MapRequest {
         map_type: MapType::Array,
@@ -251,7 +250,7 @@ mod tests {
         kernel.refused = Some("ENOSYS".to_owned());
         assert!(kernel.missing()[0].contains("CONFIG_BPF_SYSCALL"));
         kernel.refused = Some("ENOMEM".to_owned());
-        assert_eq!(kernel.missing(), ["bpf() makes no map: ENOMEM"]);
+        assert_eq!(kernel.missing(), ["bpf() cannot create a map: ENOMEM"]);
         kernel.refused = None;
         assert!(kernel.usable() && kernel.missing().is_empty());
     }

@@ -1,6 +1,5 @@
-//! How the running kernel was built and locked down, as far as programs notice: whether it
-//! lets one call the helpers that not every kernel has. The programs that ask are loaded and
-//! dropped; none is attached.
+//! The running kernel's build options and lockdown, as far as programs notice them: which of
+//! the helpers that depend on them it allows. The probe programs are loaded, never attached.
 
 use super::error::{NoVerdict, NoVerdictKind};
 use super::load::{LoadOptions, load};
@@ -11,10 +10,10 @@ use crate::spec::helpers::{Caller, Helper, helpers};
 use crate::spec::{BuildOptions, KernelConfig, Lockdown, ProgFlags, ProgType, Traits};
 use crate::util::HelperId;
 
-/// The running kernel's.
+/// The running kernel's configuration.
 ///
 /// # Errors
-/// The kernel gives no verdicts: rights or memory are missing.
+/// The kernel gives no verdicts: permissions or memory are missing.
 pub fn running_config() -> Result<KernelConfig, NoVerdict> {
     let mut build = BuildOptions::empty();
     for option in BuildOptions::all().iter() {
@@ -31,7 +30,7 @@ pub fn running_config() -> Result<KernelConfig, NoVerdict> {
     Ok(KernelConfig { build, lockdown })
 }
 
-/// Whether the kernel has all the helpers that `wanted` picks.
+/// Whether the kernel has all the helpers for which `wanted` is true.
 fn all_there(wanted: impl Fn(HelperId) -> bool) -> Result<bool, NoVerdict> {
     for helper in helpers().iter().filter(|helper| wanted(helper.id)) {
         if !is_there(helper)? {
@@ -41,7 +40,7 @@ fn all_there(wanted: impl Fn(HelperId) -> bool) -> Result<bool, NoVerdict> {
     Ok(true)
 }
 
-/// Whether a program of the first type that may call the helper has it in this kernel.
+/// Whether the kernel lets a program of the first type that may call the helper call it.
 fn is_there(helper: &Helper) -> Result<bool, NoVerdict> {
     let callers = ProgType::ALL.iter().filter(|prog_type| {
         let by_type = prog_type.info().traits.contains(Traits::ATTACH_BTF);
@@ -64,7 +63,7 @@ fn is_there(helper: &Helper) -> Result<bool, NoVerdict> {
         let maps = LoadedMaps::create(&[], None)?;
         let said = match load(&program, &maps, &LoadOptions::default()) {
             Ok(loaded) => loaded.verdict.message,
-            // No program of this type at all.
+            // The kernel does not support this program type.
             Err(why) if why.kind == NoVerdictKind::Feature => return Ok(false),
             Err(why) => return Err(why),
         };

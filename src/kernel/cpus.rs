@@ -1,13 +1,13 @@
-//! The CPUs of this machine: how many values a per-CPU map has, where perf events are.
+//! The CPUs of this machine, for per-CPU maps and perf events.
 
 use std::ops::RangeInclusive;
 use std::sync::OnceLock;
 
 use super::sys::cpu_count::possible_cpus;
 
-/// The CPUs that this machine may ever have (`/sys/devices/system/cpu/possible`, and in a
-/// container without it what a map has): user space reads and writes that many values of a
-/// per-CPU map at once. 0 where the kernel doesn't say.
+/// The number of possible CPUs (`/sys/devices/system/cpu/possible`; without that file, as in
+/// some containers, from a per-CPU map). User space reads and writes that many values of a
+/// per-CPU map at once. 0 if unknown.
 pub(super) fn possible() -> u32 {
     static CPUS: OnceLock<u32> = OnceLock::new();
     *CPUS.get_or_init(|| {
@@ -17,8 +17,8 @@ pub(super) fn possible() -> u32 {
     })
 }
 
-/// The CPUs that run now (`/sys/devices/system/cpu/online`, or `/proc/stat`), by number;
-/// only the first where the kernel doesn't say.
+/// The numbers of the online CPUs (`/sys/devices/system/cpu/online`, or `/proc/stat`); only 0
+/// if the kernel lists none.
 pub(super) fn online() -> Vec<u32> {
     let list = std::fs::read_to_string("/sys/devices/system/cpu/online");
     let ranges = list.ok().and_then(|list| ranges(&list));
@@ -34,21 +34,20 @@ pub(super) fn online() -> Vec<u32> {
     )
 }
 
-/// The CPUs of `/proc/stat`, which has a line for each that runs: `cpu0 3357 0 4313 …`.
+/// The CPUs of `/proc/stat`, which has a line for each online CPU: `cpu0 3357 0 4313 …`.
 fn in_statistics(statistics: &str) -> Vec<u32> {
     let lines = statistics.lines();
     let names = lines.filter_map(|line| line.split_whitespace().next()?.strip_prefix("cpu"));
     names.filter_map(|number| number.parse().ok()).collect()
 }
 
-/// One that runs now, for an event that belongs to some CPU but is about all. The first one
-/// can be away: on arm64 and in machines that are resumed, CPU 0 may leave, too.
+/// An online CPU, for an event that needs a CPU but covers all. CPU 0 may be offline, on arm64
+/// and on resumed machines.
 pub(super) fn first_online() -> u32 {
     online().first().copied().unwrap_or(0)
 }
 
-/// How many CPUs are in a list, those of all ranges together, as the kernel's
-/// `num_possible_cpus` counts them.
+/// The number of CPUs in a list of ranges, as the kernel's `num_possible_cpus` counts.
 fn count(list: &str) -> Option<u32> {
     ranges(list)?.iter().try_fold(0u32, |sum, range| {
         let len = range.end().checked_sub(*range.start())?.checked_add(1)?;
@@ -85,7 +84,7 @@ mod tests {
         let text = "cpu  33 0 43\ncpu0 17 0 21\ncpu3 16 0 22\nintr 1 2\n";
         assert_eq!(in_statistics(text), [0, 3]);
         let here = std::fs::read_to_string("/proc/stat").unwrap_or_default();
-        // One may come or go meanwhile, where somebody switches them.
+        // A CPU may come or go between the two reads.
         assert!(here.is_empty() || in_statistics(&here).len().abs_diff(online().len()) <= 1);
     }
 }

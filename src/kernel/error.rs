@@ -1,4 +1,4 @@
-//! What the kernel refuses, and what is no verdict on a program.
+//! Errors of the kernel, and failures that are no verdict on a program.
 
 use std::fmt;
 
@@ -6,20 +6,20 @@ use thiserror::Error;
 
 use crate::util::Errno;
 
-/// What the kernel was asked: a command of `bpf(2)` (`enum bpf_cmd`,
-/// `include/uapi/linux/bpf.h`), or one about perf events (`linux/perf_event.h`).
+/// A command: of `bpf(2)` (`enum bpf_cmd`, `include/uapi/linux/bpf.h`), or of perf events
+/// (`linux/perf_event.h`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Command {
-    /// Making a map.
+    /// Creating a map.
     MapCreate,
     /// Reading an element.
     MapLookupElem,
     /// Writing an element.
     MapUpdateElem,
-    /// Going from key to key.
+    /// Reading the next key.
     MapGetNextKey,
-    /// Making a map constant.
+    /// Making a map read-only.
     MapFreeze,
     /// Verifying and loading a program.
     ProgLoad,
@@ -33,19 +33,19 @@ pub enum Command {
     RawTracepointOpen,
     /// Attaching by a link.
     LinkCreate,
-    /// Asking about a program or map.
+    /// Reading information on a program or map.
     ObjGetInfo,
-    /// Making a perf event.
+    /// Opening a perf event.
     PerfEventOpen,
-    /// Giving a perf event a program.
+    /// Attaching a program to a perf event.
     PerfSetBpf,
-    /// Giving a perf event a filter.
+    /// Setting a perf event's filter.
     PerfSetFilter,
-    /// Switching a perf event on or off, or joining it to another.
+    /// Enabling or disabling a perf event, or redirecting its output.
     PerfControl,
     /// Reading a perf event's counts.
     PerfRead,
-    /// Mapping memory that the kernel fills.
+    /// Mapping memory shared with the kernel.
     Mmap,
     /// Waiting for the kernel.
     Poll,
@@ -83,11 +83,11 @@ impl fmt::Display for Command {
 pub struct KernelError {
     /// The command.
     pub command: Command,
-    /// What it was about: `map events`, `program count_write`, `BTF`.
+    /// The object of the command: `map events`, `program count_write`, `BTF`.
     pub object: String,
-    /// What the kernel said.
+    /// The errno.
     pub errno: Errno,
-    /// The kernel's log, of loads; may be empty.
+    /// The kernel's log of a load; may be empty.
     pub log: String,
 }
 
@@ -101,15 +101,14 @@ impl KernelError {
         }
     }
 
-    /// Whether it is the rights that are missing, and not something wrong that was asked
-    /// for: the exit code is 3 then.
+    /// Whether permissions are missing, and not the request wrong: the exit code is 3 then.
     #[must_use]
     pub const fn is_unavailable(&self) -> bool {
         matches!(self.errno, Errno::EPERM | Errno::EACCES)
     }
 }
 
-/// The last line of the log; without one, what usually helps.
+/// The last line of the log; without a log, a hint for the errno.
 struct Hint<'a>(Command, Errno, &'a str);
 
 impl fmt::Display for Hint<'_> {
@@ -119,42 +118,41 @@ impl fmt::Display for Hint<'_> {
         }
         f.write_str(match (self.0, self.1) {
             (Command::Mmap, Errno::EPERM) => {
-                "; without CAP_IPC_LOCK there is no more memory for it than \
-                 /proc/sys/kernel/perf_event_mlock_kb says: ask for fewer pages"
+                "; without CAP_IPC_LOCK the limit is /proc/sys/kernel/perf_event_mlock_kb: \
+                 ask for fewer pages"
             }
-            (Command::Mmap, Errno::EINVAL) => "; its pages are a power of two",
+            (Command::Mmap, Errno::EINVAL) => "; the number of pages must be a power of two",
             (_, Errno::EPERM) => {
-                "; it takes root, or CAP_BPF and CAP_PERFMON, and a kernel that is not locked down"
+                "; needs root, or CAP_BPF and CAP_PERFMON, and a kernel that is not locked down"
             }
             (Command::PerfEventOpen, Errno::EACCES) => {
-                "; it takes root, or CAP_PERFMON (/proc/sys/kernel/perf_event_paranoid)"
+                "; needs root, or CAP_PERFMON (/proc/sys/kernel/perf_event_paranoid)"
             }
             (Command::PerfEventOpen, Errno::ENOENT | Errno::EOPNOTSUPP) => {
                 "; this machine has no such event"
             }
-            (_, Errno::EMFILE) => "; this process may open no more files (ulimit -n)",
+            (_, Errno::EMFILE) => "; too many open files (ulimit -n)",
             _ => "",
         })
     }
 }
 
-/// Why a program was not judged.
+/// Why the kernel gave no verdict on a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum NoVerdictKind {
-    /// We may not (`EPERM`).
+    /// This process lacks permission (`EPERM`).
     Permission,
-    /// The kernel had no memory for it (`ENOMEM`).
+    /// The kernel lacked memory (`ENOMEM`).
     Memory,
-    /// This kernel doesn't know the type of the program or map, or what the load asks
-    /// for.
+    /// This kernel does not support the program type, the map type, or a feature of the load.
     Feature,
-    /// A map of the program can't be made as it is declared.
+    /// A map of the program can't be created as declared.
     Map,
 }
 
 impl NoVerdictKind {
-    /// The word for it in JSON.
+    /// The name in JSON.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -166,18 +164,18 @@ impl NoVerdictKind {
     }
 }
 
-/// A program that the kernel did not judge: neither accepted nor rejected.
+/// A program on which the kernel gave no verdict: neither accepted nor rejected.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{error}")]
 pub struct NoVerdict {
-    /// Why.
+    /// The reason.
     pub kind: NoVerdictKind,
-    /// What failed.
+    /// The command that failed.
     pub error: KernelError,
 }
 
 impl NoVerdict {
-    /// What the error number alone tells; `otherwise` where it tells nothing.
+    /// The reason by errno; `otherwise` if the errno does not tell.
     pub(super) fn of(error: KernelError, otherwise: NoVerdictKind) -> Self {
         let kind = match error.errno {
             Errno::EPERM => NoVerdictKind::Permission,
@@ -187,8 +185,8 @@ impl NoVerdict {
         Self { kind, error }
     }
 
-    /// Whether rights, memory or a feature are missing, and not a map declared as no kernel
-    /// makes it: the exit code is 3 then.
+    /// Whether permissions, memory or a feature are missing, and not the map declaration wrong:
+    /// the exit code is 3 then.
     #[must_use]
     pub const fn is_unavailable(&self) -> bool {
         !matches!(self.kind, NoVerdictKind::Map)
@@ -204,7 +202,7 @@ mod tests {
         let mut error = KernelError::new(Command::ProgLoad, "program p", Errno::EPERM);
         assert_eq!(
             error.to_string(),
-            "BPF_PROG_LOAD of program p: EPERM (Operation not permitted); it takes root, or \
+            "BPF_PROG_LOAD of program p: EPERM (Operation not permitted); needs root, or \
              CAP_BPF and CAP_PERFMON, and a kernel that is not locked down"
         );
         let mut perf = KernelError::new(Command::PerfEventOpen, "event 7", Errno::EACCES);

@@ -1,5 +1,4 @@
-//! The running kernel as a test asks for it: is it there, and what do these programs do
-//! there?
+//! The running kernel for tests: whether it is usable, and what programs do in it.
 
 use std::sync::OnceLock;
 
@@ -16,7 +15,7 @@ use crate::program::Program;
 use crate::util::{Errno, MapId};
 use crate::verifier::Verdict;
 
-/// The running kernel, of which is known that it loads programs for this process.
+/// The running kernel, known to load programs for this process.
 ///
 /// ```no_run
 /// use bpflab::Object;
@@ -50,22 +49,21 @@ pub struct Kernel {
 #[error("{}", .0.join("; "))]
 pub struct Missing(Vec<String>);
 
-/// Programs that are attached, their maps, and what the kernel tells of them. All of it
-/// ends when this is dropped.
+/// Attached programs, their maps and their outputs. Dropping it detaches the programs.
 #[derive(Debug)]
 pub struct Running {
-    // Dropped in this order.
+    // Dropped in this order: attachments first.
     attachments: Vec<Attachment>,
     programs: Vec<LoadedProgram>,
     maps: LoadedMaps,
     names: Vec<String>,
 }
 
-/// Why programs don't run.
+/// Why programs could not be loaded or attached.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// The kernel did not judge a program, or made no map.
+    /// The kernel gave no verdict on a program, or a map could not be created.
     #[error(transparent)]
     NoVerdict(#[from] NoVerdict),
     /// The kernel rejected a program.
@@ -73,19 +71,19 @@ pub enum RunError {
     Rejected {
         /// The program.
         program: String,
-        /// What the verifier said.
+        /// The verifier's verdict.
         verdict: Box<Verdict>,
     },
-    /// A program was not attached.
+    /// A program could not be attached.
     #[error(transparent)]
     Attach(#[from] AttachError),
-    /// Something else that the kernel refused.
+    /// Another command that the kernel refused.
     #[error(transparent)]
     Kernel(#[from] KernelError),
 }
 
 impl RunError {
-    /// Whether it is the machine or the rights that are missing: the exit code is 3 then.
+    /// Whether the machine or permissions are at fault: the exit code is 3 then.
     #[must_use]
     pub const fn is_unavailable(&self) -> bool {
         match self {
@@ -98,10 +96,10 @@ impl RunError {
 }
 
 impl Kernel {
-    /// The running kernel; asked once in the life of a process.
+    /// The running kernel; probed once per process.
     ///
     /// # Errors
-    /// What is missing, and what to do about it: a test prints it and ends.
+    /// What is missing and what to do about it, for a test to print before it is skipped.
     pub fn available() -> Result<Self, Missing> {
         static AVAILABILITY: OnceLock<Availability> = OnceLock::new();
         let availability = AVAILABILITY.get_or_init(Availability::probe);
@@ -111,7 +109,7 @@ impl Kernel {
         }
     }
 
-    /// What it offers.
+    /// What the kernel supports.
     #[must_use]
     pub const fn offers(&self) -> &'static Availability {
         self.availability
@@ -119,25 +117,24 @@ impl Kernel {
 
     /// Loads the programs of an object and attaches each where its section says.
     ///
-    /// # Errors
-    /// The first program that is rejected or can't be attached; what was attached until
-    /// then is detached again.
+    /// The first program that is rejected or can't be attached; programs attached before it are
+    /// detached.
     pub fn attach(&self, programs: &[Program]) -> Result<Running, RunError> {
         let points: Result<Vec<_>, _> = programs.iter().map(AttachPoint::of).collect();
         self.attach_at(programs, &points?)
     }
 
-    /// The same, with each program at the place of its number; programs without one are
-    /// loaded only (those that others call by a map of programs).
+    /// Loads the programs and attaches each to the point of the same index; programs without
+    /// one are only loaded (those that others call through a prog array).
     ///
     /// # Errors
-    /// As of [`attach`](Self::attach).
+    /// As [`attach`](Self::attach).
     pub fn attach_at(
         &self,
         programs: &[Program],
         points: &[AttachPoint],
     ) -> Result<Running, RunError> {
-        // What the kernel lacks, it tells better than the load does.
+        // A missing feature gives a better reason here than at load time.
         points.iter().try_for_each(AttachPoint::available)?;
         let (maps, btf) = programs.first().map_or((&[][..], None), |first| {
             (&first.maps[..], first.btf.as_ref())
@@ -165,7 +162,7 @@ impl Kernel {
 }
 
 impl Running {
-    /// A map by its name; none where the object has no such map.
+    /// A map by its name; none if the object has no such map.
     #[must_use]
     pub fn map(&self, name: &str) -> Option<KernelMap<'_>> {
         let index = self.names.iter().position(|known| known == name)?;
@@ -184,24 +181,25 @@ impl Running {
         &self.programs
     }
 
-    /// What is attached, in that order.
+    /// The attachments, in that order.
     #[must_use]
     pub fn attachments(&self) -> &[Attachment] {
         &self.attachments
     }
 
-    /// How often any of the programs was skipped, since it or another one of its hook ran.
+    /// How often any of the programs was skipped, because it or another of its hook was running
+    /// on that CPU.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn missed(&self) -> Result<u64, KernelError> {
         self.attachments.iter().map(Attachment::missed).sum()
     }
 
-    /// The value under a key of a map; none where there is no such element.
+    /// The value for a key of a map; none if there is no such element.
     ///
     /// # Errors
-    /// `ENOENT` for a map that is not there, and what the kernel says.
+    /// `ENOENT` for an unknown map, and the kernel's error.
     pub fn lookup(&self, map: &str, key: &[u8]) -> Result<Option<Vec<u8>>, KernelError> {
         let index = self.names.iter().position(|known| known == map);
         match index {

@@ -1,4 +1,4 @@
-//! A map in the kernel, operation by operation, with the errno that each gives.
+//! Operations on a map in the kernel, each with the errno it returns.
 
 use super::loaded_program::LoadedProgram;
 use super::outputs::ring::KernelRing;
@@ -10,9 +10,9 @@ use crate::util::Errno;
 
 type Result<T> = std::result::Result<T, Errno>;
 
-/// A map that [`LoadedMaps`](super::LoadedMaps) made. Keys and values are as long as the
-/// map's, else the answer is `EINVAL`; values of per-CPU maps are those of all CPUs, each
-/// padded to eight bytes.
+/// A map that [`LoadedMaps`](super::LoadedMaps) created. Keys and values must have the map's
+/// sizes, else the error is `EINVAL`. Values of per-CPU maps hold all CPUs' values, each padded
+/// to eight bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct KernelMap<'a> {
     fd: &'a MapFd,
@@ -23,13 +23,13 @@ impl<'a> KernelMap<'a> {
         Self { fd }
     }
 
-    /// Bytes of a value as user space sees it.
+    /// Size in bytes of a value as user space sees it.
     #[must_use]
     pub const fn value_size(&self) -> usize {
         self.fd.value_size()
     }
 
-    /// Bytes of a key.
+    /// Size in bytes of a key.
     #[must_use]
     pub const fn key_size(&self) -> usize {
         self.fd.key_size()
@@ -39,7 +39,7 @@ impl<'a> KernelMap<'a> {
         self.fd
     }
 
-    /// Puts what a descriptor stands for into a map of such things.
+    /// Stores a file descriptor in a map of maps or programs.
     pub(super) fn put_fd(&self, key: &[u8], fd: BorrowedFd<'_>, flags: UpdateFlags) -> Result<()> {
         self.fd.update_fd(key, fd, flags.bits())
     }
@@ -47,15 +47,15 @@ impl<'a> KernelMap<'a> {
     /// `BPF_MAP_LOOKUP_ELEM`.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn lookup(&self, key: &[u8], flags: UpdateFlags) -> Result<Vec<u8>> {
         self.fd.lookup(key, flags.bits())
     }
 
-    /// The same of a bloom filter: `Ok` where it may have the value.
+    /// Looks up a value in a bloom filter: `Ok` if it may be in the set.
     ///
     /// # Errors
-    /// What the kernel says: `ENOENT` where it does not have it.
+    /// The kernel's error: `ENOENT` if the value is not in the set.
     pub fn contains(&self, value: &[u8]) -> Result<()> {
         self.fd.lookup_into(&[], &mut value.to_vec(), 0)
     }
@@ -63,23 +63,23 @@ impl<'a> KernelMap<'a> {
     /// `BPF_MAP_UPDATE_ELEM`.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn update(&self, key: &[u8], value: &[u8], flags: UpdateFlags) -> Result<()> {
         self.fd.update(key, value, flags.bits())
     }
 
-    /// Puts a map into a map of maps.
+    /// Stores a map in a map of maps.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn put_map(&self, key: &[u8], inner: &KernelMap<'_>, flags: UpdateFlags) -> Result<()> {
         self.fd.update_fd(key, inner.fd.as_fd(), flags.bits())
     }
 
-    /// Puts a program into a prog array.
+    /// Stores a program in a prog array.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn put_program(&self, key: &[u8], program: &LoadedProgram) -> Result<()> {
         self.fd.update_fd(key, program.as_fd(), 0)
     }
@@ -87,7 +87,7 @@ impl<'a> KernelMap<'a> {
     /// `BPF_MAP_DELETE_ELEM`.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn delete(&self, key: &[u8]) -> Result<()> {
         self.fd.delete(key)
     }
@@ -95,7 +95,7 @@ impl<'a> KernelMap<'a> {
     /// `BPF_MAP_LOOKUP_AND_DELETE_ELEM`.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn lookup_and_delete(&self, key: &[u8], flags: UpdateFlags) -> Result<Vec<u8>> {
         self.fd.lookup_and_delete(key, flags.bits())
     }
@@ -103,7 +103,7 @@ impl<'a> KernelMap<'a> {
     /// `BPF_MAP_GET_NEXT_KEY`.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn next_key(&self, key: Option<&[u8]>) -> Result<Vec<u8>> {
         self.fd.next_key(key)
     }
@@ -125,7 +125,7 @@ impl<'a> KernelMap<'a> {
         self.fd.read_batch(from, count, flags.bits(), true)
     }
 
-    /// `BPF_MAP_UPDATE_BATCH`: the result, and how many elements were written.
+    /// `BPF_MAP_UPDATE_BATCH`: the result, and the number of elements written.
     pub fn update_batch(
         &self,
         keys: &[u8],
@@ -135,7 +135,7 @@ impl<'a> KernelMap<'a> {
         self.fd.write_batch(keys, Some(values), flags.bits())
     }
 
-    /// `BPF_MAP_DELETE_BATCH`: the result, and how many elements were deleted.
+    /// `BPF_MAP_DELETE_BATCH`: the result, and the number of elements deleted.
     pub fn delete_batch(&self, keys: &[u8], flags: UpdateFlags) -> (Result<()>, usize) {
         self.fd.write_batch(keys, None, flags.bits())
     }
@@ -143,7 +143,7 @@ impl<'a> KernelMap<'a> {
     /// The consumer of a ring buffer.
     ///
     /// # Errors
-    /// `EBUSY` while there is another one; what the kernel says to mapping its memory.
+    /// `EBUSY` while the ring has another consumer; the kernel's error of mapping its memory.
     pub fn ring(&self) -> Result<KernelRing> {
         KernelRing::new(self.fd)
     }
@@ -151,7 +151,7 @@ impl<'a> KernelMap<'a> {
     /// `BPF_MAP_FREEZE`.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn freeze(&self) -> Result<()> {
         self.fd.freeze()
     }

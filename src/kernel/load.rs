@@ -16,20 +16,20 @@ use crate::spec::AttachType;
 use crate::util::Errno;
 use crate::verifier::{LogLevel, Verdict};
 
-/// Bytes of the log's buffer at first, and at most (`bpf_verifier_log_attr_valid`,
+/// Initial and largest size of the log buffer in bytes (`bpf_verifier_log_attr_valid`,
 /// `kernel/bpf/log.c`).
 const LOG_FIRST: usize = 1 << 16;
 const LOG_MOST: usize = (u32::MAX >> 2) as usize;
 
-/// How a program is loaded.
+/// Options for loading a program.
 #[derive(Debug, Clone)]
 pub struct LoadOptions {
-    /// What the log holds. Errors and statistics are always in it.
+    /// The log level. Errors and statistics are always logged.
     pub log: LogLevel,
 }
 
 impl Default for LoadOptions {
-    /// Only the error line and the statistics: the fastest that tells the verdict.
+    /// Only the error line and the statistics: the fastest level with a verdict.
     fn default() -> Self {
         Self {
             log: LogLevel::STATISTICS,
@@ -37,22 +37,22 @@ impl Default for LoadOptions {
     }
 }
 
-/// A program that was judged.
+/// The verdict on a program, and the program if it was accepted.
 #[derive(Debug)]
 pub struct Loaded {
-    /// What the verifier said.
+    /// The verifier's verdict.
     pub verdict: Verdict,
     /// The program, if it was accepted; it is unloaded when this is dropped.
     pub program: Option<LoadedProgram>,
 }
 
-/// Loads a program with `maps`, which are those of `program.maps`.
+/// Loads a program with `maps`, which were created from `program.maps`.
 ///
-/// A program that was relocated for another kernel (`kernel_btf`) names that one's
-/// functions and types by number; they are looked up in the running kernel's BTF.
+/// A program relocated for another kernel (`kernel_btf`) has that kernel's ids of functions and
+/// types; they are looked up by name in the running kernel's BTF.
 ///
 /// # Errors
-/// The kernel gave no verdict: rights, memory or a feature are missing.
+/// The kernel gave no verdict: permissions, memory or a feature are missing.
 pub fn load(
     program: &Program,
     maps: &LoadedMaps,
@@ -76,7 +76,7 @@ pub fn load(
         .flat_map(|insn| insn.to_bytes())
         .collect();
     let descriptors = maps.descriptors();
-    // Information about functions and lines refers to types and strings in the BTF.
+    // func_info and line_info refer to types and strings in the BTF.
     let typed = maps.btf().is_some();
     let func_info = if typed {
         records(&program.func_info)
@@ -96,7 +96,7 @@ pub fn load(
         name: name_field(&program.name),
         flags: program.flags.bits(),
         attach_btf_id: translated.attach_btf_id.map_or(0, |id| id.0),
-        // Of what the program names nothing is known here: no descriptor is -1.
+        // A program to attach to is not known here: -1 is no descriptor.
         attach_prog_fd: if program.attach_prog { u32::MAX } else { 0 },
         btf: maps.btf(),
         func_info: &func_info,
@@ -110,8 +110,8 @@ pub fn load(
         let mut error = failed(verdict.errno.unwrap_or(Errno::EINVAL));
         if kind == NoVerdictKind::Feature && error.errno == Errno::EPERM {
             error.log = format!(
-                "programs of type {} are refused like this to root, too, before the verifier \
-                 sees them: the kernel was built without them, or a policy forbids them",
+                "the kernel refuses programs of type {} to root, too, before the verifier runs: \
+                 it was built without them, or a policy forbids them",
                 kind_of(program)
             );
         }
@@ -123,15 +123,15 @@ pub fn load(
     Ok(Loaded { verdict, program })
 }
 
-/// Loads with a buffer that holds the whole log.
+/// Loads with a log buffer large enough for the whole log.
 fn load_logged(request: &ProgRequest<'_>) -> (Result<ProgFd, Errno>, String) {
     let mut size = LOG_FIRST;
     loop {
         let mut log = vec![0; size];
         let (result, needed) = ProgFd::load(request, &mut log);
         match result {
-            // The verdict is known, but not the log that belongs to it. Kernels before
-            // 6.4 don't tell how much is needed.
+            // The verdict is known, but the log is truncated. Kernels before 6.4 don't report
+            // the size needed.
             Err(Errno::ENOSPC) if size < LOG_MOST => {
                 size = needed.max(size.saturating_mul(4)).min(LOG_MOST);
             }
@@ -140,10 +140,9 @@ fn load_logged(request: &ProgRequest<'_>) -> (Result<ProgFd, Errno>, String) {
     }
 }
 
-/// Why a load that failed is no verdict, if it is none. The verifier prints its
-/// statistics at the end of everything that it judges, so without them the system
-/// call refused, which it does for missing rights and memory and for what it doesn't
-/// know, but also for what no kernel takes.
+/// Why a failed load is no verdict, if it is none. The verifier ends every log with its
+/// statistics. Without them the system call refused before verification: for missing
+/// permissions or memory, for an unknown feature, but also for requests that no kernel accepts.
 fn no_verdict(program: &Program, verdict: &Verdict) -> Option<NoVerdictKind> {
     let errno = verdict.errno?;
     match (errno, &verdict.statistics) {
@@ -159,7 +158,7 @@ fn no_verdict(program: &Program, verdict: &Verdict) -> Option<NoVerdictKind> {
     }
 }
 
-/// The types that decide whether a kernel takes a program.
+/// The program type, with its attach type.
 fn kind_of(program: &Program) -> String {
     match program.expected_attach_type {
         Some(attach_type) => format!("{} for {attach_type}", program.prog_type),
@@ -167,7 +166,7 @@ fn kind_of(program: &Program) -> String {
     }
 }
 
-/// Records as the kernel takes them.
+/// Records in the kernel's format.
 fn records<R: Record>(records: &[R]) -> Vec<u8> {
     records
         .iter()

@@ -1,4 +1,4 @@
-//! A program that the kernel has accepted.
+//! A program that the kernel accepted.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use super::usdt_specs::UsdtSpecs;
 use crate::program::Program;
 use crate::spec::{AttachType, ProgType};
 
-/// A program in the kernel, which is unloaded when this is dropped.
+/// A program in the kernel; dropping it unloads the program.
 #[derive(Debug)]
 pub struct LoadedProgram {
     fd: ProgFd,
     name: String,
     prog_type: ProgType,
     attach_type: Option<AttachType>,
-    /// Where it reads how to find the arguments of markers, if it does.
+    /// The map with the locations of USDT arguments, if the program reads them.
     usdt_specs: Option<Arc<UsdtSpecs>>,
 }
 
@@ -43,10 +43,10 @@ impl LoadedProgram {
         self.prog_type
     }
 
-    /// What the kernel tells of it: its id, how often it ran and was skipped.
+    /// The kernel's information on it: its id, how often it ran and was skipped.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn info(&self) -> Result<ProgramInfo, KernelError> {
         let info = self.fd.info();
         info.map_err(|errno| {
@@ -55,7 +55,7 @@ impl LoadedProgram {
         })
     }
 
-    /// What it was loaded to be attached to, where the type knows several ways.
+    /// The expected attach type, for program types that have one.
     #[must_use]
     pub const fn attach_type(&self) -> Option<AttachType> {
         self.attach_type

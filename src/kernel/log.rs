@@ -1,9 +1,9 @@
-//! The verifier's log: the verdict's line and the statistics at its end.
+//! Reads the verifier's log: the error line and the statistics at its end.
 
 use crate::util::Errno;
 use crate::verifier::{Decision, Statistics, Verdict};
 
-/// Reads a verdict out of the log.
+/// Parses a verdict from the log.
 pub(super) fn verdict(errno: Option<Errno>, log: String) -> Verdict {
     let (message, statistics) = read(&log);
     Verdict {
@@ -18,7 +18,7 @@ pub(super) fn verdict(errno: Option<Errno>, log: String) -> Verdict {
     }
 }
 
-/// The text in a log buffer, up to its zero.
+/// The text in a log buffer, up to its zero byte.
 pub(super) fn text(log: &[u8]) -> String {
     let text = log.split(|byte| *byte == 0).next().unwrap_or_default();
     String::from_utf8_lossy(text).into_owned()
@@ -49,18 +49,18 @@ fn read(log: &str) -> (&str, Option<Statistics>) {
     for line in lines {
         if let Some((before, time)) = line.split_once("verification time ") {
             statistics.time_us = first_number(time);
-            // Not every error line is ended.
+            // Not every error line ends with a newline.
             if !before.is_empty() {
                 return (before, Some(statistics));
             }
         } else if let Some(depths) = line.strip_prefix("stack depth ") {
-            // Newer kernels add the deepest chain of calls behind the list.
+            // Newer kernels append the stack depth of the deepest call chain to the list.
             let list = depths.split_whitespace().next().unwrap_or_default();
             statistics.stack_depth = list.split('+').filter_map(|d| d.parse().ok()).collect();
         } else if !line.starts_with("; ") {
             return (line, Some(statistics));
         }
-        // A line of C can stand below the error line that it belongs to.
+        // A source line can follow the error line.
     }
     ("", Some(statistics))
 }
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn the_line_before_the_statistics_is_the_message() {
-        // The kernel prints the time first, so the line stands before that.
+        // The kernel prints the time first, so the error line is before that.
         let log = format!("0: (95) exit\nR0 !read_ok\n{STATISTICS}");
         let verdict = verdict(Some(Errno::EACCES), log);
         assert_eq!(verdict.message, "R0 !read_ok");

@@ -1,10 +1,10 @@
-//! Which machine and which kernel this is, and what time it is there.
+//! This machine's kernel release and clocks.
 
 use std::fs;
 
 use super::{cpus, sys};
 
-/// A kernel, as `uname` tells.
+/// A kernel, as `uname` describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Uname {
     /// `uname -r`: `6.18.44`.
@@ -16,7 +16,7 @@ pub struct Uname {
 }
 
 impl Uname {
-    /// The running one. What it does not tell is empty.
+    /// The running kernel. Unknown fields are empty.
     #[must_use]
     pub fn here() -> Self {
         let line = |name: &str| {
@@ -30,7 +30,7 @@ impl Uname {
         }
     }
 
-    /// Whether it is older than a release (`(5, 15)`). One that tells no numbers is not.
+    /// Whether it is older than a release (`(5, 15)`); false if the release has no numbers.
     #[must_use]
     pub fn is_before(&self, release: (u32, u32)) -> bool {
         let mut numbers = self.release.split(|c: char| !c.is_ascii_digit());
@@ -42,19 +42,19 @@ impl Uname {
     }
 }
 
-/// A moment on three of the kernel's clocks, in nanoseconds.
+/// One moment on three of the kernel's clocks, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Clocks {
     /// Since 1970.
     pub realtime: u64,
-    /// While the machine was awake: what `bpf_ktime_get_ns` tells.
+    /// Without suspend, as `bpf_ktime_get_ns` returns.
     pub monotonic: u64,
-    /// Since it was started: what `bpf_ktime_get_boot_ns` tells.
+    /// Since boot, as `bpf_ktime_get_boot_ns` returns.
     pub boottime: u64,
 }
 
 impl Clocks {
-    /// Now.
+    /// The current time.
     #[must_use]
     pub fn now() -> Self {
         Self {
@@ -65,8 +65,8 @@ impl Clocks {
     }
 }
 
-/// How many values user space reads and writes of an entry of a per-CPU map; 0 where the
-/// kernel does not say.
+/// The number of values that user space reads and writes for an entry of a per-CPU map; 0 if
+/// unknown.
 #[must_use]
 pub fn possible_cpus() -> u32 {
     cpus::possible()

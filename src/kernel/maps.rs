@@ -1,4 +1,4 @@
-//! The maps and the BTF of an object in the kernel.
+//! An object's maps and BTF in the kernel.
 
 use std::borrow::Cow;
 use std::os::fd::BorrowedFd;
@@ -7,11 +7,11 @@ use std::sync::Arc;
 use super::cpus;
 use super::error::{Command, KernelError, NoVerdict, NoVerdictKind};
 use super::kernel_map::KernelMap;
+use super::keys::for_each_key;
 use super::loaded_program::LoadedProgram;
 use super::log::text;
 use super::sys::{BtfFd, MapFd, MapRequest, NAME_LEN};
 use super::usdt_specs::{self, UsdtSpecs};
-use super::walk::walk;
 use crate::btf::Btf;
 use crate::program::{Initial, MapDef, kernel_name};
 use crate::spec::MapType;
@@ -19,8 +19,8 @@ use crate::util::{Errno, MapId};
 
 type Result<T> = std::result::Result<T, KernelError>;
 
-/// The maps of an object, made and filled, and its BTF. They live as long as this
-/// value, or longer where a loaded program uses them.
+/// The maps of an object, created and filled, and its BTF. They live as long as this value, or
+/// longer if a loaded program uses them.
 #[derive(Debug)]
 pub struct LoadedMaps {
     maps: Vec<Option<MapFd>>,
@@ -31,15 +31,15 @@ pub struct LoadedMaps {
 }
 
 impl LoadedMaps {
-    /// Makes the maps `defs` in the kernel and fills them, as libbpf does: with the
-    /// types of keys and values where the kernel takes them, frozen where the
-    /// definition says so. Programs in prog arrays are set when they are loaded
-    /// ([`set_program`](Self::set_program)); a map that isn't to be made is left out.
+    /// Creates the maps `defs` in the kernel and fills them as libbpf does: with BTF types of
+    /// keys and values where the kernel supports that, frozen where the definition says so.
+    /// Elements of prog arrays are set when their programs are loaded
+    /// ([`set_program`](Self::set_program)). Maps with autocreate off are left out.
     ///
     /// # Errors
-    /// A map that can't be made or filled; [`NoVerdictKind::Map`] unless rights or
-    /// memory were missing. BTF that the kernel refuses is no error: programs are
-    /// loaded without it, and [`btf_refused`](Self::btf_refused) tells why.
+    /// A map that can't be created or filled: [`NoVerdictKind::Map`] unless permissions or
+    /// memory are missing. BTF that the kernel refuses is no error: programs are loaded without
+    /// it, and [`btf_refused`](Self::btf_refused) has the reason.
     pub fn create(defs: &[MapDef], btf: Option<&Btf>) -> std::result::Result<Self, NoVerdict> {
         let (btf, btf_refused) = match btf.map(load_btf) {
             None => (None, None),
@@ -67,7 +67,7 @@ impl LoadedMaps {
         Ok(loaded)
     }
 
-    /// The map through which programs are told of markers' arguments, if there is one.
+    /// The map that holds the locations of USDT arguments, if there is one.
     fn share_usdt_specs(&self) -> Result<Option<Arc<UsdtSpecs>>> {
         let index = self.names.iter().position(|name| name == usdt_specs::MAP);
         let map = index.and_then(|index| self.maps.get(index)?.as_ref());
@@ -90,7 +90,7 @@ impl LoadedMaps {
         self.btf.as_ref()
     }
 
-    /// The descriptors by map index.
+    /// The file descriptors by map index.
     pub(super) fn descriptors(&self) -> Vec<Option<BorrowedFd<'_>>> {
         self.maps
             .iter()
@@ -98,10 +98,10 @@ impl LoadedMaps {
             .collect()
     }
 
-    /// Sets the elements of prog arrays that name this program.
+    /// Stores a program in the elements of prog arrays that name it.
     ///
     /// # Errors
-    /// A program that doesn't fit the others in the array.
+    /// The program is not compatible with the others in the array.
     pub fn set_program(&self, defs: &[MapDef], program: &LoadedProgram) -> Result<()> {
         for (def, map) in defs.iter().zip(&self.maps) {
             let Some(map) = map.as_ref().filter(|_| def.map_type == MapType::ProgArray) else {
@@ -119,11 +119,11 @@ impl LoadedMaps {
         Ok(())
     }
 
-    /// The value under a key, as the kernel holds it now: of a per-CPU map every
-    /// CPU's, each padded to eight bytes. `None` where there is no such element.
+    /// The current value of a key; for a per-CPU map the values of all CPUs, each padded to
+    /// eight bytes. `None` if there is no such element.
     ///
     /// # Errors
-    /// A map that isn't there or can't be read, a key of another size.
+    /// The map was not created or can't be read, or the key has the wrong size.
     pub fn lookup(&self, map: MapId, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let command = Command::MapLookupElem;
         let (fd, name) = self.get(map, command)?;
@@ -134,16 +134,16 @@ impl LoadedMaps {
         }
     }
 
-    /// The keys that a map has now, each once; one that programs add or delete meanwhile
-    /// may be among them or not.
+    /// The map's current keys, each once; keys that programs add or delete during the iteration
+    /// may or may not be among them.
     ///
     /// # Errors
-    /// A map that isn't there or has no keys to go through.
+    /// The map was not created or can't be iterated.
     pub fn keys(&self, map: MapId) -> Result<Vec<Vec<u8>>> {
         let command = Command::MapGetNextKey;
         let (fd, name) = self.get(map, command)?;
         let mut keys: Vec<Vec<u8>> = Vec::new();
-        let walked = walk(
+        let iterated = for_each_key(
             fd.max_entries(),
             |key| fd.next_key(key),
             |key| {
@@ -151,11 +151,11 @@ impl LoadedMaps {
                 Ok(())
             },
         );
-        walked.map_err(|errno| failed(command, name, errno))?;
+        iterated.map_err(|errno| failed(command, name, errno))?;
         Ok(keys)
     }
 
-    /// A map, for operations one by one; none where it was not made.
+    /// A map, for single operations; none if it was not created.
     #[must_use]
     pub fn map(&self, map: MapId) -> Option<KernelMap<'_>> {
         let fd = self.maps.get(map.index()).and_then(Option::as_ref);
@@ -169,7 +169,7 @@ impl LoadedMaps {
             .ok_or_else(|| failed(command, name, Errno::EBADF))
     }
 
-    /// Makes a map, and writes the global variables of an arena.
+    /// Creates a map and writes an arena's global variables.
     fn make_whole(&self, def: &MapDef) -> Result<MapFd> {
         let mut map = self.make(def)?;
         for entry in &def.initial {
@@ -181,7 +181,7 @@ impl LoadedMaps {
         Ok(map)
     }
 
-    /// Makes a map, with the shape of the maps that it holds if it holds maps.
+    /// Creates a map; a map of maps also gets the definition of its inner maps.
     fn make(&self, def: &MapDef) -> Result<MapFd> {
         let inner = def.inner.as_deref().map(|inner| self.make(inner));
         let inner = inner.transpose()?;
@@ -206,13 +206,13 @@ impl LoadedMaps {
         };
         let mut made = MapFd::create(&request);
         if made.is_err() && request.types.take().is_some() {
-            // Several types of maps know no types of keys and values.
+            // Several map types take no BTF types.
             made = MapFd::create(&request);
         }
         made.map_err(|errno| failed(Command::MapCreate, &def.name, errno))
     }
 
-    /// Gives a map what it holds at the start.
+    /// Writes a map's initial elements.
     fn fill(&self, def: &MapDef, map: &MapFd) -> Result<()> {
         for entry in &def.initial {
             let updated = match entry {
@@ -238,7 +238,7 @@ impl LoadedMaps {
     }
 }
 
-/// The value with the zeros that its definition leaves out.
+/// The value, padded with the zeros that its definition leaves out.
 fn whole(value: &[u8], size: usize) -> Cow<'_, [u8]> {
     if value.len() >= size {
         return value.into();
@@ -252,13 +252,13 @@ fn failed(command: Command, map: &str, errno: Errno) -> KernelError {
     KernelError::new(command, format!("map {map}"), errno)
 }
 
-/// Loads BTF; when the kernel refuses it, once more for the log.
+/// Loads BTF; if the kernel refuses it, loads it again for the log.
 fn load_btf(btf: &Btf) -> Result<BtfFd> {
     const LOG: usize = 1 << 16;
     let bytes = btf.to_bytes();
     BtfFd::load(&bytes, &mut []).map_err(|errno| {
         let mut log = vec![0; LOG];
-        // The retry may fail for another reason: the log is longer than its buffer.
+        // The retry may fail with another errno: the log is longer than its buffer.
         let _ = BtfFd::load(&bytes, &mut log);
         KernelError {
             log: text(&log),
@@ -267,7 +267,7 @@ fn load_btf(btf: &Btf) -> Result<BtfFd> {
     })
 }
 
-/// A name as a field of a request, ended by zeros.
+/// A name as a NUL-padded field of a request.
 pub(super) fn name_field(name: &str) -> [u8; NAME_LEN] {
     let mut field = [0; NAME_LEN];
     let name = kernel_name(name);

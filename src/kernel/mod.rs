@@ -1,6 +1,5 @@
-//! The real kernel: the same [`Program`](crate::program::Program) that the other
-//! engines run, given to `bpf(2)`. It is the judge of the verifier and of the
-//! engines.
+//! The running kernel as an engine: loads the same [`Program`](crate::program::Program) as the
+//! other engines through `bpf(2)`. The verifier and the engines are tested against it.
 //!
 //! ```no_run
 //! use bpflab::Object;
@@ -22,9 +21,9 @@
 //! # }
 //! ```
 //!
-//! System calls are made in one folder, `sys`. Everything that the kernel holds for
-//! us is closed when its value is dropped; nothing is pinned, and what is attached
-//! ([`attach`]) is detached then. Programs and BTF are taken to be little-endian, as on x86-64, arm64 and RISC-V.
+//! Only the folder `sys` makes system calls. Dropping a value closes everything that the kernel
+//! holds for it; nothing is pinned, and programs ([`attach`]) are detached. Programs and BTF
+//! are assumed to be little-endian, as on x86-64, arm64 and RISC-V.
 
 pub mod attach;
 mod availability;
@@ -33,6 +32,7 @@ mod cpus;
 mod error;
 mod here;
 mod kernel_map;
+mod keys;
 mod load;
 mod loaded_program;
 mod log;
@@ -48,7 +48,6 @@ mod test_run;
 pub mod tracefs;
 pub mod tracepoints;
 mod usdt_specs;
-mod walk;
 
 pub use availability::{Availability, Capability, Privilege, TypeSupport};
 pub use config::running_config;

@@ -1,4 +1,4 @@
-//! Whether the kernel knows a program type.
+//! Whether the kernel supports a program type.
 
 use super::log::{text, verdict};
 use super::sys::{ProgFd, ProgRequest};
@@ -7,15 +7,14 @@ use crate::spec::{AttachRule, AttachType, ProgFlags, ProgType, Traits};
 use crate::util::Errno;
 use crate::verifier::LogLevel;
 
-/// What became of the smallest program of a type.
+/// The result of loading the smallest program of a type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Probe {
     /// It was accepted.
     Loads,
-    /// The verifier saw it: the type is known, and wants to be told more, such as the
-    /// function that it attaches to.
+    /// The verifier ran: the type is supported, but needs more, such as an attach target.
     Known,
-    /// It was refused before the verifier saw it.
+    /// It was refused before the verifier ran.
     Refused(Errno),
 }
 
@@ -28,15 +27,15 @@ pub(super) fn probe(prog_type: ProgType) -> Probe {
     probe_for(prog_type, attach_type)
 }
 
-/// Loads the smallest program of a type that is to be attached like this.
+/// Loads the smallest program of a type with this expected attach type.
 pub(super) fn probe_for(prog_type: ProgType, attach_type: Option<AttachType>) -> Probe {
     const LOG: usize = 1 << 12;
-    // A type that always may sleep has to.
+    // This type must be sleepable.
     let flags = match prog_type {
         ProgType::Syscall => ProgFlags::SLEEPABLE,
         _ => ProgFlags::empty(),
     };
-    // r0 = 1, which is in the range of every type that has one.
+    // r0 = 1 is in the return range of every type that has one.
     let insns = [
         RawInsn::new(0xb7, 0, 0, 0, 1),
         RawInsn::new(0x95, 0, 0, 0, 0),

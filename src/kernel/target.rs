@@ -1,8 +1,8 @@
-//! Programs that were relocated for another kernel: what they name in its BTF, by the
-//! numbers that it has in the running one's.
+//! Translates a program that was relocated for another kernel: its BTF ids become those of the
+//! running kernel.
 //!
-//! Ids differ between builds of the same release. What CO-RE computed (offsets, sizes)
-//! stays as it is; that is the caller's to have right.
+//! Ids differ between builds of the same release. Offsets and sizes that CO-RE computed stay as
+//! they are; the caller must make sure that they fit.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -12,13 +12,13 @@ use crate::isa::{PseudoKind, RawInsn};
 use crate::program::Program;
 use crate::util::TypeId;
 
-/// `BPF_JMP | BPF_CALL`, and the source field of a kernel function's call.
+/// `BPF_JMP | BPF_CALL`, and the source field of a kfunc call.
 const CALL: u8 = 0x85;
 const KFUNC: u8 = 2;
 /// `BPF_LD | BPF_IMM | BPF_DW`, which takes two slots.
 const LOAD_64: u8 = 0x18;
 
-/// A program's references into the kernel's BTF, as the running kernel numbers them.
+/// A program whose references into kernel BTF use the running kernel's ids.
 pub(super) struct Translated<'a> {
     pub insns: Cow<'a, [RawInsn]>,
     pub attach_btf_id: Option<TypeId>,
@@ -31,8 +31,7 @@ pub(super) struct Absent {
     pub name: String,
 }
 
-/// Translates for the running kernel. Without knowledge of either kernel's BTF the
-/// numbers stay.
+/// Translates a program for the running kernel. Without the BTF of both kernels the ids stay.
 pub(super) fn translate(program: &Program) -> Result<Translated<'_>, Absent> {
     match (&program.kernel_btf, running_btf()) {
         (Some(of), Some(to)) => between(program, of, to),
@@ -43,7 +42,7 @@ pub(super) fn translate(program: &Program) -> Result<Translated<'_>, Absent> {
     }
 }
 
-/// The running kernel's types, read once; none where it doesn't show them.
+/// The running kernel's BTF, read once; none if it is not available.
 #[must_use]
 pub fn running_btf() -> Option<&'static Btf> {
     static BTF: OnceLock<Option<Btf>> = OnceLock::new();
@@ -56,7 +55,7 @@ fn between<'a>(program: &'a Program, of: &Btf, to: &Btf) -> Result<Translated<'a
     let mut slot = 0;
     while let Some(insn) = program.insns.get(slot) {
         let wide = insn.opcode == LOAD_64;
-        // A non-zero offset or second immediate names the BTF of a module instead.
+        // A non-zero offset or second immediate refers to a module's BTF instead.
         let names_type = if wide {
             let second = program.insns.get(slot + 1);
             insn.src() == PseudoKind::BtfId.src() && second.is_some_and(|second| second.imm == 0)
@@ -78,8 +77,8 @@ fn between<'a>(program: &'a Program, of: &Btf, to: &Btf) -> Result<Translated<'a
     })
 }
 
-/// The number in `to` of a type in `of`. One that is no type stays: whatever the
-/// kernel says of it is the verdict.
+/// The id in `to` of a type in `of`. An id without a type stays: the kernel's answer to it is
+/// the verdict.
 fn number(of: &Btf, to: &Btf, id: TypeId) -> Result<TypeId, Absent> {
     let Some(ty) = of.get(id).filter(|ty| !ty.name().is_empty()) else {
         return Ok(id);

@@ -1,26 +1,25 @@
-//! `BPF_PROG_TEST_RUN`: running a loaded program on given input.
+//! `BPF_PROG_TEST_RUN`: runs a loaded program on given input.
 
 use super::error::{Command, KernelError};
 use super::loaded_program::LoadedProgram;
 use super::sys::{RunRequest, page_size};
 use crate::spec::{ProgType, TestRunFlags};
 
-/// Pages that a program may add to a packet, beyond what it was given: helpers make
-/// packets of up to four.
+/// Pages that a program may add to a packet: helpers grow packets to up to four.
 const ROOM: usize = 4;
 
-/// What a program is run on.
+/// The input of a test run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TestRun {
     /// The packet, from the Ethernet header on, for types that run on packets; at
     /// least 14 bytes.
     pub data: Vec<u8>,
-    /// The context: `struct __sk_buff` or `xdp_md` (what the kernel lets one set),
-    /// a raw tracepoint's arguments, or the bytes that a syscall program takes.
+    /// The context: `struct __sk_buff` or `xdp_md` (the fields that the kernel lets one set), a
+    /// raw tracepoint's arguments, or the bytes for a syscall program.
     pub context: Vec<u8>,
-    /// How often it runs; 0 counts as 1. Types that take no packet ask for 0.
+    /// How often it runs; 0 counts as 1. Must be 0 for types that take no packet.
     pub repeat: u32,
-    /// How it runs.
+    /// Flags of the run.
     pub flags: TestRunFlags,
     /// The CPU that [`TestRunFlags::ON_CPU`] runs it on.
     pub cpu: u32,
@@ -46,16 +45,16 @@ impl TestRun {
     }
 }
 
-/// What came of a run.
+/// The result of a test run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestRunResult {
     /// The low 32 bits of r0.
     pub retval: u32,
-    /// The packet behind the last run.
+    /// The packet after the last run.
     pub data: Vec<u8>,
-    /// The context behind the last run; empty for types that don't show it.
+    /// The context after the last run; empty for types that don't return it.
     pub context: Vec<u8>,
-    /// Mean nanoseconds of a run, whole ones only.
+    /// Mean time of a run in whole nanoseconds.
     pub duration_ns: u32,
 }
 
@@ -63,11 +62,11 @@ impl LoadedProgram {
     /// Runs the program.
     ///
     /// # Errors
-    /// What the kernel says: `ENOTSUPP` for types that can't be run like this,
-    /// `EINVAL` for input that doesn't fit the type.
+    /// The kernel's error: `ENOTSUPP` for types without test runs, `EINVAL` for input that does
+    /// not fit the type.
     pub fn test_run(&self, run: &TestRun) -> Result<TestRunResult, KernelError> {
         let in_place = self.prog_type() == ProgType::Syscall;
-        // A raw tracepoint's arguments are given, and never given back.
+        // The kernel takes a raw tracepoint's arguments but does not return them.
         let shows = !in_place && self.prog_type() != ProgType::RawTracepoint;
         let mut data_out = match run.data.len() {
             0 => Vec::new(),

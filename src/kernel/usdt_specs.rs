@@ -1,5 +1,5 @@
-//! Where an object's programs read how to find the arguments of a marker: the map that
-//! libbpf's header `usdt.bpf.h` brings along, and who uses which of its elements.
+//! The map of `usdt.bpf.h` with which an object's programs find the arguments of USDT probes,
+//! and which of its elements are in use.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,22 +7,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::sys::MapFd;
 use crate::util::Errno;
 
-/// Name in objects of the map that says how to find the arguments of markers (USDT):
-/// attaching to one fills it.
+/// Name of the map with the locations of USDT arguments; attaching a USDT program fills it.
 pub const MAP: &str = "__bpf_usdt_specs";
 
-/// The elements of an object's map.
+/// The elements of an object's USDT map.
 #[derive(Debug)]
 pub(super) struct UsdtSpecs {
     map: MapFd,
     used: Mutex<BTreeSet<u32>>,
 }
 
-/// An element that is filled, and free again when this is dropped.
+/// An element in use; dropping it frees the element.
 #[derive(Debug)]
 pub(super) struct UsdtSpec {
     specs: Arc<UsdtSpecs>,
-    /// The key: the cookie of the attachment that uses it.
+    /// The key, which is also the cookie of the attachment that uses it.
     pub id: u32,
 }
 
@@ -42,7 +41,7 @@ impl UsdtSpecs {
     /// Fills a free element.
     ///
     /// # Errors
-    /// `ENOSPC` where none is free, and what the kernel says.
+    /// `ENOSPC` if none is free, and the kernel's error.
     pub fn put(self: &Arc<Self>, value: &[u8]) -> Result<UsdtSpec, Errno> {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         let mut ids = 0..self.map.max_entries();

@@ -1,15 +1,15 @@
-//! What a program is bound to when it is lowered.
+//! What a lowered program is bound to.
 
 use crate::vm::memory::Address;
 use crate::vm::{Machine, MapHandle};
 
-/// What a program is bound to.
+/// The machine, maps and function addresses that a program is bound to.
 #[derive(Debug, Clone, Copy)]
 pub struct Bindings<'a> {
     /// The machine.
     pub machine: &'a Machine,
-    /// The machine's maps, in the order of the program's.
+    /// The machine's maps, in the order of the program's maps.
     pub maps: &'a [MapHandle],
-    /// The region whose offsets are the program's functions, by slot.
+    /// The region whose offsets are the slots of the program's functions.
     pub functions: Address,
 }

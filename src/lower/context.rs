@@ -1,4 +1,4 @@
-//! What a program asks of its context, and whether a run may start.
+//! What a program requires of its context, and whether a run may start.
 
 use super::lowered::Lowered;
 use crate::isa::Size;
@@ -7,8 +7,8 @@ use crate::spec::context::{self, Mode, Yield};
 use crate::vm::memory::{Address, Body, PointerField, SharedBytes};
 use crate::vm::{Fallback, Machine};
 
-/// What a program's access to its context gives, and the offset as a number without a
-/// sign; none where the kernel has no such field.
+/// The result of an access to a context field, and the unsigned offset; none where the
+/// kernel has no such field.
 pub(super) fn field_at(
     program: &Program,
     off: i32,
@@ -23,16 +23,16 @@ pub(super) fn field_at(
 }
 
 impl Lowered {
-    /// Whether a fast engine may run the program now on the event whose context r1
-    /// points to: the block that holds the context's bytes.
+    /// Checks whether a fast engine may run the program now on the event whose context r1
+    /// points to. Returns the block with the context's bytes.
     ///
     /// # Errors
     /// Why the checked interpreter has to run it:
-    /// - the machine is not the one that the program is bound to, or has another number
-    ///   of CPUs than then,
+    /// - the machine is not the one that the program is bound to, or its number of CPUs has
+    ///   changed since,
     /// - the context is not that of the machine's current event, or too small, or its
     ///   pointers were not placed with it,
-    /// - a helper that the program calls is mocked, or calls are to fail.
+    /// - a helper that the program calls is mocked, or faults are injected.
     pub fn may_start<'m>(
         &self,
         machine: &'m Machine,

@@ -1,24 +1,25 @@
-//! What operations read and write: registers, and the frame by way of pointers.
+//! Which registers operations read and write, and whether they write the frame through
+//! pointers.
 
 use super::lowered::Helper;
-use super::op::{Op, Place};
+use super::op::{MemRef, Op};
 use crate::isa::{AluOp, Operand, Reg, RegSet};
 use crate::spec::helpers::{self, ArgKind, Effects, TypeFlags};
 
-/// The registers that an operation reads, and those that it writes.
+/// The registers that an operation reads and writes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Effect {
     pub reads: RegSet,
     pub writes: RegSet,
 }
 
-/// What an operation does to registers. The verifier lets nobody read r1 to r5 after a
-/// call; what the kernel, and so it, calls unreadable counts as written.
+/// The registers that an operation reads and writes. Registers that the verifier makes
+/// unreadable count as written: r1 to r5 after a call.
 pub(crate) fn effect(op: Op) -> Effect {
     let none = RegSet::EMPTY;
     let one = |reg: Reg| RegSet::of(&[reg]);
     let operand = |operand: Operand| operand.reg().map_or(none, one);
-    let base = |place: Place| place.base().map_or(none, one);
+    let base = |mem: MemRef| mem.base().map_or(none, one);
     let (reads, writes) = match op {
         Op::Alu {
             op: AluOp::Mov,
@@ -30,16 +31,16 @@ pub(crate) fn effect(op: Op) -> Effect {
         Op::MovSx { dst, src, .. } => (one(src), one(dst)),
         Op::Neg { dst, .. } | Op::Endian { dst, .. } => (one(dst), one(dst)),
         Op::LoadImm { dst, .. } | Op::LoadPointer { dst, .. } => (none, one(dst)),
-        Op::Load { dst, place, .. } | Op::LoadSx { dst, place, .. } => (base(place), one(dst)),
-        Op::Store { place, src, .. } => (base(place).union(operand(src)), none),
-        Op::Atomic { op, place, src, .. } => {
-            let mut reads = base(place).union(one(src));
+        Op::Load { dst, mem, .. } | Op::LoadSx { dst, mem, .. } => (base(mem), one(dst)),
+        Op::Store { mem, src, .. } => (base(mem).union(operand(src)), none),
+        Op::Atomic { op, mem, src, .. } => {
+            let mut reads = base(mem).union(one(src));
             if op.compares() {
                 reads = reads.union(one(Reg::R0));
             }
             (reads, op.old(src).map_or(none, one))
         }
-        // It is over where there are no bytes; r6 holds the context for the kernel only.
+        // Outside the packet the function ends; only the kernel needs the context in r6.
         Op::LoadPacket { index, .. } => (index.map_or(none, one), RegSet::CALLER_SAVED),
         Op::Jump { .. } | Op::MayGoto { .. } => (none, none),
         Op::JumpIf { dst, src, .. } => (one(dst).union(operand(src)), none),
@@ -66,12 +67,12 @@ pub(super) fn may_write_frame(op: Op, helpers: &[Helper]) -> bool {
             helper.is_none_or(|helper| !only_reads(helper))
         }
         Op::CallFunction { .. } => true,
-        // Where it comes back, nothing has happened.
+        // A tail call that returns has done nothing.
         _ => false,
     }
 }
 
-/// Whether a helper writes nothing through any argument, and calls nobody who might.
+/// Whether a helper writes through no argument, and calls no callback that might.
 pub(super) fn only_reads(helper: &Helper) -> bool {
     let Some(helper) = helpers::helper(helper.id) else {
         return false;

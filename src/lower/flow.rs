@@ -3,14 +3,14 @@
 use super::lowered::Function;
 use super::op::{Op, Target};
 
-/// A run of operations that is entered at its first one only and left at its last.
+/// A basic block: entered only at its first operation and left only after its last.
 #[derive(Debug, Clone)]
 pub(super) struct Block {
     /// The first operation.
     pub start: Target,
-    /// The one after the last.
+    /// The operation after the last.
     pub end: Target,
-    /// A jump from here or further on leads to it.
+    /// Some jump from this block or a later one goes to it.
     pub is_loop_head: bool,
 }
 
@@ -18,7 +18,7 @@ pub(super) struct Block {
 #[derive(Debug)]
 pub(super) struct Flow {
     pub blocks: Vec<Block>,
-    /// For each operation the block that it is in.
+    /// For each operation its block.
     block_of: Vec<u32>,
 }
 
@@ -74,21 +74,21 @@ impl Flow {
     }
 }
 
-/// Blocks are no more than operations, which have 32-bit numbers.
+/// There are at most as many blocks as operations, which have 32-bit numbers.
 fn number(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
 
-/// Where an operation leads within its function.
+/// The successors of an operation within its function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Successors {
-    /// The next operation may be executed after it.
+    /// The next operation is a successor.
     pub follows: bool,
-    /// This one may.
+    /// The jump target, if it is a successor.
     pub target: Option<Target>,
 }
 
-/// Where an operation leads; a call comes back.
+/// The successors of an operation; a call returns.
 pub(super) const fn next(op: Op) -> Successors {
     let (follows, target) = match op {
         Op::Jump { target } => (false, Some(target)),
@@ -99,24 +99,24 @@ pub(super) const fn next(op: Op) -> Successors {
     Successors { follows, target }
 }
 
-/// What a walk forwards over a program keeps.
+/// A forward dataflow analysis.
 pub(super) trait Domain {
-    /// What is known between two operations.
+    /// The facts between two operations.
     type State: Clone;
 
-    /// At the start of a function.
+    /// The state at a function's entry.
     fn at_entry(&self) -> Self::State;
 
-    /// Adds what is known on another way to the same place; whether that is less.
+    /// Joins the state of another incoming edge; returns whether fewer facts are left.
     fn join(&self, known: &mut Self::State, other: &Self::State) -> bool;
 
-    /// Makes of what is known before an operation what is known after it. Called for the
-    /// last time when all ways there are known.
+    /// The transfer function: turns the state before an operation into the state after it.
+    /// The last call for an operation sees the fixed point.
     fn step(&mut self, state: &mut Self::State, at: Target, op: Op);
 }
 
-/// Walks over a program until nothing new is learnt.
-pub(super) fn walk<D: Domain>(domain: &mut D, ops: &[Op], functions: &[Function]) {
+/// Iterates to a fixed point.
+pub(super) fn solve<D: Domain>(domain: &mut D, ops: &[Op], functions: &[Function]) {
     let flow = Flow::of(ops, functions);
     let mut entering: Vec<Option<D::State>> = vec![None; flow.blocks.len()];
     let mut is_pending = vec![false; flow.blocks.len()];

@@ -1,55 +1,56 @@
-//! Which accesses to a map's values go to elements that are there.
+//! Which accesses go to map values that are certainly still in the map.
 //!
-//! A program may hold on to a value while it deletes or replaces the element. That is
-//! allowed, but told of, which only a checked access does. A value is *fresh* as long as
-//! no call since the look-up may have taken it away: an access to it needs no check.
+//! A program may keep a pointer to a value while it deletes or replaces the element. Later
+//! accesses are allowed, but must be reported, which only a checked access does. A pointer
+//! is *fresh* while no call since the look-up may have removed the element: accesses
+//! through it need no check.
 
+use super::access::removes_elements;
 use super::effect::writes;
-use super::flow::{Domain, walk};
+use super::flow::{Domain, solve};
 use super::lowered::Lowered;
-use super::op::{Op, Place, Target};
-use super::place::takes_elements;
+use super::op::{MemRef, Op, Target};
 use crate::isa::{AluOp, Operand, Reg, Width};
 use crate::spec::helpers::{self, Effects};
 use crate::util::HelperId;
 
-/// For each register the map, if it holds a fresh value of one: an index of
+/// For each register the map to whose value it is a fresh pointer: an index of
 /// [`Lowered::maps`].
 type State = [Option<u16>; Reg::COUNT];
 
-/// Lets the accesses go to the values of maps that were put off, each an operation and
-/// the map: those through values that are fresh.
-pub(super) fn fresh(program: &mut Lowered, put_off: &[(Target, u16)]) {
+/// Turns deferred accesses, each an operation and a map, into direct ones where the pointer
+/// is fresh.
+pub(super) fn fresh(program: &mut Lowered, deferred: &[(Target, u16)]) {
     let mut finder = Finder {
         program,
-        put_off,
-        is_fresh: vec![false; put_off.len()],
+        deferred,
+        is_fresh: vec![false; deferred.len()],
     };
-    walk(&mut finder, &program.ops, &program.functions);
+    solve(&mut finder, &program.ops, &program.functions);
     let is_fresh = finder.is_fresh;
-    for (&(at, map), _) in put_off.iter().zip(is_fresh).filter(|(_, fresh)| *fresh) {
-        let place = program.ops.get_mut(at as usize).and_then(Op::place_mut);
-        if let Some(place) = place
-            && let Place::Checked { base, off } = *place
+    for (&(at, map), _) in deferred.iter().zip(is_fresh).filter(|(_, fresh)| *fresh) {
+        let mem = program.ops.get_mut(at as usize).and_then(Op::mem_mut);
+        if let Some(mem) = mem
+            && let MemRef::Checked { base, off } = *mem
         {
-            *place = Place::MapValue { base, off, map };
+            *mem = MemRef::MapValue { base, off, map };
         }
     }
 }
 
 struct Finder<'a> {
     program: &'a Lowered,
-    put_off: &'a [(Target, u16)],
+    deferred: &'a [(Target, u16)],
     is_fresh: Vec<bool>,
 }
 
 impl Finder<'_> {
-    /// Whether an operation may take elements of maps away.
-    fn takes_away(&self, op: Op) -> bool {
+    /// Whether an operation may remove elements of maps.
+    fn removes_elements(&self, op: Op) -> bool {
         match op {
             Op::CallHelper { helper } => {
                 let helper = self.program.helpers.get(usize::from(helper));
-                helper.is_none_or(|helper| may_take_away(helper.id))
+                helper.is_none_or(|helper| may_remove_elements(helper.id))
             }
             Op::CallFunction { .. } => true,
             _ => false,
@@ -57,9 +58,9 @@ impl Finder<'_> {
     }
 }
 
-fn may_take_away(helper: HelperId) -> bool {
+fn may_remove_elements(helper: HelperId) -> bool {
     let calls = |helper: &helpers::Helper| helper.effects.intersects(Effects::CALLS_BACK);
-    takes_elements(helper) || helpers::helper(helper).is_none_or(calls)
+    removes_elements(helper) || helpers::helper(helper).is_none_or(calls)
 }
 
 impl Domain for Finder<'_> {
@@ -80,14 +81,14 @@ impl Domain for Finder<'_> {
     }
 
     fn step(&mut self, state: &mut State, at: Target, op: Op) {
-        if let Ok(index) = self.put_off.binary_search_by_key(&at, |(at, _)| *at)
+        if let Ok(index) = self.deferred.binary_search_by_key(&at, |(at, _)| *at)
             && let (Some((_, map)), Some(fresh)) =
-                (self.put_off.get(index), self.is_fresh.get_mut(index))
+                (self.deferred.get(index), self.is_fresh.get_mut(index))
         {
-            let base = op.place().and_then(Place::base);
+            let base = op.mem().and_then(MemRef::base);
             *fresh = base.is_some_and(|base| state[base.index()] == Some(*map));
         }
-        if self.takes_away(op) {
+        if self.removes_elements(op) {
             *state = State::default();
         }
         let kept = match op {

@@ -1,4 +1,4 @@
-//! Helpers whose result stays the same for a run: time stands still, and neither the
+//! Helpers whose result is constant during a run: the clock stands still, and neither the
 //! CPU nor the task changes.
 
 use super::lowered::Lowered;
@@ -6,17 +6,16 @@ use crate::spec::helpers::id;
 use crate::util::HelperId;
 use crate::vm::World;
 
-/// How many such helpers there are.
+/// The number of such helpers.
 pub const KNOWN: usize = HELPERS.len();
 
-/// What helpers return that stay the same for a run, by
-/// [`Op::Known`](super::Op::Known)'s `which`.
+/// The results of these helpers in a run, by [`Op::Known`](super::Op::Known)'s `which`.
 pub type KnownValues = [u64; KNOWN];
 
-/// `which` of `bpf_get_smp_processor_id`: look-ups in per-CPU maps need it, too.
+/// `which` of `bpf_get_smp_processor_id`, which look-ups in per-CPU maps need, too.
 pub const CPU: u8 = 0;
 
-/// A helper, and what it returns.
+/// A helper and the function that computes its result.
 type Known = (HelperId, fn(&mut World) -> u64);
 
 /// The helpers, by `which`.
@@ -32,7 +31,7 @@ const HELPERS: [Known; 9] = [
     (id::get_current_uid_gid, |world| world.task().uid_gid()),
 ];
 
-/// `which` of a helper, if it is such a one.
+/// `which` of a helper with a constant result; none for others.
 pub(super) fn which(helper: HelperId) -> Option<u8> {
     let at = HELPERS.iter().position(|(known, _)| *known == helper)?;
     u8::try_from(at).ok()
@@ -45,8 +44,8 @@ impl Lowered {
         &self.known
     }
 
-    /// Asks the world for what the program uses; the other values stay as they are. To
-    /// be done before a run starts, and where a tail call leads to the program.
+    /// Reads the values that the program uses from the world; the others stay. To be done
+    /// before a run starts, and when a tail call enters the program.
     pub fn read_known(&self, world: &mut World, values: &mut KnownValues) {
         for &which in &self.known {
             let at = usize::from(which);
@@ -71,7 +70,7 @@ mod tests {
         }
     }
 
-    /// A fact that stands in two places may differ in one.
+    /// The values must equal what the helpers return.
     #[test]
     fn they_are_what_the_helpers_return() {
         let mut machine = Machine::new(World::default());

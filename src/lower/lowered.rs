@@ -1,4 +1,4 @@
-//! A program lowered: its operations and what they refer to.
+//! A lowered program: its operations and what they refer to.
 
 use std::sync::Arc;
 
@@ -13,40 +13,39 @@ use crate::vm::maps::Map;
 
 /// A verified program as operations, bound to a machine.
 ///
-/// Only [`lower`](super::lower) makes one, from a
-/// [`Verified`](crate::verifier::Verified): whoever holds one may leave out the checks
-/// that its [`Place`](super::Place)s leave out, if the run
-/// [may start](super::Lowered::may_start).
+/// Only [`lower`](super::lower) creates one, from a
+/// [`Verified`](crate::verifier::Verified). This entitles an engine to omit the checks that
+/// its [`MemRef`](super::MemRef)s omit, if the run [may start](super::Lowered::may_start).
 #[derive(Debug)]
 pub struct Lowered {
     pub(super) program: Arc<Program>,
     /// [`Space::id`](crate::vm::memory::Space::id) of the machine.
     pub(super) space: u64,
     pub(super) ops: Vec<Op>,
-    /// For each operation the instruction that it stands for.
+    /// For each operation its instruction.
     pub(super) pcs: Vec<Pc>,
-    /// For each operation how many instructions stand before it in the program.
+    /// For each operation how many instructions precede it in the program.
     pub(super) ordinals: Vec<u32>,
     pub(super) functions: Vec<Function>,
     pub(super) helpers: Vec<Helper>,
     pub(super) maps: Vec<BoundMap>,
     pub(super) context: ContextUse,
-    /// How many CPUs the machine's world had.
+    /// The number of CPUs in the machine's world at lowering.
     pub(super) cpus: u32,
     /// See [`Lowered::known`].
     pub(super) known: Vec<u8>,
-    /// For each operation what is known of it; empty where nothing is of any.
+    /// For each operation its notes; empty if there are none.
     pub(super) notes: Vec<Notes>,
     pub(super) overlay: Overlay,
 }
 
-/// Which operations may be executed as one.
+/// The fused operations over the plain ones.
 #[derive(Debug, Default)]
 pub(super) struct Overlay {
     /// The fused operations, each with the number of plain ones.
     pub fused: Vec<(Fused, u8)>,
-    /// For each operation 1 + the index of the fused one that begins there, or 0; empty
-    /// where there are none.
+    /// For each operation 1 + the index of the fused one that begins there, or 0; empty if
+    /// nothing is fused.
     pub index: Vec<u32>,
 }
 
@@ -59,18 +58,19 @@ pub struct Function {
     pub end: Target,
     /// Its first instruction.
     pub start: Pc,
-    /// How many bytes below the frame pointer it and helpers that it calls touch, a
-    /// multiple of 8.
+    /// How many bytes below the frame pointer the function and the helpers that it calls
+    /// access, a multiple of 8.
     pub stack: u16,
-    /// Which of them have to be zero when it starts, since they may be read before they
-    /// are written: from so many bytes below the frame pointer (the greater number) down
-    /// to so many, both multiples of 8, in falling order. What is in the others is seen
-    /// by nobody, unless a tail call leaves the frame to another program: a program
-    /// that has one has all of `stack` here in each function.
+    /// Which of these bytes must be zero at the start, since they may be read before they
+    /// are written: ranges of distances below the frame pointer, from the greater down to
+    /// the smaller, both multiples of 8, in falling order. The other bytes are never read,
+    /// except by the target of a tail call, which gets the frame: a program with tail calls
+    /// has all of `stack` here in each function.
     pub zeroed: Box<[(u16, u16)]>,
-    /// Whether others may know where its frame is ([`Lenders`](super::Lenders)).
-    pub lends: bool,
-    /// What messages call its frame.
+    /// Whether the address of its frame may escape
+    /// ([`EscapingFrames`](super::EscapingFrames)).
+    pub frame_escapes: bool,
+    /// The name of its frame in messages.
     pub frame_name: Arc<str>,
 }
 
@@ -79,9 +79,9 @@ pub struct Function {
 pub struct Helper {
     /// Its number.
     pub id: HelperId,
-    /// Its body; none where only a mock could do it.
+    /// Its body; none if only a mock implements it.
     pub body: Option<Body>,
-    /// The context's pointers, into the packet or to a socket, may be others afterwards.
+    /// Whether the context's pointers, into the packet or to a socket, may change.
     pub moves_pointers: bool,
 }
 
@@ -92,34 +92,33 @@ pub struct BoundMap {
     pub handle: MapHandle,
     /// The map, which keeps its values alive.
     pub map: Arc<dyn Map>,
-    /// What added to the address of a value gives its host address, wrapping. Only for
-    /// maps that some [`Place::MapValue`](super::Place::MapValue) names.
+    /// The difference that, added to a value's address, gives its host address, wrapping.
+    /// Only for maps that some [`MemRef::MapValue`](super::MemRef::MapValue) names.
     pub delta: u64,
     /// The address of the value of element 0.
     pub first: u64,
-    /// Address bytes from one value to the next.
+    /// The distance between the addresses of consecutive values.
     pub span: u64,
-    /// How a key leads to an element.
+    /// How a key maps to an element.
     pub keys: Keys,
 }
 
-/// How a key of a map leads to an element.
+/// How a key of a map maps to an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keys {
-    /// The key is a 32-bit number in little-endian order, and the element; there is one
-    /// for each number below `count`.
+    /// The key is a 32-bit little-endian index of an element; all below `count` exist.
     Index {
-        /// How many there are.
+        /// The number of elements.
         count: u32,
     },
     /// The same for each CPU: the element is `cpu * count + key`. The CPU is
     /// [`KnownValues`](super::KnownValues)`[`[`CPU`](super::CPU)`]`, and is one of the
     /// map's.
     PerCpuIndex {
-        /// How many there are for a CPU.
+        /// The number of elements for a CPU.
         count: u32,
     },
-    /// [`Map::lookup`] with so many bytes says it.
+    /// By [`Map::lookup`] with a key of `size` bytes.
     Other {
         /// Bytes of a key.
         size: u32,
@@ -133,8 +132,7 @@ impl BoundMap {
         self.first.wrapping_add(element.wrapping_mul(self.span))
     }
 
-    /// What a look-up on `cpu` gives that finds this number under an index: the address
-    /// of its value, or 0.
+    /// The result of a look-up of this index on `cpu`: the address of the value, or 0.
     #[must_use]
     pub fn at_index(&self, cpu: u64, index: u32) -> u64 {
         match self.keys {
@@ -146,10 +144,10 @@ impl BoundMap {
         }
     }
 
-    /// What a look-up of a key on `cpu` gives: the address of a value, or 0.
+    /// The result of a look-up of this key on `cpu`: the address of the value, or 0.
     #[must_use]
     pub fn at_key(&self, cpu: u64, key: &[u8]) -> u64 {
-        // There are 4,096 CPUs at most.
+        // There are at most 4,096 CPUs.
         let cpu = u32::try_from(cpu).unwrap_or(u32::MAX);
         match self.map.lookup(cpu, key) {
             Ok(Some(element)) => self.address(element as u64),
@@ -158,13 +156,13 @@ impl BoundMap {
     }
 }
 
-/// What a program expects of its context.
+/// What a program requires of its context.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ContextUse {
-    /// Bytes that it must have.
+    /// The bytes that it must have.
     pub len: usize,
-    /// Offset and size of the fields that have to load as pointers, and whether zero
-    /// will do.
+    /// Offset and size of the fields that must load as pointers, and whether they may be
+    /// null.
     pub pointers: Vec<(u32, u32, bool)>,
 }
 
@@ -181,35 +179,35 @@ impl Lowered {
         &self.ops
     }
 
-    /// Those of a function.
+    /// The operations of a function.
     #[must_use]
     pub fn ops_of(&self, function: &Function) -> &[Op] {
         let range = function.entry as usize..function.end as usize;
         self.ops.get(range).unwrap_or_default()
     }
 
-    /// The instruction that an operation stands for.
+    /// The instruction of an operation.
     #[must_use]
     pub fn pc(&self, op: Target) -> Pc {
         self.pcs.get(op as usize).copied().unwrap_or_default()
     }
 
-    /// How many instructions stand before an operation's in the program, a 64-bit
-    /// immediate being one. Where an operation falls through, the next one's is one
-    /// more: an engine that counts instructions needs to add only where it jumps.
+    /// How many instructions precede an operation's in the program, where a 64-bit
+    /// immediate counts as one. If an operation falls through, the next one's ordinal is
+    /// one more, so an engine that counts instructions only adds where it jumps.
     #[must_use]
     pub fn ordinal(&self, op: Target) -> u32 {
         self.ordinals.get(op as usize).copied().unwrap_or_default()
     }
 
-    /// The operation of an instruction; none for dead ones.
+    /// The operation of an instruction; none for a dead one.
     #[must_use]
     pub fn op_at(&self, pc: Pc) -> Option<Target> {
         let found = self.pcs.binary_search(&pc).ok()?;
         Target::try_from(found).ok()
     }
 
-    /// The functions that some path reaches, in the order of the program.
+    /// The reachable functions, in the order of the program.
     #[must_use]
     pub fn functions(&self) -> &[Function] {
         &self.functions
@@ -228,27 +226,27 @@ impl Lowered {
         &self.helpers
     }
 
-    /// The maps that its [`Place::MapValue`](super::Place::MapValue)s and
+    /// The maps that its [`MemRef::MapValue`](super::MemRef::MapValue)s and
     /// [`Op::Lookup`]s name.
     #[must_use]
     pub fn maps(&self) -> &[BoundMap] {
         &self.maps
     }
 
-    /// What it expects of its context.
+    /// The program's requirements on its context.
     #[must_use]
     pub const fn context(&self) -> &ContextUse {
         &self.context
     }
 
-    /// What is known of an operation.
+    /// The notes of an operation.
     #[must_use]
     pub fn note(&self, op: Target) -> Notes {
         self.notes.get(op as usize).copied().unwrap_or_default()
     }
 
-    /// As what the operations from this one on may be executed at once, and how many of
-    /// them; the law is in [`Fused`]'s file.
+    /// The fused form of the operations from this one on, and how many it fuses;
+    /// [`Fused`]'s module has the rules.
     #[must_use]
     pub fn fused(&self, op: Target) -> Option<(Fused, u8)> {
         let index = *self.overlay.index.get(op as usize)?;

@@ -1,45 +1,45 @@
-//! Verified programs become the operations that the fast engines run: decoded once,
-//! jumps resolved, maps and helpers bound to a machine, dead code gone, and the checks
-//! left out that the verifier proved to hold.
+//! Lowers verified programs to the operations that the fast engines run: decoded once,
+//! jumps resolved, maps and helpers bound to a machine, dead code removed, and without the
+//! checks that the verifier proved unnecessary.
 //!
 //! | file | what |
 //! |---|---|
 //! | `op` | the operations |
-//! | `note` | what is known of one of them |
-//! | `fuse` | several of them as one |
-//! | `lowered` | a program of them, and what it refers to |
-//! | `known` | helpers whose result stays the same for a run |
-//! | `translate` | from instructions to operations |
-//! | `place` | which accesses need no check, and where they go |
-//! | `flow`, `effect` | where operations lead, and what they read and write |
-//! | `ranges` | what registers may hold |
-//! | `prune` | leaving out what nobody reaches |
-//! | `fresh` | which values are there though the program deletes some |
-//! | `zeroing` | what of a frame has to be zero |
-//! | `lenders` | which functions may tell others where their frame is |
-//! | `context` | what a program asks of its context, and whether a run may start |
+//! | `note` | facts about single operations |
+//! | `fuse` | several operations as one |
+//! | `lowered` | a lowered program, and what it refers to |
+//! | `known` | helpers whose result is constant during a run |
+//! | `translate` | translates instructions to operations |
+//! | `access` | which accesses need no check, and how they reach their memory |
+//! | `flow`, `effect` | control flow and dataflow solver; what operations read and write |
+//! | `ranges` | value ranges of registers and stack slots |
+//! | `prune` | removes unreachable operations |
+//! | `fresh` | which values are still in a map whose elements the program deletes |
+//! | `zeroing` | which bytes of a frame must be zeroed |
+//! | `escape` | which functions may let the address of their frame escape |
+//! | `context` | what a program requires of its context, and whether a run may start |
 //!
-//! What a fast engine relies on, for a [`Lowered`] program whose run
-//! [may start](Lowered::may_start):
-//! - an access with a [`Place`] other than `Checked` is in bounds of live memory and
+//! A fast engine relies on this, for a [`Lowered`] program whose run [may
+//! start](Lowered::may_start):
+//! - an access with a [`MemRef`] other than `Checked` is in bounds of live memory and
 //!   allowed, and so are a helper's accesses through its arguments;
-//! - jumps, calls and falling through stay among the operations;
-//! - no more than [`MAX_CALL_FRAMES`](crate::spec::limits::MAX_CALL_FRAMES) functions
-//!   of the program call one another at once, callbacks of helpers aside;
-//! - no helper that it calls is mocked: a mock might return what no kernel does.
+//! - jumps, calls and fall-through stay within the operations;
+//! - at most [`MAX_CALL_FRAMES`](crate::spec::limits::MAX_CALL_FRAMES) functions of the
+//!   program are nested, not counting callbacks of helpers;
+//! - no helper that it calls is mocked: a mock might return what no kernel returns.
 
+mod access;
 mod bindings;
 mod context;
 mod effect;
+mod escape;
 mod flow;
 mod fresh;
 mod fuse;
 mod known;
-mod lenders;
 mod lowered;
 mod note;
 mod op;
-mod place;
 mod prune;
 mod ranges;
 #[cfg(test)]
@@ -53,46 +53,44 @@ use thiserror::Error;
 pub use bindings::Bindings;
 #[cfg(feature = "jit")]
 pub(crate) use effect::effect;
-pub use fuse::{Branch, Fused, Source};
+pub use escape::EscapingFrames;
+pub use fuse::{Branch, Fused, SelectValue};
 pub use known::{CPU, KNOWN, KnownValues};
-pub use lenders::Lenders;
 pub use lowered::{BoundMap, ContextUse, Function, Helper, Keys, Lowered};
 pub use note::Notes;
-pub use op::{Op, Order, Place, Target};
+pub use op::{MemRef, Op, Order, Target};
 pub use translate::lower;
 
 use crate::util::Pc;
 
 bitflags! {
-    /// What lowering makes cheaper. Each can be left out, to find a fault or a gain;
-    /// without any, every access is a [`Checked`](Place::Checked) one.
+    /// Optimizations of lowering. Each can be omitted, to find a bug or measure a gain;
+    /// without any, every access is a [`Checked`](MemRef::Checked) one.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct Passes: u32 {
-        /// A branch that always goes one way is a jump, and what it never reaches is
-        /// left out.
+        /// Branches with a constant outcome become jumps, and dead code is removed.
         const DEAD_CODE = 1 << 0;
-        /// Accesses to the function's own stack go to the frame.
+        /// Accesses to the function's own stack address the frame directly.
         const STACK = 1 << 1;
-        /// Accesses to the context go to its bytes; its pointers are looked up.
+        /// Accesses to the context address its bytes directly; its pointers are looked up.
         const CONTEXT = 1 << 2;
-        /// Accesses to the values of a map of the program go to them.
+        /// Accesses to the values of the program's maps address them directly.
         const MAP_VALUE = 1 << 3;
-        /// Other accesses that were proved to be in bounds find their region in a table.
+        /// Other accesses proved to be in bounds find their region in a table.
         const TABLE = 1 << 4;
-        /// Helpers whose result stays the same for a run are not called.
+        /// Helpers whose result is constant during a run are not called.
         const KNOWN = 1 << 5;
-        /// Look-ups in maps that are known are not calls of helpers.
+        /// Look-ups in known maps are inlined instead of helper calls.
         const LOOKUP = 1 << 6;
-        /// What registers and stack slots may hold is computed, and noted where it
-        /// helps; branches that it decides are jumps, and what is dead then is gone.
+        /// Value ranges of registers and stack slots are computed and recorded as notes;
+        /// decided branches become jumps, and code that is dead then is removed.
         const RANGES = 1 << 7;
         /// Several operations may be executed as one.
         const FUSE = 1 << 8;
-        /// Only those bytes of a frame are made zero that may be read before they are
-        /// written.
+        /// Only those bytes of a frame are zeroed that may be read before they are written.
         const ZEROING = 1 << 9;
-        /// Accesses to values of a map of which the program deletes elements go to them
-        /// where no call since the look-up may have taken the element away.
+        /// Accesses to values of a map whose elements the program deletes address them
+        /// directly where no call since the look-up may have removed the element.
         const FRESH = 1 << 10;
     }
 }
@@ -106,14 +104,13 @@ impl Default for Passes {
 /// Why a verified program can't be lowered; the checked interpreter runs it.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum LowerError {
-    /// An instruction that no fast engine has.
+    /// An instruction that no fast engine supports.
     #[error("instruction {0} has no operation")]
     Unsupported(Pc),
-    /// A map in the machine that has not the shape of the one that was verified, or
-    /// none at all.
-    #[error("instruction {0} names a map that is not there as it was verified")]
+    /// A map that is missing in the machine, or whose shape differs from the verified one.
+    #[error("instruction {0} uses a map that is missing or differs from the verified one")]
     Map(Pc),
     /// The program is too large for its indices.
-    #[error("more functions, maps or helpers than an operation can number")]
+    #[error("too many functions, maps or helpers for an operation's index")]
     TooLarge,
 }

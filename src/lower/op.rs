@@ -1,8 +1,8 @@
-//! The operations that engines run: decoded, their jumps resolved to operation
-//! indices, their accesses classed by what the verifier proved of the address.
+//! The operations that engines run: decoded, their jumps resolved to operation indices,
+//! their accesses classified by what the verifier proved about the address.
 //!
-//! Registers are BPF's, and so is what an operation computes: the functions of
-//! [`isa`](crate::isa) (`AluOp::eval`, `JumpOp::eval`, `movsx`, …) say it.
+//! Registers and semantics are BPF's, as defined by the functions of [`isa`](crate::isa)
+//! (`AluOp::eval`, `JumpOp::eval`, `movsx`, …).
 
 use crate::isa::{
     AluOp, AtomicOp, EndianOp, EndianSize, JumpOp, Operand, Reg, SignedSize, Size, Width,
@@ -11,16 +11,13 @@ use crate::isa::{
 /// The index of an operation in [`Lowered::ops`](super::Lowered::ops).
 pub type Target = u32;
 
-/// One operation. It stands for one BPF instruction, whose position is in
+/// One operation. It is one BPF instruction, whose position is in
 /// [`Lowered::pc`](super::Lowered::pc).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[allow(
-    missing_docs,
-    reason = "the fields are the machine's; variants say what they do"
-)]
+#[allow(missing_docs, reason = "the variants' docs explain the fields")]
 pub enum Op {
-    /// `dst op= src`, as [`AluOp::eval`] has it; a 64-bit operation extends an
-    /// immediate's sign.
+    /// `dst op= src`, as defined by [`AluOp::eval`]; a 64-bit operation sign-extends an
+    /// immediate.
     Alu {
         op: AluOp,
         width: Width,
@@ -45,49 +42,48 @@ pub enum Op {
     /// `dst = value`: a constant, or the address of a map, of a map's value or of a
     /// function, bound to the machine.
     LoadImm { dst: Reg, value: u64 },
-    /// `dst` = the `size` bytes at `place`, zero-extended.
+    /// `dst` = the `size` bytes at `mem`, zero-extended.
     Load {
         size: Size,
         dst: Reg,
-        place: Place,
+        mem: MemRef,
         order: Order,
     },
-    /// `dst` = the bytes at `place`, sign-extended to 64 bits.
+    /// `dst` = the bytes at `mem`, sign-extended to 64 bits.
     LoadSx {
         from: SignedSize,
         dst: Reg,
-        place: Place,
+        mem: MemRef,
     },
-    /// `dst` = the pointer that a field of the context loads as: the value of the
-    /// region's [`PointerField`](crate::vm::memory::PointerField) at `off` of `size`
-    /// bytes, or the bytes there if it has none.
+    /// `dst` = the pointer that a context field loads as: the value of the region's
+    /// [`PointerField`](crate::vm::memory::PointerField) at `off` of `size` bytes, or the
+    /// bytes there if it has none.
     LoadPointer { size: Size, dst: Reg, off: u16 },
-    /// The `size` bytes at `place` = the low bytes of `src`; an immediate's sign is
-    /// extended.
+    /// The `size` bytes at `mem` = the low bytes of `src`; an immediate is sign-extended.
     Store {
         size: Size,
-        place: Place,
+        mem: MemRef,
         src: Operand,
         order: Order,
     },
-    /// Atomic read-modify-write at `place`, sequentially consistent.
+    /// Atomic read-modify-write at `mem`, sequentially consistent.
     Atomic {
         op: AtomicOp,
         width: Width,
-        place: Place,
+        mem: MemRef,
         src: Reg,
     },
-    /// `r0` = packet bytes at `index + off` (or at `off`) in host order; the function
-    /// ends with 0 where there are none. Always by a call:
+    /// `r0` = packet bytes at `index + off` (or at `off`) in host order; outside the packet
+    /// the function ends with 0. Always by a call:
     /// [`Machine::packet_bytes`](crate::vm::Machine::packet_bytes).
     LoadPacket {
         size: Size,
         index: Option<Reg>,
         off: i32,
     },
-    /// Goes on at the target.
+    /// Jumps to the target.
     Jump { target: Target },
-    /// Goes on at the target if `dst op src` holds, else with the next operation.
+    /// Jumps to the target if `dst op src` holds, else continues.
     JumpIf {
         op: JumpOp,
         width: Width,
@@ -95,76 +91,73 @@ pub enum Op {
         src: Operand,
         target: Target,
     },
-    /// Goes on with the next operation as long as the frame has loops left
-    /// ([`MAX_MAY_GOTO`](crate::spec::limits::MAX_MAY_GOTO) at its start), else at the
-    /// target.
+    /// Continues as long as the frame has loops left
+    /// ([`MAX_MAY_GOTO`](crate::spec::limits::MAX_MAY_GOTO) at its start), else jumps to
+    /// the target.
     MayGoto { target: Target },
     /// `r0 = helper(r1, …, r5)`, by its index in
-    /// [`Lowered::helpers`](super::Lowered::helpers). Registers r1 to r5 keep their
-    /// values.
+    /// [`Lowered::helpers`](super::Lowered::helpers). r1 to r5 keep their values.
     CallHelper { helper: u16 },
-    /// `bpf_map_lookup_elem` on a map that is known, an entry of
-    /// [`Lowered::maps`](super::Lowered::maps), whose [`Keys`](super::Keys) say what is
-    /// found: `r0` = the address of the value under the key at `key`, or 0. Registers
-    /// r1 to r5 keep their values.
+    /// `bpf_map_lookup_elem` on a known map, an entry of
+    /// [`Lowered::maps`](super::Lowered::maps), whose [`Keys`](super::Keys) determine the
+    /// element: `r0` = the address of the value under the key at `key`, or 0. r1 to r5 keep
+    /// their values.
     Lookup {
         map: u16,
-        /// As many bytes as a key has, 4 for an index. Not
-        /// [`Checked`](Place::Checked).
-        key: Place,
-        /// The key is an index, and known to be one of the map's: `r0` is not 0.
+        /// The key's bytes, 4 for an index. Not [`Checked`](MemRef::Checked).
+        key: MemRef,
+        /// The key is an index within the map: `r0` is not 0.
         is_there: bool,
     },
-    /// A helper whose result stays the same for a run: `r0` =
-    /// [`KnownValues`](super::KnownValues)`[which]`. Registers r1 to r5 keep their
-    /// values.
+    /// A helper whose result is constant during a run: `r0` =
+    /// [`KnownValues`](super::KnownValues)`[which]`. r1 to r5 keep their values.
     Known { which: u8 },
     /// A call of a function of the program, by its index in
-    /// [`Lowered::functions`](super::Lowered::functions), in a frame of its own.
+    /// [`Lowered::functions`](super::Lowered::functions), in its own frame.
     CallFunction { function: u16 },
-    /// `bpf_tail_call(r1, r2, r3)`: the frame goes to another program, or on with the
-    /// next operation.
+    /// `bpf_tail_call(r1, r2, r3)`: another program takes over the frame, or execution
+    /// continues with the next operation.
     TailCall,
     /// Ends the function with `r0`.
     Exit,
 }
 
 impl Op {
-    /// Where a load, a store or an atomic goes; none for other operations.
+    /// The memory reference of a load, store or atomic; none for other operations.
     #[must_use]
-    pub const fn place(mut self) -> Option<Place> {
-        match self.place_mut() {
-            Some(place) => Some(*place),
+    pub const fn mem(mut self) -> Option<MemRef> {
+        match self.mem_mut() {
+            Some(mem) => Some(*mem),
             None => None,
         }
     }
 
-    pub(super) const fn place_mut(&mut self) -> Option<&mut Place> {
+    pub(super) const fn mem_mut(&mut self) -> Option<&mut MemRef> {
         match self {
-            Self::Load { place, .. }
-            | Self::LoadSx { place, .. }
-            | Self::Store { place, .. }
-            | Self::Atomic { place, .. } => Some(place),
+            Self::Load { mem, .. }
+            | Self::LoadSx { mem, .. }
+            | Self::Store { mem, .. }
+            | Self::Atomic { mem, .. } => Some(mem),
             _ => None,
         }
     }
 }
 
-/// How an access is ordered among those of other threads.
+/// The memory ordering of an access with respect to other threads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Order {
-    /// Not at all.
+    /// No ordering.
     Relaxed,
-    /// A load that later accesses stay behind.
+    /// A load before all later accesses.
     Acquire,
-    /// A store that earlier accesses stay before.
+    /// A store after all earlier accesses.
     Release,
 }
 
-/// Where an access goes, and how its host address is found. Addresses and offsets
-/// wrap. All but `Checked` were proved to be in bounds and allowed.
+/// The memory of an access, and how its host address is found. Addresses and offsets wrap.
+/// All but `Checked` were proved to be in bounds and allowed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place {
+pub enum MemRef {
     /// The function's own frame: the host address of the frame's end (what `r10`
     /// points to) + `off`, which is below zero.
     Stack {
@@ -186,24 +179,24 @@ pub enum Place {
         /// Index in [`Lowered::maps`](super::Lowered::maps).
         map: u16,
     },
-    /// Some region: with the address `a` = `base` + `off`, the host address is `a` +
-    /// the entry of [`Space::deltas`](crate::vm::memory::Space::deltas) that bits 40
-    /// to 55 of `a` select; where that is 0, the access goes as a `Checked` one.
+    /// Some region: with the address `a` = `base` + `off`, the host address is `a` + the
+    /// entry of [`Space::deltas`](crate::vm::memory::Space::deltas) that bits 40 to 55 of
+    /// `a` select; if the entry is 0, the access is done as `Checked`.
     Table {
         /// Holds the address.
         base: Reg,
         /// Added to it.
         off: i16,
     },
-    /// The packet, which no other program sees meanwhile; as `Table`.
+    /// The packet, which no other program accesses meanwhile; otherwise as `Table`.
     Packet {
         /// Holds the address.
         base: Reg,
         /// Added to it.
         off: i16,
     },
-    /// Anywhere: [`Space::load`](crate::vm::memory::Space::load), `store` or `update`
-    /// at `base` + `off`, which fault where nothing is.
+    /// Any address: [`Space::load`](crate::vm::memory::Space::load), `store` or `update` at
+    /// `base` + `off`, which fault if no region has it.
     Checked {
         /// Holds the address.
         base: Reg,
@@ -212,9 +205,8 @@ pub enum Place {
     },
 }
 
-impl Place {
-    /// The register that holds the address, unless the place is relative to the frame or
-    /// the context.
+impl MemRef {
+    /// The base register, unless the reference is relative to the frame or the context.
     #[must_use]
     pub const fn base(self) -> Option<Reg> {
         match self {

@@ -1,34 +1,34 @@
-//! Leaving out operations that nobody reaches.
+//! Removes unreachable operations.
 
 use super::lowered::Lowered;
 use super::op::{Op, Target};
 
-/// Leaves out all operations but those that are reached. What falls through has to be
-/// followed by what it falls into, and what is jumped to has to be reached.
+/// Removes all operations that are not marked as reached. The operation after one that
+/// falls through, and each jump target, must be marked.
 pub(super) fn keep(program: &mut Lowered, is_reached: &[bool]) {
     if is_reached.iter().all(|reached| *reached) {
         return;
     }
     // The new index of each operation, or of the next one that is kept.
     let mut kept = 0;
-    let mut places: Vec<Target> = Vec::with_capacity(is_reached.len() + 1);
+    let mut new_index: Vec<Target> = Vec::with_capacity(is_reached.len() + 1);
     for reached in is_reached {
-        places.push(kept);
+        new_index.push(kept);
         kept += Target::from(*reached);
     }
-    places.push(kept);
-    let place = |at: &mut Target| *at = places.get(*at as usize).copied().unwrap_or(kept);
+    new_index.push(kept);
+    let renumber = |at: &mut Target| *at = new_index.get(*at as usize).copied().unwrap_or(kept);
     for op in &mut program.ops {
         match op {
             Op::Jump { target } | Op::JumpIf { target, .. } | Op::MayGoto { target } => {
-                place(target);
+                renumber(target);
             }
             _ => {}
         }
     }
     for function in &mut program.functions {
-        place(&mut function.entry);
-        place(&mut function.end);
+        renumber(&mut function.entry);
+        renumber(&mut function.end);
     }
     retain(&mut program.ops, is_reached);
     retain(&mut program.pcs, is_reached);

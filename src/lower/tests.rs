@@ -1,8 +1,8 @@
-//! What becomes of instructions, with each pass and without it.
+//! Lowering of instructions, with each pass and without it.
 
 use std::sync::Arc;
 
-use super::{Bindings, LowerError, Lowered, Notes, Op, Order, Passes, Place, lower};
+use super::{Bindings, LowerError, Lowered, MemRef, Notes, Op, Order, Passes, lower};
 use crate::isa::{AluOp, Operand, Reg, Size, assemble_with};
 use crate::program::{MapDef, Program};
 use crate::spec::{MapType, ProgFlags, ProgType};
@@ -19,8 +19,8 @@ pub(super) fn lowered(text: &str, defs: &[MapDef], passes: Passes) -> Result<Low
     bound(program, defs, passes)
 }
 
-/// Lowers a program for a machine that has maps of these definitions in place of its
-/// own.
+/// Lowers a program for a machine whose maps have these definitions instead of the
+/// program's.
 fn bound(program: Program, defs: &[MapDef], passes: Passes) -> Result<Lowered, LowerError> {
     let verified = verify(&Arc::new(program), &Options::default())
         .outcome
@@ -46,17 +46,17 @@ fn ops(text: &str, passes: Passes) -> Vec<Op> {
     lowered.ops().to_vec()
 }
 
-/// Where the loads of a program go.
-fn places(text: &str, passes: Passes) -> Vec<Place> {
-    let places = ops(text, passes).into_iter().filter_map(|op| match op {
-        Op::Load { place, .. } => Some(place),
+/// The memory references of a program's loads.
+fn mem_refs(text: &str, passes: Passes) -> Vec<MemRef> {
+    let mem_refs = ops(text, passes).into_iter().filter_map(|op| match op {
+        Op::Load { mem, .. } => Some(mem),
         _ => None,
     });
-    places.collect()
+    mem_refs.collect()
 }
 
-const fn checked(base: Reg, off: i16) -> Place {
-    Place::Checked { base, off }
+const fn checked(base: Reg, off: i16) -> MemRef {
+    MemRef::Checked { base, off }
 }
 
 #[test]
@@ -104,13 +104,13 @@ fn the_functions_own_stack_is_the_frame() {
         *(u64 *)(r2 + 8) = r1
         r0 = *(u64 *)(r10 - 8)
         exit";
-    assert_eq!(places(text, Passes::STACK), [Place::Stack { off: -8 }]);
-    assert_eq!(places(text, !Passes::STACK), [checked(Reg::R10, -8)]);
+    assert_eq!(mem_refs(text, Passes::STACK), [MemRef::Stack { off: -8 }]);
+    assert_eq!(mem_refs(text, !Passes::STACK), [checked(Reg::R10, -8)]);
     assert_eq!(
         ops(text, Passes::STACK)[3],
         Op::Store {
             size: Size::Dw,
-            place: Place::Stack { off: -8 },
+            mem: MemRef::Stack { off: -8 },
             src: Operand::Reg(Reg::R1),
             order: Order::Relaxed,
         }
@@ -128,12 +128,12 @@ fn a_callers_stack_is_found_in_the_table() {
         exit
         read: r0 = *(u64 *)(r1 + 0)
         exit";
-    let table = Place::Table {
+    let table = MemRef::Table {
         base: Reg::R1,
         off: 0,
     };
-    assert_eq!(places(text, Passes::all()), [table]);
-    assert_eq!(places(text, !Passes::TABLE), [checked(Reg::R1, 0)]);
+    assert_eq!(mem_refs(text, Passes::all()), [table]);
+    assert_eq!(mem_refs(text, !Passes::TABLE), [checked(Reg::R1, 0)]);
     let lowered = lowered(text, &[], Passes::all()).unwrap();
     let starts: Vec<_> = lowered
         .functions()
@@ -158,12 +158,12 @@ const PACKET: &str = "r2 = *(u32 *)(r1 + 0)
 
 #[test]
 fn the_context_is_its_bytes_and_its_pointers_are_looked_up() {
-    let packet = Place::Packet {
+    let packet = MemRef::Packet {
         base: Reg::R2,
         off: 0,
     };
-    let loads = places(PACKET, Passes::all());
-    assert_eq!(loads, [Place::Context { off: 12 }, packet]);
+    let loads = mem_refs(PACKET, Passes::all());
+    assert_eq!(loads, [MemRef::Context { off: 12 }, packet]);
     assert_eq!(
         ops(PACKET, Passes::CONTEXT)[..2],
         [(Reg::R2, 0), (Reg::R3, 4)].map(|(dst, off)| Op::LoadPointer {
@@ -173,10 +173,10 @@ fn the_context_is_its_bytes_and_its_pointers_are_looked_up() {
         })
     );
     let without: Vec<_> = [0, 4, 12].map(|off| checked(Reg::R1, off)).into();
-    assert_eq!(places(PACKET, !Passes::CONTEXT)[..3], without);
+    assert_eq!(mem_refs(PACKET, !Passes::CONTEXT)[..3], without);
 }
 
-/// Whoever runs it holds the context against this, whichever passes there were.
+/// The engines check the context against this, whichever passes are used.
 #[test]
 fn what_a_program_asks_of_its_context_is_known() {
     for passes in [Passes::all(), Passes::empty()] {
@@ -197,13 +197,13 @@ const LOOKUP: &str = "*(u32 *)(r10 - 4) = 1
 
 #[test]
 fn values_of_a_map_are_where_the_map_has_them() {
-    let value = Place::MapValue {
+    let value = MemRef::MapValue {
         base: Reg::R0,
         off: 0,
         map: 0,
     };
-    assert_eq!(places(LOOKUP, Passes::all()), [value]);
-    assert_eq!(places(LOOKUP, !Passes::MAP_VALUE), [checked(Reg::R0, 0)]);
+    assert_eq!(mem_refs(LOOKUP, Passes::all()), [value]);
+    assert_eq!(mem_refs(LOOKUP, !Passes::MAP_VALUE), [checked(Reg::R0, 0)]);
     let array = MapDef::new("counts", MapType::Array, 4, 8, 4);
     let lowered = lowered(LOOKUP, &[array], Passes::all()).unwrap();
     let map = &lowered.maps()[0];
@@ -213,8 +213,8 @@ fn values_of_a_map_are_where_the_map_has_them() {
     assert_eq!(lowered.helpers().len(), 1);
 }
 
-/// Its elements may be gone when they are accessed: the checked access tells. An access
-/// that nothing stands before is as before.
+/// The elements may have been removed when they are accessed, which the checked access
+/// reports. Accesses that no deletion can precede are unchanged.
 #[test]
 fn what_a_program_deletes_is_accessed_checked_afterwards() {
     let delete = "r7 = r0
@@ -227,27 +227,27 @@ fn what_a_program_deletes_is_accessed_checked_afterwards() {
         out: exit";
     let text = LOOKUP.replace("r0 = *(u64 *)(r0 + 0)\n    out: exit", delete);
     let hash = MapDef::new("counts", MapType::Hash, 4, 8, 4);
-    let places = |text: &str, passes| {
+    let mem_refs = |text: &str, passes| {
         let lowered = lowered(text, std::slice::from_ref(&hash), passes).unwrap();
         let loads = lowered.ops().iter().filter_map(|op| match op {
-            Op::Load { place, .. } => Some(*place),
+            Op::Load { mem, .. } => Some(*mem),
             _ => None,
         });
         loads.collect::<Vec<_>>()
     };
-    let there = Place::MapValue {
+    let there = MemRef::MapValue {
         base: Reg::R0,
         off: 0,
         map: 0,
     };
-    assert_eq!(places(&text, Passes::all()), [there, checked(Reg::R7, 0)]);
+    assert_eq!(mem_refs(&text, Passes::all()), [there, checked(Reg::R7, 0)]);
     let all_checked = [checked(Reg::R0, 0), checked(Reg::R7, 0)];
-    assert_eq!(places(&text, !Passes::FRESH), all_checked);
-    assert_eq!(places(&text, !Passes::LOOKUP), all_checked);
-    assert_eq!(places(LOOKUP, !Passes::FRESH), [there]);
+    assert_eq!(mem_refs(&text, !Passes::FRESH), all_checked);
+    assert_eq!(mem_refs(&text, !Passes::LOOKUP), all_checked);
+    assert_eq!(mem_refs(LOOKUP, !Passes::FRESH), [there]);
 }
 
-/// As tracing programs do: look up, or enter and look up again.
+/// As tracing programs do: look up, or update and look up again.
 #[test]
 fn a_value_is_fresh_after_the_last_look_up() {
     let text = "*(u32 *)(r10 - 4) = 1
@@ -275,11 +275,11 @@ fn a_value_is_fresh_after_the_last_look_up() {
         exit";
     let hash = MapDef::new("counts", MapType::Hash, 4, 8, 4);
     let lowered = lowered(text, &[hash], Passes::all()).unwrap();
-    let place = lowered.ops().iter().find_map(|op| match op {
-        Op::Atomic { place, .. } => Some(*place),
+    let mem = lowered.ops().iter().find_map(|op| match op {
+        Op::Atomic { mem, .. } => Some(*mem),
         _ => None,
     });
-    assert!(matches!(place, Some(Place::MapValue { .. })), "{place:?}");
+    assert!(matches!(mem, Some(MemRef::MapValue { .. })), "{mem:?}");
 }
 
 #[test]
@@ -311,14 +311,15 @@ fn an_index_is_below_only_if_it_is_so_on_all_paths() {
         )
     };
     assert_eq!(found(text), (Some(false), true, 13));
-    // Below on both: no test, and the branch is a jump to the next operation.
+    // Below the limit on both paths: no test, and the branch is a jump to the next
+    // operation.
     assert_eq!(found(&text.replace("100", "3")), (Some(true), true, 13));
-    // The same on both: the address is known.
+    // The same on both paths: the address is known.
     assert_eq!(found(&text.replace("100", "1")), (None, true, 13));
 }
 
-/// The verifier walks over the division once, with 3, and cuts the path off that comes
-/// with 0, since the number does not matter: what it saw there is no fact.
+/// The verifier explores the division once, with 3, and prunes the path with 0, since the
+/// scalar is imprecise: the range that it saw is no fact.
 #[test]
 fn what_a_path_brings_that_was_cut_off_counts() {
     let text = "call bpf_ktime_get_ns
@@ -368,7 +369,7 @@ fn divisors_and_widths_are_noted() {
     assert!(!lowered.note(8).contains(Notes::NARROW));
 }
 
-/// A field of 32 bits that loads as a pointer has 64.
+/// A 32-bit field that loads as a pointer has 64 bits.
 #[test]
 fn a_pointer_of_the_context_is_not_narrow() {
     let text = format!("r9 = *(u32 *)(r1 + 12)\n r9 /= r9\n {PACKET}");
@@ -416,7 +417,7 @@ fn only_what_may_be_read_before_it_is_written_is_zeroed() {
     assert_eq!(zeroed(&far, Passes::all()), []);
     assert_eq!(zeroed(LOOKUP, Passes::all()), [(8, 0)]);
     assert_eq!(zeroed(&far, !Passes::ZEROING), [(40, 0)]);
-    // Written on one way only, and half of it.
+    // Written on one path only, and only half.
     let text = "r2 = *(u32 *)(r1 + 12)
         *(u64 *)(r10 - 40) = r2
         if r2 == 0 goto skip
@@ -427,7 +428,7 @@ fn only_what_may_be_read_before_it_is_written_is_zeroed() {
         r0 = *(u64 *)(r10 - 40)
         exit";
     assert_eq!(zeroed(text, Passes::all()), [(24, 16), (8, 0)]);
-    // A callee may read all of it.
+    // A callee may read all of the frame.
     let text = "r1 = 1
         *(u64 *)(r10 - 48) = r1
         r1 = r10

@@ -1,17 +1,17 @@
-//! From instructions to operations.
+//! Translates instructions to operations.
 
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::access::Accesses;
 use super::bindings::Bindings;
+use super::escape::EscapingFrames;
 use super::fresh::fresh;
 use super::fuse::fuse;
 use super::known::{self, CPU};
-use super::lenders::Lenders;
 use super::lowered::{Function, Helper, Keys, Lowered, Overlay};
-use super::op::{Op, Order, Place, Target};
-use super::place::Places;
+use super::op::{MemRef, Op, Order, Target};
 use super::ranges::apply::ranges;
 use super::zeroing::zeroing;
 use super::{LowerError, Passes};
@@ -27,7 +27,7 @@ use crate::vm::helpers::body;
 /// Lowers a program and binds it to a machine.
 ///
 /// # Errors
-/// [`LowerError`] where the program uses what only the checked interpreter has.
+/// [`LowerError`] where the program uses a feature of the checked interpreter alone.
 pub fn lower(
     verified: &Verified,
     bindings: Bindings<'_>,
@@ -40,7 +40,7 @@ pub fn lower(
         program,
         code,
         bindings,
-        places: Places::new(verified, code, bindings, passes),
+        accesses: Accesses::new(verified, code, bindings, passes),
         functions: functions(verified, &kept.pcs)?,
         kept: &kept,
         helpers: Vec::new(),
@@ -53,13 +53,13 @@ pub fn lower(
         ops.push(lowering.op(*pc)?);
     }
     let Lowering {
-        places,
+        accesses,
         functions,
         helpers,
         known,
         ..
     } = lowering;
-    let (maps, context, put_off) = places.into_parts();
+    let (maps, context, deferred) = accesses.into_parts();
     let mut lowered = Lowered {
         program: Arc::clone(program),
         space: bindings.machine.space.id(),
@@ -75,10 +75,10 @@ pub fn lower(
         notes: Vec::new(),
         overlay: Overlay::default(),
     };
-    if passes.contains(Passes::FRESH) && !put_off.is_empty() {
+    if passes.contains(Passes::FRESH) && !deferred.is_empty() {
         let at = |(pc, map)| Some((lowered.op_at(pc)?, map));
-        let put_off: Vec<_> = put_off.into_iter().filter_map(at).collect();
-        fresh(&mut lowered, &put_off);
+        let deferred: Vec<_> = deferred.into_iter().filter_map(at).collect();
+        fresh(&mut lowered, &deferred);
     }
     if passes.contains(Passes::RANGES) {
         ranges(&mut lowered);
@@ -92,11 +92,11 @@ pub fn lower(
     Ok(lowered)
 }
 
-/// The instructions that become operations. What falls through is followed by what it
-/// falls into.
+/// The instructions that become operations. An instruction that falls through is followed
+/// by its successor.
 struct Kept {
     pcs: Vec<Pc>,
-    /// How many instructions stand before each.
+    /// How many instructions precede each.
     ordinals: Vec<u32>,
     /// For each slot the operation, or [`NONE`].
     index: Vec<Target>,
@@ -117,7 +117,7 @@ impl Kept {
             if dead_code_goes && !verified.is_reachable(pc) {
                 continue;
             }
-            // Only dead code can be no instruction.
+            // Only dead code can be undecodable.
             if insn.is_err() {
                 return Err(LowerError::Unsupported(pc));
             }
@@ -141,7 +141,7 @@ impl Kept {
 /// The functions among the instructions that are kept.
 fn functions(verified: &Verified, kept: &[Pc]) -> Result<Vec<Function>, LowerError> {
     let program = verified.program();
-    let lenders = Lenders::of(verified.code());
+    let escaping = EscapingFrames::of(verified.code());
     let stacks = verified.stacks();
     let number = |n: usize| Target::try_from(n).map_err(|_| LowerError::TooLarge);
     let index = |pc: Pc| kept.partition_point(|at| *at < pc);
@@ -150,7 +150,7 @@ fn functions(verified: &Verified, kept: &[Pc]) -> Result<Vec<Function>, LowerErr
         let after = stacks.get(at + 1).map(|next| next.0);
         let (entry, end) = (index(start), after.map_or(kept.len(), index));
         if entry == end {
-            continue; // nobody calls it
+            continue; // never called
         }
         let depth = u16::try_from(depth).map_err(|_| LowerError::TooLarge)?;
         let stack = depth.next_multiple_of(8);
@@ -164,19 +164,19 @@ fn functions(verified: &Verified, kept: &[Pc]) -> Result<Vec<Function>, LowerErr
             start,
             stack,
             zeroed: Box::from([(stack, 0)]),
-            lends: lenders.lends(start),
+            frame_escapes: escaping.frame_escapes(start),
             frame_name: Arc::from(format!("stack of {name}")),
         });
     }
     Ok(functions)
 }
 
-/// A lowering under way.
+/// The state of a lowering.
 struct Lowering<'a> {
     program: &'a Program,
     code: &'a Code,
     bindings: Bindings<'a>,
-    places: Places<'a>,
+    accesses: Accesses<'a>,
     kept: &'a Kept,
     functions: Vec<Function>,
     helpers: Vec<Helper>,
@@ -220,31 +220,31 @@ impl Lowering<'_> {
                 dst,
                 value: self.pseudo(pc, source)?,
             },
-            Insn::Load { size, dst, .. } => self.places.load(pc, size, dst, Order::Relaxed)?,
+            Insn::Load { size, dst, .. } => self.accesses.load(pc, size, dst, Order::Relaxed)?,
             Insn::LoadAcquire { size, dst, .. } => {
-                self.places.load(pc, size, dst, Order::Acquire)?
+                self.accesses.load(pc, size, dst, Order::Acquire)?
             }
             Insn::LoadSx { from, dst, .. } => Op::LoadSx {
                 from,
                 dst,
-                place: self.places.place(pc)?,
+                mem: self.accesses.mem(pc)?,
             },
             Insn::Store { size, src, .. } => Op::Store {
                 size,
-                place: self.places.place(pc)?,
+                mem: self.accesses.mem(pc)?,
                 src,
                 order: Order::Relaxed,
             },
             Insn::StoreRelease { size, src, .. } => Op::Store {
                 size,
-                place: self.places.place(pc)?,
+                mem: self.accesses.mem(pc)?,
                 src: Operand::Reg(src),
                 order: Order::Release,
             },
             Insn::Atomic { op, width, src, .. } => Op::Atomic {
                 op,
                 width,
-                place: self.places.place(pc)?,
+                mem: self.accesses.mem(pc)?,
                 src,
             },
             Insn::LoadPacket { size, index, off } => Op::LoadPacket { size, index, off },
@@ -265,7 +265,7 @@ impl Lowering<'_> {
                     src,
                     target,
                 },
-                // One way is dead.
+                // One side is dead.
                 (Ok(target), None) | (Err(_), Some(target)) => Op::Jump { target },
                 (Err(error), None) => return Err(error),
             },
@@ -274,7 +274,7 @@ impl Lowering<'_> {
             },
             Insn::Call(CallTarget::Helper(helpers::id::tail_call)) => Op::TailCall,
             Insn::Call(CallTarget::Helper(id)) => {
-                // Also where it is not called: a run with a mock of it may not start.
+                // Recorded even if inlined: a run with a mock of this helper may not start.
                 let helper = self.helper(id)?;
                 let known = self.known(id).or_else(|| self.look_up(pc, id));
                 known.unwrap_or(Op::CallHelper { helper })
@@ -299,7 +299,7 @@ impl Lowering<'_> {
         self.kept.index(self.code.next(pc))
     }
 
-    /// The operation that a jump at `pc` leads to.
+    /// The operation that a jump at `pc` goes to.
     fn target(&self, pc: Pc, insn: &Insn) -> Result<Target, LowerError> {
         let slot = insn.jump_target(pc).and_then(|to| u32::try_from(to).ok());
         let target = slot.and_then(|slot| self.kept.index(Pc(slot)));
@@ -338,7 +338,7 @@ impl Lowering<'_> {
         Ok(index)
     }
 
-    /// The operation for a helper whose result stays the same for a run.
+    /// The operation for a helper whose result is constant during a run.
     fn known(&mut self, id: HelperId) -> Option<Op> {
         let which = known::which(id).filter(|_| self.passes.contains(Passes::KNOWN))?;
         if !self.known.contains(&which) {
@@ -347,16 +347,16 @@ impl Lowering<'_> {
         Some(Op::Known { which })
     }
 
-    /// The operation for a look-up in a map that is known.
+    /// The operation for a look-up in a known map.
     fn look_up(&mut self, pc: Pc, id: HelperId) -> Option<Op> {
         if id != helpers::id::map_lookup_elem || !self.passes.contains(Passes::LOOKUP) {
             return None;
         }
-        let (map, keys) = self.places.look_up(pc)?;
+        let (map, keys) = self.accesses.look_up(pc)?;
         if !matches!(keys, Keys::Index { .. }) && !self.known.contains(&CPU) {
             self.known.push(CPU);
         }
-        let key = Place::Table {
+        let key = MemRef::Table {
             base: Reg::R2,
             off: 0,
         };
@@ -367,7 +367,7 @@ impl Lowering<'_> {
         })
     }
 
-    /// What a 64-bit immediate with a pseudo source stands for.
+    /// The value of a 64-bit immediate with a pseudo source.
     fn pseudo(&self, pc: Pc, source: Pseudo) -> Result<u64, LowerError> {
         let found = match source {
             Pseudo::MapIdx { index } => self
@@ -392,8 +392,8 @@ impl Lowering<'_> {
         found.ok_or(LowerError::Map(pc))
     }
 
-    /// The machine's map for one of the program's, if it has the shape that was
-    /// verified: a map that several objects share is made by the first.
+    /// The machine's map for one of the program's, if it has the verified shape: a map that
+    /// several objects share is created by the first.
     fn map(&self, id: MapId) -> Option<MapHandle> {
         let handle = self.bindings.maps.get(id.index()).copied()?;
         let (there, verified) = (
@@ -401,7 +401,7 @@ impl Lowering<'_> {
             self.program.map(id)?,
         );
         let shape = |def: &MapDef| (def.map_type, def.key_size, def.value_size, def.flags);
-        // A perf event array may be made for all CPUs; nobody relies on its size.
+        // A perf event array may be created for all CPUs; nothing depends on its size.
         let entries =
             there.map_type == MapType::PerfEventArray || there.max_entries == verified.max_entries;
         (shape(there) == shape(verified) && entries).then_some(handle)

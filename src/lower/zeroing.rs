@@ -1,27 +1,27 @@
-//! Which bytes of a frame have to be zero when its function starts.
+//! Which bytes of a frame must be zero when its function starts.
 //!
-//! In the checked interpreter a frame is zero at its start. Here only those bytes are
-//! that some path may read before it has written them: what is in the others is seen by
-//! nobody. Where a pointer to the frame goes out of sight, all of it may be read.
+//! In the checked interpreter the whole frame is zero at the start. Here only those bytes
+//! are zeroed that some path may read before it has written them. If a pointer to the frame
+//! escapes the analysis, all of the frame may be read.
 
 use super::effect::writes;
-use super::flow::{Domain, walk};
+use super::flow::{Domain, solve};
 use super::lowered::{Keys, Lowered};
-use super::op::{Op, Place, Target};
+use super::op::{MemRef, Op, Target};
 use crate::isa::{AluOp, Operand, Reg, Width};
 use crate::program::MapDef;
 use crate::spec::helpers::{self, Arg, ArgKind, Effects, TypeFlags};
 use crate::spec::limits::STACK_SIZE;
 use crate::verifier::Verified;
 
-/// The most operations that a program may have for this, and the most bytes of a frame
-/// that are made zero sooner than it is known which.
+/// The most operations that a program may have for this analysis, and the size up to which
+/// a frame is zeroed as a whole instead.
 const MOST_OPS: usize = 512;
 const FEW_BYTES: u16 = 32;
 
-/// Says for each function what has to be zero.
+/// Computes for each function which bytes must be zeroed.
 pub(super) fn zeroing(program: &mut Lowered, verified: &Verified) {
-    // Whoever a tail call leads to may read what the frame held before.
+    // The target of a tail call may read what the frame held before.
     let has_tail_calls = program.ops.contains(&Op::TailCall);
     let gains = program
         .functions
@@ -35,7 +35,7 @@ pub(super) fn zeroing(program: &mut Lowered, verified: &Verified) {
         verified,
         needs: vec![Some(Bytes::NONE); program.functions.len()],
     };
-    walk(&mut finder, &program.ops, &program.functions);
+    solve(&mut finder, &program.ops, &program.functions);
     let needs = finder.needs;
     for (function, needs) in program.functions.iter_mut().zip(needs) {
         if let Some(needs) = needs {
@@ -44,14 +44,14 @@ pub(super) fn zeroing(program: &mut Lowered, verified: &Verified) {
     }
 }
 
-/// Some bytes of a frame, a bit for each.
+/// A set of bytes of a frame, one bit each.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Bytes([u64; STACK_SIZE / 64]);
 
 impl Bytes {
     const NONE: Self = Self([0; STACK_SIZE / 64]);
 
-    /// `len` bytes from `off`, which is below zero, as far as they are of the frame.
+    /// `len` bytes from `off`, which is negative, clipped to the frame.
     fn of(off: i32, len: u32) -> Self {
         let size = i32::try_from(STACK_SIZE).unwrap_or(0);
         let len = i32::try_from(len).unwrap_or(i32::MAX);
@@ -78,8 +78,8 @@ impl Bytes {
         Self(std::array::from_fn(|at| self.0[at] & other.0[at]))
     }
 
-    /// As ranges of whole words, see [`Function::zeroed`](super::Function::zeroed), none
-    /// of them further down than `stack`.
+    /// The set as ranges of whole words, see [`Function::zeroed`](super::Function::zeroed),
+    /// limited to the upper `stack` bytes.
     fn ranges(self, stack: u16) -> Box<[(u16, u16)]> {
         let mut ranges: Vec<(u16, u16)> = Vec::new();
         let words = self.0.iter().flat_map(|bytes| bytes.to_le_bytes());
@@ -97,32 +97,32 @@ impl Bytes {
     }
 }
 
-/// What a register holds, as far as it matters.
+/// A register's value, as far as this analysis needs it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Value {
     /// No pointer to the frame.
     Other,
     /// No pointer to the frame, but this number.
     Constant(u32),
-    /// The frame pointer and so many bytes.
+    /// The frame pointer plus this many bytes.
     Frame(i32),
-    /// A pointer to the frame on some ways here, and on others one to another place in
-    /// it, or none.
+    /// A pointer to the frame on some paths, and another offset or no such pointer on
+    /// others.
     Mixed,
 }
 
 #[derive(Clone)]
 struct State {
     regs: [Value; Reg::COUNT],
-    /// What was surely written.
+    /// The bytes written on all paths.
     written: Bytes,
 }
 
 struct Finder<'a> {
     program: &'a Lowered,
     verified: &'a Verified,
-    /// For each function what it may read before it has written it; none where a
-    /// pointer went out of sight.
+    /// For each function the bytes that it may read before it has written them; none if a
+    /// pointer escapes the analysis.
     needs: Vec<Option<Bytes>>,
 }
 
@@ -133,7 +133,7 @@ impl Finder<'_> {
         self.needs.get_mut(after.checked_sub(1)?)
     }
 
-    /// Bytes are read.
+    /// Applies a read of bytes.
     fn read(&mut self, at: Target, state: &State, bytes: Bytes) {
         let missing = bytes.without(state.written);
         if let Some(Some(needs)) = self.needs(at) {
@@ -141,35 +141,36 @@ impl Finder<'_> {
         }
     }
 
-    /// A pointer to the frame goes out of sight.
+    /// A pointer to the frame escapes the analysis.
     fn lose(&mut self, at: Target) {
         if let Some(needs) = self.needs(at) {
             *needs = None;
         }
     }
 
-    /// A register is used in a way that is not followed.
+    /// A register is used in a way that is not tracked.
     fn escapes(&mut self, at: Target, value: Value) {
         if matches!(value, Value::Frame(_) | Value::Mixed) {
             self.lose(at);
         }
     }
 
-    /// An access reads, if it does, and goes through a register, if it does.
-    fn access(&mut self, state: &State, at: Target, place: Place, reads: Option<u8>) {
-        match (place, reads) {
-            (Place::Stack { off }, Some(size)) => {
+    /// Applies an access that reads `reads` bytes, if any, and lets its base register be
+    /// used.
+    fn access(&mut self, state: &State, at: Target, mem: MemRef, reads: Option<u8>) {
+        match (mem, reads) {
+            (MemRef::Stack { off }, Some(size)) => {
                 self.read(at, state, Bytes::of(off.into(), size.into()));
             }
             _ => {
-                if let Some(base) = place.base() {
+                if let Some(base) = mem.base() {
                     self.escapes(at, state.regs[base.index()]);
                 }
             }
         }
     }
 
-    /// A helper is called.
+    /// Applies a helper call.
     fn call(&mut self, state: &State, at: Target, helper: u16) {
         let helper = self.program.helpers.get(usize::from(helper));
         let helper = helper.and_then(|helper| helpers::helper(helper.id));
@@ -195,8 +196,7 @@ impl Finder<'_> {
     }
 }
 
-/// How many bytes a helper reads at most where an argument points to, the next argument
-/// being this.
+/// The most bytes that a helper reads through an argument, whose next argument is `next`.
 fn read_by(arg: &Arg, map: Option<&MapDef>, next: Option<Value>) -> u32 {
     let is_output = arg.flags.contains(TypeFlags::MEM_UNINIT);
     match (arg.kind, map, next) {
@@ -275,25 +275,23 @@ impl Domain for Finder<'_> {
             Op::Neg { dst, .. } | Op::Endian { dst, .. } => {
                 self.escapes(at, state.regs[dst.index()]);
             }
-            Op::Load { size, place, .. } => self.access(state, at, place, Some(size.bytes())),
-            Op::LoadSx { from, place, .. } => {
-                self.access(state, at, place, Some(from.size().bytes()));
+            Op::Load { size, mem, .. } => self.access(state, at, mem, Some(size.bytes())),
+            Op::LoadSx { from, mem, .. } => {
+                self.access(state, at, mem, Some(from.size().bytes()));
             }
-            Op::Store {
-                size, place, src, ..
-            } => {
+            Op::Store { size, mem, src, .. } => {
                 self.escapes(at, of(src));
-                self.access(state, at, place, None);
-                if let Place::Stack { off } = place {
+                self.access(state, at, mem, None);
+                if let MemRef::Stack { off } = mem {
                     let bytes = Bytes::of(off.into(), size.bytes().into());
                     state.written = state.written.with(bytes);
                 }
             }
             Op::Atomic {
-                width, place, src, ..
+                width, mem, src, ..
             } => {
                 self.escapes(at, state.regs[src.index()]);
-                self.access(state, at, place, Some(width.size().bytes()));
+                self.access(state, at, mem, Some(width.size().bytes()));
             }
             Op::Lookup { map, key, .. } => {
                 let map = self.program.maps.get(usize::from(map));
@@ -302,7 +300,7 @@ impl Domain for Finder<'_> {
                     Keys::Index { .. } | Keys::PerCpuIndex { .. } => 4,
                 });
                 let off = match (key, key.base().map(|base| state.regs[base.index()])) {
-                    (Place::Stack { off }, _) => Some(i32::from(off)),
+                    (MemRef::Stack { off }, _) => Some(i32::from(off)),
                     (_, Some(Value::Frame(off))) => Some(off),
                     (_, Some(Value::Mixed)) => {
                         self.lose(at);
@@ -320,7 +318,7 @@ impl Domain for Finder<'_> {
                     self.escapes(at, state.regs[reg.index()]);
                 }
             }
-            // Addresses may be compared, and are what they are.
+            // Comparing addresses reads no memory.
             Op::JumpIf { .. }
             | Op::Jump { .. }
             | Op::MayGoto { .. }

@@ -1,15 +1,15 @@
-//! Making a program of a function that stands in no program's section.
+//! Makes a program of a function outside of program sections.
 
-use super::error::{ObjectError, Place};
+use super::error::{ErrorLocation, ObjectError};
 use super::model::{Entry, Object, unknown};
 use crate::spec::{ProgFlags, ProgType};
 
 impl Object {
-    /// Makes an entry point of a function, wherever it stands, such as one in `.text`
-    /// that only subprograms' callers reach otherwise. It is loaded with the object.
+    /// Makes a function an entry point, even one in `.text` that is otherwise only called
+    /// as a subprogram. It is loaded with the object.
     ///
     /// # Errors
-    /// There is no function of this name; the error names those that there are.
+    /// There is no function of this name; the error lists the existing ones.
     pub fn add_entry(
         &mut self,
         name: &str,
@@ -24,7 +24,7 @@ impl Object {
             let known = self.functions.iter().map(|function| &*function.name);
             let problem = unknown("no such function", known);
             let name = name.to_owned();
-            return Err(ObjectError::new(Place::Entry { name }, problem).of(&self.file));
+            return Err(ObjectError::new(ErrorLocation::Entry { name }, problem).of(&self.file));
         };
         let section = self.code.get(function.code).map(|code| code.name.clone());
         let entry = Entry {

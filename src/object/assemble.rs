@@ -1,10 +1,10 @@
-//! Programs out of functions: a main function, the subprograms that it reaches
-//! appended in libbpf's order, and every reference filled in (libbpf,
-//! `bpf_object__reloc_code`, `bpf_object__relocate_data`).
+//! Assembles programs: a main function, the subprograms that it reaches in libbpf's order,
+//! and relocated references (libbpf, `bpf_object__reloc_code`,
+//! `bpf_object__relocate_data`).
 
 use rustc_hash::FxHashMap;
 
-use super::error::{ObjectError, Place, Problem};
+use super::error::{ErrorLocation, ObjectError, Problem};
 use super::model::{Code, Function, Object, RelocTarget};
 use super::resolve::Resolved;
 use super::slots;
@@ -18,27 +18,27 @@ type Result<T> = std::result::Result<T, ObjectError>;
 #[derive(Debug)]
 pub(super) struct Assembled {
     pub insns: Vec<RawInsn>,
-    /// Each function with its first slot, in rising order; the main one first.
+    /// Each function with its first slot, in ascending order; the main one first.
     pub functions: Vec<(usize, usize)>,
 }
 
-/// What every program of an object is assembled with.
+/// Input shared by all programs of an object.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Assembler<'a> {
     pub object: &'a Object,
     pub maps: &'a [MapDef],
     pub externs: &'a [Resolved],
-    /// The most slots that a program may take.
+    /// Maximum number of slots of a program.
     pub limit: usize,
 }
 
-/// A function that is being walked.
+/// A function whose references are being relocated.
 struct Frame<'a> {
     /// Its first slot in the program.
     start: usize,
     function: &'a Function,
     code: &'a Code,
-    /// The next slot to look at, from the function's start.
+    /// The next slot to process, from the function's start.
     next: usize,
     /// The next relocation of the section.
     relocation: usize,
@@ -48,7 +48,7 @@ impl<'a> Assembler<'a> {
     /// Assembles the program whose main function is at `main` in the object's list.
     ///
     /// # Errors
-    /// The first reference that can't be filled in, with its place.
+    /// The first reference that can't be relocated, with its location.
     pub fn assemble(self, main: usize, exception_callback: Option<usize>) -> Result<Assembled> {
         let mut assembly = Assembly {
             with: self,
@@ -57,13 +57,13 @@ impl<'a> Assembler<'a> {
             placed: FxHashMap::default(),
             stack: Vec::new(),
         };
-        assembly.place(main)?;
-        assembly.walk()?;
+        assembly.append(main)?;
+        assembly.relocate()?;
         if let Some(callback) = exception_callback
             && !assembly.placed.contains_key(&callback)
         {
-            assembly.place(callback)?;
-            assembly.walk()?;
+            assembly.append(callback)?;
+            assembly.relocate()?;
         }
         Ok(Assembled {
             insns: assembly.insns,
@@ -89,7 +89,7 @@ impl<'a> Assembler<'a> {
             let source = line.source(btf);
             format!("{}:{}: {}", source.file, source.line, source.text.trim())
         });
-        let place = Place::Program {
+        let place = ErrorLocation::Program {
             name: function.name.clone(),
             section: code.name.clone(),
             offset: (slot * RawInsn::SIZE) as u64,
@@ -108,9 +108,9 @@ struct Assembly<'a> {
 }
 
 impl<'a> Assembly<'a> {
-    /// Appends a function's code and puts it on the stack of functions to walk;
-    /// returns its first slot.
-    fn place(&mut self, index: usize) -> Result<usize> {
+    /// Appends a function's code and pushes the function on the stack; returns its first
+    /// slot.
+    fn append(&mut self, index: usize) -> Result<usize> {
         let object = self.with.object;
         let start = self.insns.len();
         let function = object.functions.get(index);
@@ -151,9 +151,9 @@ impl<'a> Assembly<'a> {
         Ok(start)
     }
 
-    /// Walks the functions on the stack, the last one first: a call of a subprogram
-    /// that isn't there yet puts its caller on hold.
-    fn walk(&mut self) -> Result<()> {
+    /// Relocates the functions on the stack, the last one first: the first call of a
+    /// subprogram appends the subprogram and suspends its caller.
+    fn relocate(&mut self) -> Result<()> {
         while let Some(mut frame) = self.stack.pop() {
             let mut callee = None;
             while frame.next < frame.function.slots.len() {
@@ -181,14 +181,14 @@ impl<'a> Assembly<'a> {
             }
             if let Some((function, at)) = callee {
                 self.stack.push(frame);
-                let start = self.place(function)?;
+                let start = self.append(function)?;
                 self.point(at, start);
             }
         }
         Ok(())
     }
 
-    /// The relocation of a slot; the frame moves past it.
+    /// The relocation of a slot; advances the frame past it.
     fn target(&self, frame: &mut Frame<'a>, slot: usize) -> Option<&'a RelocTarget> {
         let mut found = None;
         while let Some(relocation) = frame.code.relocations.get(frame.relocation)
@@ -202,8 +202,7 @@ impl<'a> Assembly<'a> {
         found
     }
 
-    /// Fills in what an instruction refers to; returns the function, if it refers to
-    /// one.
+    /// Relocates an instruction; returns the function that it refers to, if any.
     fn reference(
         &mut self,
         frame: &Frame<'a>,
@@ -214,7 +213,7 @@ impl<'a> Assembly<'a> {
     ) -> std::result::Result<Option<usize>, Problem> {
         let wide = insn.opcode == slots::LOAD_64;
         if wide && target.is_some() && frame.next + 1 >= frame.function.slots.len() {
-            let text = "a 64-bit immediate that the function's end cuts off".to_owned();
+            let text = "64-bit immediate load is cut off by the end of the function".to_owned();
             return Err(Problem::Relocation(text));
         }
         let imm = i64::from(insn.imm);
@@ -223,14 +222,14 @@ impl<'a> Assembly<'a> {
                 .function(frame.function.code, slot as i64 + imm + 1)
                 .map(Some),
             None if slots::loads_function(insn) => Err(Problem::Relocation(
-                "the address of a function without a relocation that says which".to_owned(),
+                "function address without a relocation".to_owned(),
             )),
             None if slots::names_descriptor(insn) => self.descriptor(at, insn).map(|()| None),
             None => Ok(None),
             Some(RelocTarget::Broken(problem)) => Err((**problem).clone()),
             Some(RelocTarget::Call { code, slot }) => {
                 if insn.src() != slots::SUBPROGRAM {
-                    let text = format!("a call of a function with source {}, not 1", insn.src());
+                    let text = format!("call of a function with source {}, not 1", insn.src());
                     return Err(Problem::Relocation(text));
                 }
                 self.function(*code, *slot as i64 + imm + 1).map(Some)
@@ -241,7 +240,7 @@ impl<'a> Assembly<'a> {
                     .saturating_add(imm);
                 let size = RawInsn::SIZE as i64;
                 if byte % size != 0 {
-                    let text = format!("the address of byte {byte}, where no instruction begins");
+                    let text = format!("address of byte {byte}: no instruction begins there");
                     return Err(Problem::Relocation(text));
                 }
                 let function = self.function(*code, byte / size)?;
@@ -283,9 +282,9 @@ impl<'a> Assembly<'a> {
         })
     }
 
-    /// Points a call or an address at a slot of the program.
+    /// Sets the target of a call or function address to a slot of the program.
     fn point(&mut self, at: usize, start: usize) {
-        // Both are below the limit, far from what 32 bits hold.
+        // Both are below the limit, far below what 32 bits represent.
         let distance = start as i64 - at as i64 - 1;
         if let (Some(insn), Ok(imm)) = (self.insns.get_mut(at), i32::try_from(distance)) {
             insn.imm = imm;
@@ -305,7 +304,7 @@ impl<'a> Assembly<'a> {
         }
     }
 
-    /// Puts the map that was defined for a descriptor in its place.
+    /// Replaces a descriptor by the map that was defined for it.
     fn descriptor(&mut self, at: usize, insn: RawInsn) -> std::result::Result<(), Problem> {
         let Some(&map) = self.with.object.descriptors.get(&insn.imm) else {
             let fd = insn.imm;
@@ -324,7 +323,7 @@ impl<'a> Assembly<'a> {
         Ok(())
     }
 
-    /// Names a map in a 64-bit immediate, or poisons both slots if it isn't made.
+    /// Refers a 64-bit immediate to a map, or poisons both slots if the map isn't created.
     fn map(&mut self, at: usize, insn: RawInsn, map: MapId, kind: PseudoKind) {
         let made = self
             .with
@@ -369,7 +368,7 @@ impl<'a> Assembly<'a> {
             }
             Some(Resolved::Missing) if is_call => self.set(at, slots::poisoned_kfunc(index)),
             _ if is_call => {
-                let text = format!("calls '{}', which is no function", name());
+                let text = format!("call target '{}' is not a function", name());
                 return Err(Problem::Relocation(text));
             }
             Some(Resolved::InBtf(id)) => {
@@ -389,7 +388,7 @@ impl<'a> Assembly<'a> {
         Ok(())
     }
 
-    /// A number in both slots.
+    /// Sets a number in both slots.
     fn address(&mut self, at: usize, insn: RawInsn, address: u64) {
         let [a, b, c, d, e, f, g, h] = address.to_le_bytes();
         self.set(at, insn.with_imm(i32::from_le_bytes([a, b, c, d])));

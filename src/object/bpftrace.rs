@@ -1,7 +1,7 @@
-//! Section names of `bpftrace --emit-elf`: `s_`, the probe as the script wrote it, `_`
-//! and a number. libbpf doesn't know them; each stands for a name that it knows.
+//! Section names of `bpftrace --emit-elf`: `s_`, the probe as in the script, `_` and a
+//! number. libbpf doesn't know them; each is mapped to a libbpf name.
 
-/// bpftrace's name of a probe, libbpf's, and whether what the probe is on follows.
+/// bpftrace's probe name, libbpf's name, and whether the attach target follows it.
 const PROBES: &[(&str, &str, bool)] = &[
     ("kprobe", "kprobe", true),
     ("kretprobe", "kretprobe", true),
@@ -21,13 +21,13 @@ const PROBES: &[(&str, &str, bool)] = &[
     ("hardware", "perf_event", false),
     ("watchpoint", "perf_event", false),
     ("asyncwatchpoint", "perf_event", false),
-    // bpftrace runs these through probes on functions of its own.
+    // bpftrace runs these through uprobes on functions of its own.
     ("BEGIN", "uprobe", false),
     ("END", "uprobe", false),
     ("self", "uprobe", false),
 ];
 
-/// The name that libbpf has for such a section.
+/// libbpf's name for such a section.
 pub(super) fn libbpf_name(section: &str) -> Option<String> {
     let (probe, number) = section.strip_prefix("s_")?.rsplit_once('_')?;
     number.parse::<u32>().ok()?;

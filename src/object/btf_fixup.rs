@@ -1,7 +1,6 @@
-//! What a loader completes in an object's BTF, because the compiler didn't know it:
-//! sizes of sections and offsets of variables in them, hidden symbols as static
-//! ones, externs as variables that the kernel accepts (libbpf,
-//! `bpf_object_fixup_btf`, `bpf_object__collect_externs`,
+//! Completes an object's BTF with what the compiler didn't know: sizes of sections and
+//! offsets of variables in them, static linkage of hidden symbols, externs as variables
+//! that the kernel accepts (libbpf, `bpf_object_fixup_btf`, `bpf_object__collect_externs`,
 //! `bpf_object__sanitize_and_load_btf`).
 
 use rustc_hash::FxHashMap;
@@ -12,15 +11,15 @@ use super::model::{Extern, ExternKind};
 use crate::btf::{Btf, BtfError, Editor, Encoding, Kind, Linkage, Type, Variable};
 use crate::util::TypeId;
 
-/// Name of the variable that stands for kernel functions in `.ksyms`.
+/// Name of the dummy variable that replaces functions in `.ksyms`.
 const DUMMY: &str = "dummy_ksym";
-/// Bytes that each extern of `.ksyms` pretends to take.
+/// Nominal size of each extern of `.ksyms`, in bytes.
 const KSYM_SIZE: u32 = 4;
 
 /// The completed BTF.
 ///
 /// # Errors
-/// BTF that the completion made contradict itself.
+/// BTF that is invalid after completion.
 pub(super) fn complete(image: &Image<'_>, btf: &Btf, externs: &[Extern]) -> Result<Btf, BtfError> {
     let symbols = Symbols::new(image);
     let named = image.sections.iter().rev();
@@ -66,7 +65,7 @@ impl<'a> Symbols<'a> {
     }
 }
 
-/// A section of the file. What the static linker filled in already stays.
+/// Completes a section of the file. Values from the static linker are kept.
 fn data(
     editor: &mut Editor,
     section: Type<'_>,
@@ -100,7 +99,7 @@ fn data(
     editor.set_variables(section.id(), &places);
 }
 
-/// The values of the kernel's configuration, where `externs` puts them.
+/// Completes the configuration values, with the offsets in `externs`.
 fn kconfig(editor: &mut Editor, section: Type<'_>, externs: &[Extern]) {
     let offsets: FxHashMap<TypeId, u32> = externs
         .iter()
@@ -121,8 +120,8 @@ fn kconfig(editor: &mut Editor, section: Type<'_>, externs: &[Extern]) {
     editor.set_section_size(section.id(), kconfig_size(externs));
 }
 
-/// Kernel symbols: the kernel takes only variables with a size in a section, so each
-/// becomes an integer, and functions a common dummy.
+/// Completes kernel symbols. The kernel only accepts variables with a size in a section, so
+/// each variable becomes an integer, and each function the common dummy.
 fn ksyms(editor: &mut Editor, section: Type<'_>) {
     let btf = section.btf();
     let Some(int) = btf.own_types().find(|ty| {

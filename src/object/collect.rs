@@ -1,14 +1,14 @@
-//! An [`Image`] becomes an [`Object`]: each section is read as what its name and
-//! flags say (libbpf, `bpf_object__elf_collect`).
+//! Converts an [`Image`] to an [`Object`]: each section is read according to its name and
+//! flags (libbpf, `bpf_object__elf_collect`).
 
 use rustc_hash::FxHashMap;
 
 use super::error::{ObjectError, Problem};
 use super::externs::{self, kconfig_size};
-use super::image::{Binding, Home, Image, Section, SectionKind, SymbolKind};
+use super::image::{Binding, DefinedIn, Image, Section, SectionKind, SymbolKind};
 use super::maps_data::{self, DataKind};
 use super::model::{Code, Entry, Function, Object};
-use super::relocs::{self, Homes, SectionUse};
+use super::relocs::{self, SectionUse, SymbolTargets};
 use super::types::Sections;
 use super::{bpftrace, btf_fixup, maps_btf, maps_legacy, resolve, struct_ops};
 use crate::btf::{Btf, BtfExt, Kind, Record, Records};
@@ -17,11 +17,11 @@ use crate::program::{Initial, MapOrigin, Pinning};
 use crate::spec::{AttachType, MapType, ProgFlags, Section as SectionName, SectionFlags};
 use crate::util::MapId;
 
-/// The section in which subprograms stand.
+/// The section of subprograms.
 const TEXT: &str = ".text";
 /// Global variables of an arena.
 const ARENA: &str = ".addr_space.1";
-/// Bytes of a slot, as BTF.ext counts.
+/// Bytes of a slot; BTF.ext offsets are in bytes.
 const SLOT: u32 = 8;
 /// Bytes of the license that libbpf passes on.
 const LICENSE_LEN: usize = 63;
@@ -31,24 +31,24 @@ type Result<T> = std::result::Result<T, ObjectError>;
 /// Collects an object.
 ///
 /// # Errors
-/// Whatever makes the object as a whole unusable, with its section and offset; what
-/// breaks single programs is reported when they are taken out.
+/// Anything that makes the whole object unusable, with section and offset. Errors in single
+/// programs are reported when the programs are built.
 pub(super) fn collect(file: &str, image: &Image<'_>) -> Result<Object> {
     let mut object = Object::empty(file);
     object.file_size = image.file_size;
-    let mut homes = Homes {
+    let mut targets = SymbolTargets {
         sections: vec![SectionUse::Nothing; image.sections.len()],
-        ..Homes::default()
+        ..SymbolTargets::default()
     };
     strings(&mut object, image)?;
-    code(&mut object, image, &mut homes)?;
-    types(&mut object, image, &mut homes)?;
-    maps(&mut object, image, &mut homes)?;
-    functions(&mut object, image, &homes)?;
+    code(&mut object, image, &mut targets)?;
+    types(&mut object, image, &mut targets)?;
+    maps(&mut object, image, &mut targets)?;
+    functions(&mut object, image, &targets)?;
     entries(&mut object);
-    relocations(&mut object, image, &homes)?;
+    relocations(&mut object, image, &targets)?;
     resolve::fill_kconfig(&mut object);
-    unused(&mut object, image, &homes);
+    unused(&mut object, image, &targets);
     Ok(object)
 }
 
@@ -65,7 +65,7 @@ fn strings(object: &mut Object, image: &Image<'_>) -> Result<()> {
     }
     if let Some((_, section)) = image.find("version") {
         let bytes = <[u8; 4]>::try_from(&*section.data).map_err(|_| {
-            let text = format!("{} bytes; a version takes 4", section.data.len());
+            let text = format!("{} bytes; a version has 4", section.data.len());
             ObjectError::section("version", 0, Problem::Malformed(text))
         })?;
         object.version = Some(u32::from_le_bytes(bytes));
@@ -74,17 +74,14 @@ fn strings(object: &mut Object, image: &Image<'_>) -> Result<()> {
 }
 
 /// Sections of instructions.
-fn code(object: &mut Object, image: &Image<'_>, homes: &mut Homes) -> Result<()> {
-    for (section, home) in image.sections.iter().zip(&mut homes.sections) {
+fn code(object: &mut Object, image: &Image<'_>, targets: &mut SymbolTargets) -> Result<()> {
+    for (section, used_as) in image.sections.iter().zip(&mut targets.sections) {
         if section.kind != SectionKind::Bits || !section.executable || section.data.is_empty() {
             continue;
         }
         let (insns, rest) = RawInsn::slots(&section.data);
         if !rest.is_empty() {
-            let text = format!(
-                "{} bytes of code, which is no multiple of 8",
-                section.data.len()
-            );
+            let text = format!("{} bytes of code: not a multiple of 8", section.data.len());
             let offset = (section.data.len() - rest.len()) as u64;
             return Err(ObjectError::section(
                 &section.name,
@@ -92,7 +89,7 @@ fn code(object: &mut Object, image: &Image<'_>, homes: &mut Homes) -> Result<()>
                 Problem::Malformed(text),
             ));
         }
-        *home = SectionUse::Code(object.code.len());
+        *used_as = SectionUse::Code(object.code.len());
         object.code.push(Code {
             name: section.name.clone().into_owned(),
             insns,
@@ -102,8 +99,8 @@ fn code(object: &mut Object, image: &Image<'_>, homes: &mut Homes) -> Result<()>
     Ok(())
 }
 
-/// BTF, what it says of externs, and BTF.ext.
-fn types(object: &mut Object, image: &Image<'_>, homes: &mut Homes) -> Result<()> {
+/// Reads BTF, its externs, and BTF.ext.
+fn types(object: &mut Object, image: &Image<'_>, targets: &mut SymbolTargets) -> Result<()> {
     let raw = match image.find(".BTF") {
         Some((_, section)) => match Btf::parse(&section.data) {
             Ok(btf) => Some(btf),
@@ -120,10 +117,10 @@ fn types(object: &mut Object, image: &Image<'_>, homes: &mut Homes) -> Result<()
         },
         None => None,
     };
-    (object.externs, homes.externs) = externs::collect(image, raw.as_ref())?;
+    (object.externs, targets.externs) = externs::collect(image, raw.as_ref())?;
     let Some(raw) = raw else { return Ok(()) };
     let btf = btf_fixup::complete(image, &raw, &object.externs).map_err(|error| {
-        let text = format!("after completing it: {}", error.problem);
+        let text = format!("invalid after completion: {}", error.problem);
         ObjectError::section(".BTF", error.offset as u64, Problem::Btf(text))
     })?;
     if let Some((_, section)) = image.find(".BTF.ext") {
@@ -141,7 +138,7 @@ fn types(object: &mut Object, image: &Image<'_>, homes: &mut Homes) -> Result<()
     Ok(())
 }
 
-/// Whether the object means nothing without BTF.
+/// Whether the object requires BTF.
 fn needs_btf(image: &Image<'_>) -> bool {
     image
         .sections
@@ -150,7 +147,7 @@ fn needs_btf(image: &Image<'_>) -> bool {
         || image.symbols.iter().any(super::image::Symbol::is_extern)
 }
 
-/// Functions, source lines and CO-RE relocations, to the code that they are about.
+/// Assigns functions, source lines and CO-RE relocations to their code sections.
 fn lines(object: &mut Object, btf: &Btf, ext: &BtfExt) {
     let by_name: FxHashMap<String, usize> = object
         .code
@@ -160,7 +157,7 @@ fn lines(object: &mut Object, btf: &Btf, ext: &BtfExt) {
         .map(|(index, code)| (code.name.clone(), index))
         .collect();
     let slot = SLOT;
-    hand_out(
+    assign_records(
         &mut object.code,
         &by_name,
         btf,
@@ -171,7 +168,7 @@ fn lines(object: &mut Object, btf: &Btf, ext: &BtfExt) {
                 .push(crate::btf::FuncInfo { insn_off, ..record });
         },
     );
-    hand_out(
+    assign_records(
         &mut object.code,
         &by_name,
         btf,
@@ -181,7 +178,7 @@ fn lines(object: &mut Object, btf: &Btf, ext: &BtfExt) {
             code.lines.push(crate::btf::LineInfo { insn_off, ..record });
         },
     );
-    hand_out(
+    assign_records(
         &mut object.code,
         &by_name,
         btf,
@@ -198,8 +195,8 @@ fn lines(object: &mut Object, btf: &Btf, ext: &BtfExt) {
     }
 }
 
-/// Gives each record to the code that it is about.
-fn hand_out<T: Record>(
+/// Adds each record to its code section.
+fn assign_records<T: Record>(
     code: &mut [Code],
     by_name: &FxHashMap<String, usize>,
     btf: &Btf,
@@ -217,8 +214,8 @@ fn hand_out<T: Record>(
     }
 }
 
-/// Every map, in libbpf's order: declared ones, data, configuration, `struct_ops`.
-fn maps(object: &mut Object, image: &Image<'_>, homes: &mut Homes) -> Result<()> {
+/// Creates all maps, in libbpf's order: declared ones, data, configuration, `struct_ops`.
+fn maps(object: &mut Object, image: &Image<'_>, targets: &mut SymbolTargets) -> Result<()> {
     let btf = object.btf.clone();
     let types = Sections::new(btf.as_ref());
     if let Some((index, section)) = image.find(maps_btf::SECTION) {
@@ -229,32 +226,32 @@ fn maps(object: &mut Object, image: &Image<'_>, homes: &mut Homes) -> Result<()>
         let mut values = Vec::new();
         for map in declared {
             let id = object.add_map(map.map);
-            homes.maps.insert((index, u64::from(map.offset)), id);
+            targets.maps.insert((index, u64::from(map.offset)), id);
             if let Some(start) = map.values {
                 let end = u64::from(map.offset) + u64::from(map.size);
                 values.push((u64::from(start), end, id));
             }
         }
-        set_home(homes, index, SectionUse::Maps);
-        homes.values = values;
+        set_use(targets, index, SectionUse::Maps);
+        targets.values = values;
     }
     for (index, section) in image.sections.iter().enumerate() {
         if section.kind == SectionKind::Bits && maps_legacy::is_section(&section.name) {
             for map in maps_legacy::collect(image, index)? {
                 let id = object.add_map(map.map);
-                homes.maps.insert((index, map.offset), id);
+                targets.maps.insert((index, map.offset), id);
             }
-            set_home(homes, index, SectionUse::Maps);
+            set_use(targets, index, SectionUse::Maps);
         }
     }
-    arena(object, image, homes)?;
+    arena(object, image, targets)?;
     for (index, section) in image.sections.iter().enumerate() {
         if let Some(kind) = maps_data::kind_of(section)
             && section.size > 0
         {
             let map = maps_data::map(&object.name, section, kind, types.get(&section.name))?;
             let id = object.add_map(map);
-            set_home(homes, index, SectionUse::Data(id));
+            set_use(targets, index, SectionUse::Data(id));
         }
     }
     let size = kconfig_size(&object.externs);
@@ -273,7 +270,7 @@ fn maps(object: &mut Object, image: &Image<'_>, homes: &mut Homes) -> Result<()>
         if section.kind == SectionKind::Bits && struct_ops::is_section(&section.name) {
             for table in struct_ops::collect(section, &types)? {
                 let id = object.add_map(table.map);
-                homes.maps.insert((index, u64::from(table.offset)), id);
+                targets.maps.insert((index, u64::from(table.offset)), id);
             }
         }
     }
@@ -288,21 +285,21 @@ fn maps(object: &mut Object, image: &Image<'_>, homes: &mut Homes) -> Result<()>
     for text in pinned.collect::<Vec<_>>() {
         object.note(maps_btf::SECTION, text);
     }
-    object.globals = maps_data::globals(image, &types, |section| match homes.of(section) {
+    object.globals = maps_data::globals(image, &types, |section| match targets.of(section) {
         SectionUse::Data(map) => Some(map),
         _ => None,
     });
     Ok(())
 }
 
-fn set_home(homes: &mut Homes, section: usize, home: SectionUse) {
-    if let Some(slot) = homes.sections.get_mut(section) {
-        *slot = home;
+fn set_use(targets: &mut SymbolTargets, section: usize, used_as: SectionUse) {
+    if let Some(slot) = targets.sections.get_mut(section) {
+        *slot = used_as;
     }
 }
 
-/// Global variables of the arena: what its map begins with.
-fn arena(object: &mut Object, image: &Image<'_>, homes: &mut Homes) -> Result<()> {
+/// Sets the initial contents of the arena's map to the arena's global variables.
+fn arena(object: &mut Object, image: &Image<'_>, targets: &mut SymbolTargets) -> Result<()> {
     let mut arenas = object
         .maps
         .iter_mut()
@@ -310,7 +307,7 @@ fn arena(object: &mut Object, image: &Image<'_>, homes: &mut Homes) -> Result<()
         .filter(|(_, map)| map.map_type == MapType::Arena);
     let first = arenas.next();
     if let Some((_, second)) = arenas.next() {
-        let text = "a second arena; an object has one".to_owned();
+        let text = "second arena; an object can have one".to_owned();
         return Err(ObjectError::map(&second.name, Problem::MapDefinition(text)));
     }
     let Some((index, section)) = image
@@ -320,25 +317,26 @@ fn arena(object: &mut Object, image: &Image<'_>, homes: &mut Homes) -> Result<()
         return Ok(());
     };
     let Some((id, map)) = first else {
-        let text = "global variables of an arena, and no map of type arena".to_owned();
+        let text = "arena variables without a map of type arena".to_owned();
         return Err(ObjectError::section(ARENA, 0, Problem::MapDefinition(text)));
     };
     map.initial = vec![Initial::Bytes {
         key: Vec::new(),
         value: std::sync::Arc::from(&*section.data),
     }];
-    set_home(homes, index, SectionUse::Data(MapId::from_index(id)));
+    set_use(targets, index, SectionUse::Data(MapId::from_index(id)));
     Ok(())
 }
 
-/// The functions of each section, by its symbols.
-fn functions(object: &mut Object, image: &Image<'_>, homes: &Homes) -> Result<()> {
+/// Finds the functions of each section by its symbols.
+fn functions(object: &mut Object, image: &Image<'_>, targets: &SymbolTargets) -> Result<()> {
     let mut has_function = vec![false; object.code.len()];
     for symbol in &image.symbols {
-        let (SymbolKind::Function, Home::Section(section)) = (symbol.kind, symbol.home) else {
+        let (SymbolKind::Function, DefinedIn::Section(section)) = (symbol.kind, symbol.defined_in)
+        else {
             continue;
         };
-        let SectionUse::Code(code) = homes.of(section) else {
+        let SectionUse::Code(code) = targets.of(section) else {
             continue;
         };
         let fault = |text: String| {
@@ -366,7 +364,7 @@ fn functions(object: &mut Object, image: &Image<'_>, homes: &Homes) -> Result<()
             *has = true;
         }
     }
-    // Code without symbols of functions, as old compilers wrote it: one function.
+    // Code without function symbols, as old compilers emit it: one function.
     let bare = has_function.iter().enumerate().filter(|(_, has)| !**has);
     for (code, _) in bare {
         let Some(section) = object.code.get(code) else {
@@ -390,7 +388,7 @@ fn functions(object: &mut Object, image: &Image<'_>, homes: &Homes) -> Result<()
     Ok(())
 }
 
-/// The functions that are programs: the global ones outside of `.text`.
+/// Finds the program entry points: the global functions outside of `.text`.
 fn entries(object: &mut Object) {
     let mut notes = Vec::new();
     for (index, function) in object.functions.iter().enumerate() {
@@ -424,7 +422,7 @@ fn entries(object: &mut Object) {
     for (section, text) in notes {
         object.note(&section, text);
     }
-    // bpftrace writes no license, and loads all of its programs with this one.
+    // bpftrace writes no license, and loads all of its programs as GPL.
     let of_bpftrace = |code: &Code| bpftrace::libbpf_name(&code.name).is_some();
     if object.license.is_empty() && object.code.iter().any(of_bpftrace) {
         "GPL".clone_into(&mut object.license);
@@ -452,8 +450,8 @@ fn entry(
         autoload: known.map_or(!section.starts_with('?'), |known| known.autoload),
         prog_type: known.map(|known| known.rule.prog_type),
         expected_attach_type: known.and_then(|known| {
-            // libbpf attaches these through a multi-uprobe link where the kernel has
-            // it, and says so when it loads them.
+            // libbpf attaches these through a multi-uprobe link if the kernel supports it,
+            // and sets the attach type at load.
             let usdt = says.contains(SectionFlags::USDT);
             let usdt = usdt.then_some(AttachType::TraceUprobeMulti);
             usdt.or(known.rule.attach_type)
@@ -469,24 +467,24 @@ fn entry(
 }
 
 /// Relocations of code, of maps and of `struct_ops` tables.
-fn relocations(object: &mut Object, image: &Image<'_>, homes: &Homes) -> Result<()> {
+fn relocations(object: &mut Object, image: &Image<'_>, targets: &SymbolTargets) -> Result<()> {
     for table in &image.relocations {
         let Some(section) = image.section(table.target) else {
             continue;
         };
-        match homes.of(table.target) {
+        match targets.of(table.target) {
             SectionUse::Code(index) => {
                 let Some(code) = object.code.get_mut(index) else {
                     continue;
                 };
                 code.relocations =
-                    relocs::of_code(image, homes, &section.name, &code.insns, &table.entries)?;
+                    relocs::of_code(image, targets, &section.name, &code.insns, &table.entries)?;
             }
             SectionUse::Maps => {
-                relocs::of_maps(object, image, homes, table.target, &table.entries)?;
+                relocs::of_maps(object, image, targets, table.target, &table.entries)?;
             }
             _ if struct_ops::is_section(&section.name) => {
-                relocs::of_tables(object, image, homes, table.target, &table.entries)?;
+                relocs::of_tables(object, image, targets, table.target, &table.entries)?;
             }
             _ if is_known(section) => {}
             _ => object.note(
@@ -529,16 +527,16 @@ fn exception_callbacks(object: &mut Object) {
     }
 }
 
-/// Notes about sections that mean nothing here.
-fn unused(object: &mut Object, image: &Image<'_>, homes: &Homes) {
+/// Adds notes about sections that are ignored.
+fn unused(object: &mut Object, image: &Image<'_>, targets: &SymbolTargets) {
     for (index, section) in image.sections.iter().enumerate() {
-        if homes.of(index) == SectionUse::Nothing && section.size > 0 && !is_known(section) {
+        if targets.of(index) == SectionUse::Nothing && section.size > 0 && !is_known(section) {
             object.note(&section.name, "an unknown section, skipped");
         }
     }
 }
 
-/// Whether a section has a meaning, or none for any loader.
+/// Whether the section is used, or ignored by all loaders.
 fn is_known(section: &Section<'_>) -> bool {
     let name = section.name.strip_prefix(".rel").unwrap_or(&section.name);
     let by_name = name.starts_with(".debug_")

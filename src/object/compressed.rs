@@ -1,5 +1,5 @@
-//! Files that may be compressed: a kernel's configuration (`/proc/config.gz`), the
-//! BTF of a kernel, lists of cases.
+//! Reads files that may be compressed: a kernel's configuration (`/proc/config.gz`), a
+//! kernel's BTF, lists of cases.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -8,22 +8,22 @@ use std::path::Path;
 use flate2::bufread::MultiGzDecoder;
 use lzma_rust2::XzReader;
 
-/// Bytes that a file may unpack to when it is read as a whole: a kernel's BTF has 6
-/// million. A small file can unpack to terabytes.
+/// Maximum unpacked size of a file read as a whole: a kernel's BTF has 6 million bytes, but
+/// a small file can unpack to terabytes.
 const MAX_UNPACKED: u64 = 1 << 30;
 
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const XZ: &[u8] = &[0xfd, b'7', b'z', b'X', b'Z', 0];
 
-/// Opens a file, unpacked if it is packed with gzip or xz.
+/// Opens a file; unpacks gzip and xz.
 ///
 /// # Errors
-/// What the system says.
+/// I/O errors.
 pub(super) fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
     unpack(BufReader::new(File::open(path)?))
 }
 
-/// What a reader gives, unpacked if it is packed.
+/// Wraps a reader; unpacks gzip and xz.
 ///
 /// # Errors
 /// A failed read.
@@ -41,7 +41,7 @@ pub(super) fn unpack(mut packed: impl BufRead + 'static) -> io::Result<Box<dyn B
 /// Reads a whole file, unpacked.
 ///
 /// # Errors
-/// What the system says, or more than a gigabyte.
+/// I/O errors, or more than a gigabyte.
 pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path)?.take(MAX_UNPACKED).read_to_end(&mut bytes)?;

@@ -1,10 +1,10 @@
-//! What can be changed in an opened object before programs are taken out of it:
-//! libbpf's setters between open and load.
+//! Settings of an opened object before its programs are built: libbpf's setters between
+//! open and load.
 
 use std::path::Path;
 
 use super::compressed;
-use super::error::{ObjectError, Place, Problem};
+use super::error::{ErrorLocation, ObjectError, Problem};
 use super::map_mut::MapMut;
 use super::model::{Entry, Extern, Note, Object, unknown};
 use super::resolve;
@@ -16,8 +16,8 @@ use crate::spec::{AttachType, ProgFlags, ProgType, Section, SectionFlags, sectio
 type Result<T> = std::result::Result<T, ObjectError>;
 
 impl Object {
-    /// The object's name as libbpf has it: that of the file without directory, from
-    /// the first dot on cut off, 15 bytes of it.
+    /// The object's name as in libbpf: the file name without directory, up to the first
+    /// dot, at most 15 bytes.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -35,32 +35,32 @@ impl Object {
         &self.license
     }
 
-    /// The kernel version that old kernels wanted programs to name.
+    /// The kernel version in its `version` section, which old kernels required.
     #[must_use]
     pub fn version(&self) -> Option<u32> {
         self.version
     }
 
-    /// Its BTF, completed as the kernel is given it.
+    /// Its BTF, completed as for loading into the kernel.
     #[must_use]
     pub fn btf(&self) -> Option<&Btf> {
         self.btf.as_ref()
     }
 
-    /// Why the kernel refuses its BTF, as far as that can be read in it: programs are
-    /// loaded without it then.
+    /// Why the kernel refuses its BTF, as far as bpflab checks it; programs are then loaded
+    /// without it.
     #[must_use]
     pub fn btf_refusal(&self) -> Option<&Refusal> {
         self.btf_refusal.as_ref()
     }
 
-    /// What its author may want to know: skipped sections and the like.
+    /// Notes for the object's author: skipped sections and the like.
     #[must_use]
     pub fn notes(&self) -> &[Note] {
         &self.notes
     }
 
-    /// What it leaves to the kernel, its configuration or another object.
+    /// Symbols that the kernel, its configuration or another object defines.
     #[must_use]
     pub fn externs(&self) -> &[Extern] {
         &self.externs
@@ -75,47 +75,52 @@ impl Object {
     /// The entry point of this name.
     ///
     /// # Errors
-    /// There is none; the error names those that there are.
+    /// There is none; the error lists the existing ones.
     pub fn entry(&self, name: &str) -> Result<&Entry> {
         let found = self.entries.iter().find(|entry| entry.name == name);
         found.ok_or_else(|| self.no_entry(name))
     }
 
-    /// The entry point of this name, to be changed.
+    /// The entry point of this name, mutable.
     ///
     /// # Errors
     /// As for [`Object::entry`].
     pub fn entry_mut(&mut self, name: &str) -> Result<&mut Entry> {
         let error = self.entry(name).err();
         let found = self.entries.iter_mut().find(|entry| entry.name == name);
-        found
-            .ok_or_else(|| error.unwrap_or_else(|| ObjectError::new(Place::Object, Problem::NoBtf)))
+        found.ok_or_else(|| {
+            error.unwrap_or_else(|| ObjectError::new(ErrorLocation::Object, Problem::NoBtf))
+        })
     }
 
     fn no_entry(&self, name: &str) -> ObjectError {
         let known = self.entries.iter().map(Entry::name);
         let name = name.to_owned();
-        ObjectError::new(Place::Entry { name }, unknown("no such program", known)).of(&self.file)
+        ObjectError::new(
+            ErrorLocation::Entry { name },
+            unknown("no such program", known),
+        )
+        .of(&self.file)
     }
 
-    /// Its maps; a map's place here is its [`MapId`](crate::util::MapId).
+    /// Its maps; the index of a map is its [`MapId`](crate::util::MapId).
     #[must_use]
     pub fn maps(&self) -> &[MapDef] {
         &self.maps
     }
 
-    /// The map of this name: a declared one by its own, one of global data by
-    /// libbpf's name (`write_hi.bss`) or its section's (`.bss`).
+    /// The map of this name: a declared one by its own name, one of global data by libbpf's
+    /// name (`write_hi.bss`) or the section's (`.bss`).
     ///
     /// # Errors
-    /// There is none; the error names those that there are.
+    /// There is none; the error lists the existing ones.
     pub fn map(&self, name: &str) -> Result<&MapDef> {
         self.map_index(name)
             .and_then(|index| self.maps.get(index))
             .ok_or_else(|| self.no_map(name))
     }
 
-    /// The map of this name, to be changed.
+    /// The map of this name, mutable.
     ///
     /// # Errors
     /// As for [`Object::map`].
@@ -144,7 +149,7 @@ impl Object {
     /// Loads only the entry points of these names.
     ///
     /// # Errors
-    /// A name that no entry point has; nothing is changed then.
+    /// An unknown name; then nothing is changed.
     pub fn load_only<'n>(&mut self, names: impl IntoIterator<Item = &'n str>) -> Result<()> {
         let names: Vec<&str> = names.into_iter().collect();
         for name in &names {
@@ -156,51 +161,52 @@ impl Object {
         Ok(())
     }
 
-    /// The kernel that programs are relocated for; the running one, where it shows
-    /// its BTF, unless something else is set.
+    /// Sets the kernel that programs are relocated for. Default: the running kernel if its
+    /// BTF is available.
     ///
-    /// `__kconfig` externs get their values from the running kernel's configuration
-    /// (`/boot/config-*`, `/proc/config.gz`) only while nothing else is set.
+    /// `__kconfig` externs get values from the running kernel's configuration
+    /// (`/boot/config-*`, `/proc/config.gz`) only if no target is set.
     pub fn set_target(&mut self, target: Target) {
         self.target = target;
         resolve::fill_kconfig(self);
     }
 
-    /// Sets a value of the kernel's configuration as its file writes it (`y`,
-    /// `250`, `"text"`), for the `__kconfig` extern of this name. It wins over
-    /// [`Object::read_kconfig`].
+    /// Sets a kernel configuration value in the syntax of its file (`y`, `250`, `"text"`),
+    /// for the `__kconfig` extern of this name. It overrides [`Object::read_kconfig`].
     pub fn set_kconfig(&mut self, name: &str, value: &str) {
         self.kconfig.set(name, value);
         resolve::fill_kconfig(self);
     }
 
-    /// Takes values for `__kconfig` externs from the text of a configuration file,
-    /// such as `/boot/config-6.18.0`.
+    /// Reads values for `__kconfig` externs from the text of a configuration file, such as
+    /// `/boot/config-6.18.0`.
     ///
     /// # Errors
-    /// A `CONFIG_` line that assigns nothing.
+    /// A `CONFIG_` line that is not an assignment.
     pub fn read_kconfig(&mut self, text: &str) -> Result<()> {
         let read = self.kconfig.read(text);
         resolve::fill_kconfig(self);
-        read.map_err(|text| ObjectError::new(Place::Object, Problem::Kconfig(text)).of(&self.file))
+        read.map_err(|text| {
+            ObjectError::new(ErrorLocation::Object, Problem::Kconfig(text)).of(&self.file)
+        })
     }
 
-    /// Takes values for `__kconfig` externs from a configuration file, plain or packed
-    /// as `/proc/config.gz` is.
+    /// Reads values for `__kconfig` externs from a configuration file, plain or packed as
+    /// `/proc/config.gz` is.
     ///
     /// # Errors
-    /// A file that can't be read, or a `CONFIG_` line that assigns nothing.
+    /// A file that can't be read, or a `CONFIG_` line that is not an assignment.
     pub fn read_kconfig_file(&mut self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         let bytes = compressed::read(path).map_err(|error| {
             let text = format!("{}: {error}", path.display());
-            ObjectError::new(Place::Object, Problem::Unreadable(text)).of(&self.file)
+            ObjectError::new(ErrorLocation::Object, Problem::Unreadable(text)).of(&self.file)
         })?;
         self.read_kconfig(&String::from_utf8_lossy(&bytes))
     }
 
-    /// Takes addresses of kernel symbols for untyped `__ksym` externs from the text
-    /// of `/proc/kallsyms`. What was set with [`Object::set_ksym`] stays.
+    /// Reads addresses of kernel symbols for untyped `__ksym` externs from the text of
+    /// `/proc/kallsyms`. Addresses set with [`Object::set_ksym`] are kept.
     pub fn read_kallsyms(&mut self, text: &str) {
         for line in text.lines() {
             let mut fields = line.split_ascii_whitespace();
@@ -209,7 +215,7 @@ impl Object {
             else {
                 continue;
             };
-            // Link-time optimisation appends to the names of static variables.
+            // Link-time optimisation appends suffixes to the names of static variables.
             let name = name.split(".llvm.").next().unwrap_or(name);
             let wanted = self.externs.iter().any(|ext| ext.name == name);
             if let (true, Ok(address)) = (wanted, u64::from_str_radix(address, 16)) {
@@ -238,7 +244,7 @@ impl Entry {
         &self.name
     }
 
-    /// The section it stands in, without a leading `?`.
+    /// Its section, without a leading `?`.
     #[must_use]
     pub fn section(&self) -> &str {
         &self.section
@@ -250,25 +256,25 @@ impl Entry {
         self.slots
     }
 
-    /// The program type; none if the section's name doesn't say.
+    /// The program type; `None` if the section name doesn't determine it.
     #[must_use]
     pub fn prog_type(&self) -> Option<ProgType> {
         self.prog_type
     }
 
-    /// The attach type that it declares.
+    /// Its expected attach type.
     #[must_use]
     pub fn expected_attach_type(&self) -> Option<AttachType> {
         self.expected_attach_type
     }
 
-    /// What it attaches to: `syscalls/sys_enter_write`.
+    /// Its attach target: `syscalls/sys_enter_write`.
     #[must_use]
     pub fn attach_target(&self) -> Option<&str> {
         self.attach_target.as_deref()
     }
 
-    /// The flags that it is loaded with.
+    /// Its load flags.
     #[must_use]
     pub fn flags(&self) -> ProgFlags {
         self.flags
@@ -280,13 +286,13 @@ impl Entry {
         self.autoload
     }
 
-    /// Loads it with the object, or doesn't.
+    /// Sets whether it is loaded with the object.
     pub fn set_autoload(&mut self, autoload: bool) -> &mut Self {
         self.autoload = autoload;
         self
     }
 
-    /// Makes it a program of this type.
+    /// Sets the program type.
     pub fn set_prog_type(&mut self, prog_type: ProgType) -> &mut Self {
         self.prog_type = Some(prog_type);
         self
@@ -298,19 +304,19 @@ impl Entry {
         self
     }
 
-    /// Sets what it attaches to.
+    /// Sets the attach target.
     pub fn set_attach_target(&mut self, target: impl Into<String>) -> &mut Self {
         self.attach_target = Some(target.into());
         self
     }
 
-    /// Sets the flags that it is loaded with.
+    /// Sets the load flags.
     pub fn set_flags(&mut self, flags: ProgFlags) -> &mut Self {
         self.flags = flags;
         self
     }
 
-    /// The name in BTF of what it attaches to, if that is something in BTF.
+    /// The BTF name of its attach target, if the target is in BTF.
     pub(super) fn btf_target(&self) -> Option<String> {
         let target = self.attach_target.as_deref()?;
         let rule = section_rules().iter().find(|rule| {

@@ -1,6 +1,6 @@
-//! ELF bytes become an [`Image`]. The only file that knows goblin, and of goblin
-//! only the records: its eager `Elf::parse` indexes every string of a file, and
-//! reports neither section nor offset, so tables are walked here.
+//! Converts ELF bytes to an [`Image`]. Only this file uses goblin, and only its record
+//! types: its eager `Elf::parse` indexes every string of a file, and its errors have
+//! neither section nor offset.
 
 use std::borrow::Cow;
 
@@ -11,19 +11,19 @@ use goblin::elf::section_header::{self as sh, SectionHeader};
 use goblin::elf::sym::{self, Symtab};
 use goblin::elf::{Elf, Sym};
 
-use super::error::{ObjectError, Place, Problem};
+use super::error::{ErrorLocation, ObjectError, Problem};
 use super::image::{
-    Binding, Home, Image, Relocation, Relocations, Section, SectionKind, Symbol, SymbolKind,
+    Binding, DefinedIn, Image, Relocation, Relocations, Section, SectionKind, Symbol, SymbolKind,
 };
 
-/// 64-bit little-endian: the only layout that is read.
+/// 64-bit little-endian: the only supported layout.
 const CTX: Ctx = Ctx {
     container: Container::Big,
     le: Endian::Little,
 };
 
-/// Bytes of the longest name. Mangled Rust names reach some hundred; a limit
-/// keeps a hostile string table from being scanned again for each symbol.
+/// Longest name, in bytes. Mangled Rust names have some hundred; the limit prevents
+/// rescanning a hostile string table for each symbol.
 const MAX_NAME: usize = 4096;
 
 /// `EM_BPF`; LLVM before 3.9 wrote 0.
@@ -40,8 +40,8 @@ type Result<T> = std::result::Result<T, ObjectError>;
 /// Reads an ELF file.
 ///
 /// # Errors
-/// Whatever is no little-endian 64-bit relocatable BPF object, or contradicts
-/// itself, with the section and offset at which it does.
+/// Anything that is not a consistent little-endian 64-bit relocatable BPF object, with
+/// section and offset.
 pub(super) fn read(bytes: &[u8]) -> Result<Image<'_>> {
     let header = read_header(bytes)?;
     let file = File::new(bytes, &header)?;
@@ -57,7 +57,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Image<'_>> {
 }
 
 fn at(offset: u64, problem: Problem) -> ObjectError {
-    ObjectError::new(Place::File { offset }, problem)
+    ObjectError::new(ErrorLocation::File { offset }, problem)
 }
 
 fn not_bpf(offset: u64, text: impl Into<String>) -> ObjectError {
@@ -68,7 +68,7 @@ fn malformed(offset: u64, text: impl Into<String>) -> ObjectError {
     at(offset, Problem::Malformed(text.into()))
 }
 
-/// Checks everything that the first 64 bytes tell.
+/// Checks the ELF header.
 fn read_header(bytes: &[u8]) -> Result<Header> {
     if !bytes.starts_with(header::ELFMAG) {
         let begins = match bytes {
@@ -120,7 +120,7 @@ fn read_header(bytes: &[u8]) -> Result<Header> {
         let kind = header::et_to_str(header.e_type);
         return Err(not_bpf(
             0x10,
-            format!("ELF type {kind}, not a relocatable object: it is linked already"),
+            format!("ELF type {kind}, not a relocatable object: already linked"),
         ));
     }
     if !MACHINES.contains(&header.e_machine) {
@@ -139,7 +139,7 @@ fn read_header(bytes: &[u8]) -> Result<Header> {
 struct File<'a> {
     bytes: &'a [u8],
     headers: Vec<SectionHeader>,
-    /// Where the section headers begin.
+    /// Offset of the section headers.
     table: u64,
     names: &'a [u8],
 }
@@ -164,7 +164,7 @@ impl<'a> File<'a> {
             SectionHeader::parse_from(bytes, start, count, CTX)
                 .map_err(|error| malformed(table, error.to_string()))
         };
-        // A count that needs more than 16 bits stands in the first header.
+        // A count that needs more than 16 bits is in the first header.
         let mut count = u64::from(header.e_shnum);
         if count == 0 {
             count = parse(1)?.first().map_or(0, |first| first.sh_size);
@@ -205,7 +205,7 @@ impl<'a> File<'a> {
         self.headers.get(index)
     }
 
-    /// The bytes of a section, which must lie in the file.
+    /// The bytes of a section, which must be inside the file.
     fn contents(&self, header: &SectionHeader, name: &str) -> Result<&'a [u8]> {
         if matches!(header.sh_type, sh::SHT_NOBITS | sh::SHT_NULL) {
             return Ok(&[]);
@@ -246,7 +246,7 @@ impl<'a> File<'a> {
                 ));
             }
             if header.sh_addralign > 1 && !header.sh_addralign.is_power_of_two() {
-                let text = format!("alignment {} is no power of two", header.sh_addralign);
+                let text = format!("alignment {} is not a power of two", header.sh_addralign);
                 return Err(ObjectError::section(name, 0, Problem::Malformed(text)));
             }
             sections.push(Section {
@@ -277,7 +277,7 @@ impl<'a> File<'a> {
             .filter(|(header, _)| header.sh_type == sh::SHT_SYMTAB);
         let Some((header, table)) = tables.next() else {
             return Err(ObjectError::new(
-                Place::Object,
+                ErrorLocation::Object,
                 Problem::Malformed(
                     "no symbol table; strip it with llvm-strip -g, which keeps the symbols"
                         .to_owned(),
@@ -313,7 +313,10 @@ impl<'a> File<'a> {
             .ok_or_else(|| {
                 fault(
                     0,
-                    format!("section #{} holds no symbol names", header.sh_link),
+                    format!(
+                        "section #{} is not a string table of symbol names",
+                        header.sh_link
+                    ),
                 )
             })?;
 
@@ -328,19 +331,19 @@ impl<'a> File<'a> {
             let place = index as u64 * SYMBOL_SIZE;
             let name = string(names, record.st_name as u64)
                 .map_err(|why| fault(place, format!("name of symbol #{index}: {why}")))?;
-            let home = home(&record);
-            if let Home::Section(number) = home
+            let defined_in = defined_in(&record);
+            if let DefinedIn::Section(number) = defined_in
                 && number >= sections.len()
             {
                 let text = format!(
-                    "symbol #{index} '{name}' stands in section #{number}; there are {}",
+                    "symbol #{index} '{name}' is in section #{number}; there are {}",
                     sections.len()
                 );
                 return Err(fault(place, text));
             }
             symbols.push(Symbol {
                 name: Cow::Borrowed(name),
-                home,
+                defined_in,
                 value: record.st_value,
                 size: record.st_size,
                 kind: match record.st_type() {
@@ -375,7 +378,7 @@ impl<'a> File<'a> {
                 let text = format!("relocates section #{target}; there are {}", sections.len());
                 return Err(fault(0, text));
             };
-            // BTF's own relocations only repeat what the symbols say.
+            // BTF's own relocations only duplicate symbol information.
             if is_debug(&changed.name) || matches!(&*changed.name, ".BTF" | ".BTF.ext") {
                 continue;
             }
@@ -428,24 +431,24 @@ impl<'a> File<'a> {
     }
 }
 
-/// How many records of a size there are.
+/// Number of records of this size.
 fn records_in(data: &[u8], size: u64) -> usize {
-    // Not more than there are bytes.
+    // At most the number of bytes.
     usize::try_from(data.len() as u64 / size).unwrap_or(0)
 }
 
-/// DWARF, and the relocations of it: never looked into.
+/// DWARF and its relocations, which are ignored.
 fn is_debug(name: &str) -> bool {
     name.strip_prefix(".rel")
         .unwrap_or(name)
         .starts_with(".debug_")
 }
 
-fn home(record: &Sym) -> Home {
+fn defined_in(record: &Sym) -> DefinedIn {
     match u32::try_from(record.st_shndx).unwrap_or(u32::MAX) {
-        sh::SHN_UNDEF => Home::Undefined,
-        reserved if reserved >= sh::SHN_LORESERVE => Home::Special(reserved),
-        index => Home::Section(index as usize),
+        sh::SHN_UNDEF => DefinedIn::Undefined,
+        reserved if reserved >= sh::SHN_LORESERVE => DefinedIn::Special(reserved),
+        index => DefinedIn::Section(index as usize),
     }
 }
 

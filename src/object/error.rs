@@ -1,11 +1,11 @@
-//! What can be wrong with an object, and where.
+//! Errors in an object, with their location.
 
 use std::fmt;
 
 use thiserror::Error;
 
-/// Something wrong with an object: what, where in it, and in which one. It is
-/// one word wide, so that results stay small.
+/// An error in an object: problem, location and the object's name. One word wide, so that
+/// results stay small.
 ///
 /// ```
 /// use bpflab::Object;
@@ -22,13 +22,13 @@ pub struct ObjectError(Box<Inner>);
 #[derive(Clone, PartialEq, Eq)]
 struct Inner {
     object: String,
-    place: Place,
+    place: ErrorLocation,
     problem: Problem,
 }
 
-/// Where in an object.
+/// Location of an error in an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum ErrorLocation {
     /// The object as a whole.
     Object,
     /// A byte of the file.
@@ -38,7 +38,7 @@ pub enum Place {
     },
     /// A byte of a section.
     Section {
-        /// Its name; `#7` where that is not readable.
+        /// Its name; `#7` if unreadable.
         name: String,
         /// Bytes from the section's start.
         offset: u64,
@@ -47,14 +47,14 @@ pub enum Place {
     Program {
         /// Name of the function.
         name: String,
-        /// The section it stands in.
+        /// Its section.
         section: String,
         /// Bytes from the section's start.
         offset: u64,
-        /// `file.c:12: source line`, where BTF.ext has it.
+        /// `file.c:12: source line`, if in BTF.ext.
         source: Option<String>,
     },
-    /// A program that isn't there.
+    /// A program that doesn't exist.
     Entry {
         /// Its name.
         name: String,
@@ -71,12 +71,12 @@ pub enum Place {
     },
     /// A global variable, or a part of one.
     Global {
-        /// As it was asked for: `conf.limits[2]`.
+        /// The requested path: `conf.limits[2]`.
         path: String,
     },
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ErrorLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Object => f.write_str("object"),
@@ -112,50 +112,50 @@ pub enum Problem {
     /// The file can't be read.
     #[error("can't be read: {0}")]
     Unreadable(String),
-    /// Not an object that BPF programs come in.
+    /// Not an object file of BPF programs.
     #[error("{0}")]
     NotBpf(String),
-    /// The ELF structure contradicts itself or the file's length.
+    /// Inconsistent or truncated ELF data.
     #[error("{0}")]
     Malformed(String),
-    /// `.BTF`, `.BTF.ext` or what they say is wrong.
+    /// Invalid `.BTF` or `.BTF.ext`.
     #[error("BTF: {0}")]
     Btf(String),
-    /// There is no BTF, and something needs it.
+    /// BTF is required but missing.
     #[error("needs BTF, and the object has none: compile it with -g")]
     NoBtf,
-    /// A map's declaration is wrong.
+    /// Invalid map declaration.
     #[error("{0}")]
     MapDefinition(String),
-    /// An instruction or a map refers to something it can't.
+    /// An instruction or a map refers to an invalid target.
     #[error("{0}")]
     Relocation(String),
-    /// An extern without a value.
+    /// An unresolved extern.
     #[error("{0}")]
     Unresolved(String),
     /// A kernel configuration value doesn't fit the variable.
     #[error("{0}")]
     Kconfig(String),
-    /// Nothing has this name.
+    /// Unknown name.
     #[error("{what}; there {}", .known.list())]
     Unknown {
         /// `no such program`.
         what: &'static str,
-        /// What there is.
+        /// The existing names.
         known: Known,
     },
     /// A value doesn't fit a variable or a map.
     #[error("{0}")]
     Value(String),
-    /// Objects that can't be linked together.
+    /// Objects that can't be linked.
     #[error("{0}")]
     Link(String),
-    /// More than bpflab is ready to build from a file of this size.
+    /// More than bpflab builds from a file of this size.
     #[error("{0}")]
     TooLarge(String),
 }
 
-/// Names that would have been right.
+/// The existing names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Known(pub Vec<String>);
 
@@ -170,9 +170,9 @@ impl Known {
 }
 
 impl ObjectError {
-    /// A problem at a place of an object that will be named later.
+    /// A problem at a location; the object's name is added by [`of`](Self::of).
     #[must_use]
-    pub fn new(place: Place, problem: Problem) -> Self {
+    pub fn new(place: ErrorLocation, problem: Problem) -> Self {
         Self(Box::new(Inner {
             object: String::new(),
             place,
@@ -180,7 +180,7 @@ impl ObjectError {
         }))
     }
 
-    /// The same, of the object of this name; an object named already stays.
+    /// Sets the object's name unless it is set already.
     #[must_use]
     pub fn of(mut self, object: &str) -> Self {
         if self.0.object.is_empty() {
@@ -195,9 +195,9 @@ impl ObjectError {
         &self.0.object
     }
 
-    /// Where it is wrong.
+    /// Where the problem is.
     #[must_use]
-    pub fn place(&self) -> &Place {
+    pub fn place(&self) -> &ErrorLocation {
         &self.0.place
     }
 
@@ -210,19 +210,19 @@ impl ObjectError {
     /// A problem at an offset of a section.
     pub(super) fn section(name: &str, offset: u64, problem: Problem) -> Self {
         let name = name.to_owned();
-        Self::new(Place::Section { name, offset }, problem)
+        Self::new(ErrorLocation::Section { name, offset }, problem)
     }
 
     /// A problem of a map.
     pub(super) fn map(name: &str, problem: Problem) -> Self {
         let name = name.to_owned();
-        Self::new(Place::Map { name }, problem)
+        Self::new(ErrorLocation::Map { name }, problem)
     }
 
     /// A problem of an extern.
     pub(super) fn external(name: &str, problem: Problem) -> Self {
         let name = name.to_owned();
-        Self::new(Place::Extern { name }, problem)
+        Self::new(ErrorLocation::Extern { name }, problem)
     }
 }
 
@@ -231,7 +231,7 @@ impl fmt::Display for ObjectError {
         if !self.0.object.is_empty() {
             write!(f, "{}: ", self.0.object)?;
         }
-        if self.0.place != Place::Object {
+        if self.0.place != ErrorLocation::Object {
             write!(f, "{}: ", self.0.place)?;
         }
         self.0.problem.fmt(f)

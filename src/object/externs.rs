@@ -1,5 +1,5 @@
-//! Externs: what an object declares and leaves to the kernel, its configuration or
-//! another object (libbpf, `bpf_object__collect_externs`).
+//! Externs: symbols that the kernel, its configuration or another object defines (libbpf,
+//! `bpf_object__collect_externs`).
 
 use std::cmp::Reverse;
 
@@ -13,7 +13,7 @@ use super::types::{Sections, resolve};
 use crate::btf::{Btf, Kind, Linkage, Type};
 use crate::util::TypeId;
 
-/// BTF section of `__kconfig` variables, and name of their map.
+/// BTF section of `__kconfig` variables, and the name of their map.
 pub(super) const KCONFIG: &str = ".kconfig";
 /// BTF section of `__ksym` variables and functions.
 pub(super) const KSYMS: &str = ".ksyms";
@@ -24,17 +24,17 @@ pub(super) type Externs = (Vec<Extern>, FxHashMap<usize, usize>);
 /// Collects the externs.
 ///
 /// # Errors
-/// A `__kconfig` variable of a type that kconfig has no values for.
+/// A `__kconfig` variable of an unsupported type.
 pub(super) fn collect(image: &Image<'_>, btf: Option<&Btf>) -> Result<Externs, ObjectError> {
-    let homes = homes(&Sections::new(btf));
+    let sections = extern_sections(&Sections::new(btf));
     let mut found = Vec::new();
     for (index, symbol) in image.symbols.iter().enumerate() {
         if !symbol.is_extern() {
             continue;
         }
         let ty = btf.and_then(|btf| declaration(btf, &symbol.name));
-        let home = ty.and_then(|ty| homes.get(&ty.id()).copied());
-        let (kind, align) = match (ty, home) {
+        let section = ty.and_then(|ty| sections.get(&ty.id()).copied());
+        let (kind, align) = match (ty, section) {
             (Some(ty), Some(KCONFIG)) => kconfig_variable(ty)
                 .map_err(|text| ObjectError::external(&symbol.name, Problem::Kconfig(text)))?,
             (Some(ty), Some(KSYMS)) => (kernel_symbol(ty), 0),
@@ -51,7 +51,7 @@ pub(super) fn collect(image: &Image<'_>, btf: Option<&Btf>) -> Result<Externs, O
             },
         ));
     }
-    // Poisoned calls carry an extern's place in this order, so it is libbpf's.
+    // Poisoned calls contain an extern's index in this order, so it must be libbpf's.
     found.sort_by(|(_, align_a, a), (_, align_b, b)| {
         let key = |ext: &Extern, align: u32| match ext.kind {
             ExternKind::Kconfig(variable) => (0, Reverse(align), variable.size),
@@ -85,8 +85,8 @@ pub(super) fn collect(image: &Image<'_>, btf: Option<&Btf>) -> Result<Externs, O
     Ok((externs, by_symbol))
 }
 
-/// The section that each variable or function in `.kconfig` and `.ksyms` is in.
-fn homes(sections: &Sections<'_>) -> FxHashMap<TypeId, &'static str> {
+/// Maps each variable or function in `.kconfig` and `.ksyms` to its section.
+fn extern_sections(sections: &Sections<'_>) -> FxHashMap<TypeId, &'static str> {
     let of = |name| {
         let places = sections
             .get(name)

@@ -1,19 +1,18 @@
-//! The body of the object fuzz target: whatever the bytes are, nothing here panics,
-//! hangs or takes memory out of proportion.
+//! The body of the object fuzz target: no input may panic, hang or take excessive memory.
 
 use super::model::Object;
 use super::target::Target;
 
-/// Names that are looked up one by one.
+/// Number of names to look up one by one.
 const LOOKED_AT: usize = 8;
 
-/// Opens `bytes` as an object, and if that goes, does everything with it that there
-/// is to do without a kernel.
+/// Opens `bytes` as an object and, if that succeeds, exercises all operations that need no
+/// kernel.
 #[doc(hidden)]
 pub fn exercise(bytes: &[u8]) {
     let linked = Object::link("linked.o", &[("a.o", bytes)]);
     drop(linked.map(use_up));
-    // A link with itself ends at its first global symbol, or joins everything.
+    // Linking it with itself fails at its first global symbol, or joins everything.
     drop(Object::link("twice.o", &[("a.o", bytes), ("b.o", bytes)]).map(use_up));
     let Ok(object) = Object::parse("fuzz.bpf.o", bytes) else {
         return;

@@ -1,20 +1,20 @@
-//! Global variables: found by name, read and set before programs are taken out.
+//! Global variables: look-up by name, reading, and setting before programs are built.
 
 use serde_json::Value as Json;
 
-use super::error::{ObjectError, Place, Problem};
+use super::error::{ErrorLocation, ObjectError, Problem};
 use super::maps_data;
 use super::model::{Global, Object, unknown};
 use crate::program::{MapDef, MapOrigin};
 use crate::util::TypeId;
 
-/// Bytes of a section in which variables can be set: a section of zeros takes no room
-/// in the file, and can be as large as it says.
+/// Bytes of a section in which variables can be set: a section of zeros takes no file
+/// space, and may claim any size.
 const MAX_SET: u32 = 8 << 20;
 /// Bytes of the largest value that is shown: JSON takes many times as much.
 const MAX_SHOWN: u32 = 256 << 10;
 
-/// What a path names: bytes of a map's value, and how to read them.
+/// The target of a path: bytes of a map's value, and their type.
 #[derive(Clone, Copy)]
 struct Part<'p> {
     offset: u32,
@@ -37,12 +37,12 @@ impl Object {
         &self.globals
     }
 
-    /// Sets a global variable, or a part of one, to a value that programs find when
-    /// they start. `path` is written as in C: `target_pid`, `conf.limits[2]`; what a
-    /// value of which type looks like says [`Btf::encode`](crate::btf::Btf::encode).
-    /// Read-only data can be set too: it is frozen only when it is loaded.
+    /// Sets the initial value of a global variable or a part of one. `path` is written as
+    /// in C: `target_pid`, `conf.limits[2]`; [`Btf::encode`](crate::btf::Btf::encode)
+    /// describes the values of each type. Read-only data can be set, too: it is frozen only
+    /// at load.
     ///
-    /// Without BTF a variable takes whole numbers of its size.
+    /// Without BTF, a variable takes integers of its size.
     ///
     /// ```
     /// # fn main() -> Result<(), bpflab::ObjectError> {
@@ -63,7 +63,7 @@ impl Object {
         let part = self.part(path, global, rest)?;
         if part.end() > MAX_SET {
             return Err(fault(format!(
-                "it ends {} bytes into its section; what lies past {MAX_SET} can't be set",
+                "it ends {} bytes into its section; only the first {MAX_SET} bytes can be set",
                 part.end()
             )));
         }
@@ -81,7 +81,7 @@ impl Object {
         Ok(())
     }
 
-    /// The value that a global variable, or a part of one, starts with, as JSON.
+    /// The initial value of a global variable, or a part of one, as JSON.
     ///
     /// # Errors
     /// No such variable or part, or a type without values.
@@ -91,7 +91,7 @@ impl Object {
         let part = self.part(path, global, rest)?;
         if part.size > MAX_SHOWN {
             return Err(fault(format!(
-                "{} bytes are too many for one value; ask for a part of it",
+                "{} bytes are too large for one value; select a part of it",
                 part.size
             )));
         }
@@ -111,7 +111,7 @@ impl Object {
             .ok_or_else(|| fault("a bitfield of an array can't be read alone".to_owned()))
     }
 
-    /// The bytes and the type that a path names.
+    /// The bytes and the type at a path.
     fn part<'p>(
         &self,
         path: &str,
@@ -129,7 +129,7 @@ impl Object {
             return match rest {
                 "" => Ok(whole),
                 _ => Err(fault(
-                    "its parts are known only with BTF: compile with -g".to_owned(),
+                    "its parts are unknown without BTF: compile with -g".to_owned(),
                 )),
             };
         };
@@ -137,7 +137,7 @@ impl Object {
             .field(ty, rest)
             .map_err(|error| fault(error.to_string()))?;
         if field.is_bitfield {
-            // Its neighbours share its bytes.
+            // It shares bytes with its neighbours.
             return Ok(Part { rest, ..whole });
         }
         let offset = u32::try_from(field.bit_offset / 8).ok();
@@ -148,7 +148,7 @@ impl Object {
                 .is_some_and(|end| end <= global.size)
         });
         let (offset, size) = inside
-            .ok_or_else(|| fault(format!("it is not in the variable's {} bytes", global.size)))?;
+            .ok_or_else(|| fault(format!("outside of the variable's {} bytes", global.size)))?;
         Ok(Part {
             offset: global.offset.saturating_add(offset),
             size,
@@ -159,8 +159,8 @@ impl Object {
 
     /// The variable that a path begins with, and the rest of the path.
     fn find_global<'p>(&self, path: &'p str) -> Result<(&Global, &'p str), ObjectError> {
-        // Static variables of functions have a dot in their own name, so the longest
-        // beginning that is a name counts.
+        // Names of a function's static variables contain a dot, so the longest prefix that
+        // is a name is used.
         let ends = path
             .char_indices()
             .filter(|(_, c)| matches!(c, '.' | '['))
@@ -169,7 +169,7 @@ impl Object {
             let (name, rest) = path.split_at(end);
             let mut found: Vec<&Global> = self.globals.iter().filter(|g| g.name == name).collect();
             if found.len() > 1 {
-                // A global one wins over static ones of the same name.
+                // A global variable takes precedence over static ones of the same name.
                 found.retain(|global| global.global);
             }
             match (
@@ -188,7 +188,7 @@ impl Object {
         Err(self.global_fault(path, unknown("no such variable", known)))
     }
 
-    /// The bytes that a part of a variable starts with.
+    /// The initial bytes of a part of a variable.
     fn bytes_of(&self, global: &Global, part: Part<'_>) -> Vec<u8> {
         let map = self.maps.get(global.map.index());
         let value = map.and_then(|map| map.initial_value(&maps_data::KEY));
@@ -204,11 +204,10 @@ impl Object {
 
     fn global_fault(&self, path: &str, problem: Problem) -> ObjectError {
         let path = path.to_owned();
-        ObjectError::new(Place::Global { path }, problem).of(&self.file)
+        ObjectError::new(ErrorLocation::Global { path }, problem).of(&self.file)
     }
 
-    /// The name and type of the variable at a byte of a map of global data, for
-    /// whoever explains an access to it.
+    /// The variable at a byte of a map of global data, to explain an access.
     #[must_use]
     pub fn global_at(&self, map: &MapDef, offset: u32) -> Option<&Global> {
         if !matches!(map.origin, MapOrigin::Section(_)) {
@@ -225,7 +224,7 @@ impl Object {
     }
 }
 
-/// A number in all bytes of a variable whose type isn't known.
+/// Encodes a number in all bytes of a variable of unknown type.
 fn plain(value: &Json, bytes: &mut [u8]) -> Result<(), String> {
     let number = match value {
         Json::Bool(value) => i128::from(*value),
@@ -233,10 +232,10 @@ fn plain(value: &Json, bytes: &mut [u8]) -> Result<(), String> {
             .as_i64()
             .map(i128::from)
             .or_else(|| number.as_u64().map(i128::from))
-            .ok_or_else(|| format!("{number} is no whole number"))?,
+            .ok_or_else(|| format!("{number} is not an integer"))?,
         other => {
             return Err(format!(
-                "{other} is no number, and there is no BTF to say more"
+                "{other} is not a number, and without BTF the variable takes only numbers"
             ));
         }
     };
@@ -252,7 +251,7 @@ fn plain(value: &Json, bytes: &mut [u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// The member of a JSON object that a path of names leads to.
+/// The member of a JSON object at a path of names.
 fn member(mut value: Json, path: &str) -> Option<Json> {
     for name in path.split('.').filter(|name| !name.is_empty()) {
         value = value.get_mut(name)?.take();

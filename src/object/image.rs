@@ -1,20 +1,19 @@
-//! The plain view of an object file that everything after the ELF reader works
-//! on: sections, symbols and relocations, with names resolved and bounds
-//! checked. One file is read into it (`elf`), several are merged into one
-//! (`link`); nothing behind it knows which of the two it was.
+//! The contents of an object file independent of ELF: sections, symbols and relocations,
+//! with names resolved and bounds checked. It is read from one file (`elf`) or merged from
+//! several (`link`); later stages don't distinguish the two.
 
 use std::borrow::Cow;
 
 /// A relocatable BPF object.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Image<'a> {
-    /// By section number; entry 0 is the empty section that ELF begins with.
+    /// By section number; entry 0 is ELF's empty section.
     pub sections: Vec<Section<'a>>,
     /// By symbol number.
     pub symbols: Vec<Symbol<'a>>,
     /// Relocations by the section that they change.
     pub relocations: Vec<Relocations>,
-    /// Bytes of the files that it came from.
+    /// Total bytes of the source files.
     pub file_size: usize,
 }
 
@@ -23,11 +22,11 @@ pub(super) struct Image<'a> {
 pub(super) struct Section<'a> {
     /// `xdp`, `.text`, `.maps`.
     pub name: Cow<'a, str>,
-    /// What its bytes are.
+    /// Kind of contents.
     pub kind: SectionKind,
     /// `SHF_EXECINSTR`: it holds instructions.
     pub executable: bool,
-    /// `SHF_WRITE`; only the linker asks.
+    /// `SHF_WRITE`; used only by the linker.
     pub writable: bool,
     /// Alignment in bytes, a power of two.
     pub align: u64,
@@ -37,14 +36,14 @@ pub(super) struct Section<'a> {
     pub data: Cow<'a, [u8]>,
 }
 
-/// What a section's bytes are, as far as BPF needs to know.
+/// Kind of a section's contents, as far as BPF distinguishes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SectionKind {
     /// `SHT_PROGBITS`: code or data.
     Bits,
-    /// `SHT_NOBITS`: zeros that take no room in the file.
+    /// `SHT_NOBITS`: zeros, without bytes in the file.
     Zeroed,
-    /// The symbol table, string tables, relocations, `SHT_NULL`: read already.
+    /// The symbol table, string tables, relocations, `SHT_NULL`: already read.
     Table,
     /// Any other type, by its number.
     Other(u32),
@@ -55,24 +54,24 @@ pub(super) enum SectionKind {
 pub(super) struct Symbol<'a> {
     /// Empty for section symbols.
     pub name: Cow<'a, str>,
-    /// Where it is defined.
-    pub home: Home,
+    /// The section that defines it.
+    pub defined_in: DefinedIn,
     /// Offset in its section.
     pub value: u64,
     /// Bytes.
     pub size: u64,
-    /// What it names.
+    /// Kind of symbol.
     pub kind: SymbolKind,
-    /// Who sees it.
+    /// Visibility.
     pub binding: Binding,
     /// `STV_HIDDEN` or `STV_INTERNAL`.
     pub hidden: bool,
 }
 
-/// Where a symbol is defined.
+/// The section in which a symbol is defined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Home {
-    /// Nowhere in this file (`SHN_UNDEF`).
+pub(super) enum DefinedIn {
+    /// Not in this file (`SHN_UNDEF`).
     Undefined,
     /// In the section of this number.
     Section(usize),
@@ -80,7 +79,7 @@ pub(super) enum Home {
     Special(u32),
 }
 
-/// What a symbol names (`STT_*`).
+/// Kind of a symbol (`STT_*`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SymbolKind {
     /// `STT_NOTYPE`: an extern, or a label.
@@ -95,18 +94,18 @@ pub(super) enum SymbolKind {
     Other,
 }
 
-/// Who sees a symbol (`STB_*`).
+/// Visibility of a symbol (`STB_*`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Binding {
-    /// This file.
+    /// This file only.
     Local,
-    /// Every file; two definitions are an error.
+    /// All files; two definitions are an error.
     Global,
-    /// Every file; gives way to a global definition.
+    /// All files; overridden by a global definition.
     Weak,
 }
 
-/// The relocations of one section, in rising order of their offsets.
+/// The relocations of one section, in ascending order of offset.
 #[derive(Debug, Clone)]
 pub(super) struct Relocations {
     /// The section that they change.
@@ -115,7 +114,7 @@ pub(super) struct Relocations {
     pub entries: Vec<Relocation>,
 }
 
-/// One place that is filled in once a symbol's address is known.
+/// A reference to a symbol's address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Relocation {
     /// Offset in the section that it changes.
@@ -145,10 +144,12 @@ impl<'a> Image<'a> {
         self.section(index).map_or("?", |section| &section.name)
     }
 
-    /// What to call a symbol in a message: its name, or its section's.
+    /// A symbol's name in messages: its own, or its section's.
     pub fn symbol_name(&self, symbol: &Symbol<'_>) -> String {
-        match symbol.home {
-            Home::Section(index) if symbol.name.is_empty() => self.section_name(index).to_owned(),
+        match symbol.defined_in {
+            DefinedIn::Section(index) if symbol.name.is_empty() => {
+                self.section_name(index).to_owned()
+            }
             _ => symbol.name.clone().into_owned(),
         }
     }
@@ -157,7 +158,7 @@ impl<'a> Image<'a> {
 impl Symbol<'_> {
     /// Whether another file (or the kernel) must define it.
     pub fn is_extern(&self) -> bool {
-        self.home == Home::Undefined
+        self.defined_in == DefinedIn::Undefined
             && self.binding != Binding::Local
             && self.kind == SymbolKind::Untyped
             && !self.name.is_empty()

@@ -1,6 +1,6 @@
-//! `__kconfig` externs: which kinds of variables there are, where they lie in the
-//! `.kconfig` map, and how the values of a kernel's configuration become their
-//! bytes (libbpf, `bpf_object__collect_externs` and `set_kcfg_value_*`).
+//! `__kconfig` externs: kinds of variables, their layout in the `.kconfig` map, and
+//! encoding of kernel configuration values (libbpf, `bpf_object__collect_externs` and
+//! `set_kcfg_value_*`).
 
 use std::io;
 use std::path::Path;
@@ -14,18 +14,18 @@ use crate::btf::{Btf, Encoding, Kind};
 use crate::spec::BuildOptions;
 use crate::util::TypeId;
 
-/// The kernel that bpflab stands for, as `KERNEL_VERSION(6, 18, 0)`.
+/// The kernel that bpflab models, as `KERNEL_VERSION(6, 18, 0)`.
 const LINUX_KERNEL_VERSION: u64 = 6 << 16 | 18 << 8;
 
-/// Externs that libbpf fills in itself, with what they are on that kernel.
+/// Externs that libbpf fills in itself, with their values on that kernel.
 const VIRTUAL: &[(&str, u64)] = &[
     ("LINUX_KERNEL_VERSION", LINUX_KERNEL_VERSION),
     ("LINUX_HAS_BPF_COOKIE", 1),
     ("LINUX_HAS_SYSCALL_WRAPPER", 1),
 ];
 
-/// The options of a kernel's build in a configuration file, plain or packed as
-/// `/proc/config.gz` is: which helpers its programs have.
+/// The build options in a kernel configuration file, plain or packed as `/proc/config.gz`;
+/// they determine which helpers programs have.
 ///
 /// # Errors
 /// A file that can't be read.
@@ -34,18 +34,18 @@ pub fn build_options(path: impl AsRef<Path>) -> io::Result<BuildOptions> {
     Ok(BuildOptions::from_config(&String::from_utf8_lossy(&bytes)))
 }
 
-/// The values that are known, as a configuration file writes them: `y`, `250`,
-/// `"text"`.
+/// Known values in configuration file syntax: `y`, `250`, `"text"`.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Kconfig {
     given: Values,
-    /// Those of the running kernel, where programs are for it: what is given wins.
+    /// Values of the running kernel, if programs are for it; explicit values take
+    /// precedence.
     running: Option<Arc<Values>>,
 }
 
 type Values = FxHashMap<String, String>;
 
-/// What a `__kconfig` variable holds.
+/// Kind of a `__kconfig` variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueKind {
     /// `bool`: `y` or `n`.
@@ -56,14 +56,14 @@ pub enum ValueKind {
     Char,
     /// An integer.
     Int,
-    /// `char []`: a text.
+    /// `char []`: a string.
     Text,
 }
 
 /// A `__kconfig` variable in the `.kconfig` map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Variable {
-    /// What it holds.
+    /// Its kind.
     pub kind: ValueKind,
     /// Its first byte in the map's value.
     pub offset: u32,
@@ -73,8 +73,7 @@ pub struct Variable {
     pub signed: bool,
 }
 
-/// The kind and signedness of a variable of this type, if kconfig has values for
-/// such a type.
+/// The kind and signedness of a variable of this type, if kconfig supports the type.
 pub(super) fn kind_of(btf: &Btf, ty: TypeId) -> Option<(ValueKind, bool)> {
     let ty = resolve(btf, ty);
     match ty.kind() {
@@ -108,12 +107,12 @@ fn kind_of_char(btf: &Btf, ty: TypeId) -> bool {
 }
 
 impl Kconfig {
-    /// Sets one value; it wins over what was there.
+    /// Sets one value; replaces an earlier one.
     pub fn set(&mut self, name: &str, value: &str) {
         self.given.insert(name.to_owned(), value.to_owned());
     }
 
-    /// Takes what is not given from these values, or from none.
+    /// Sets the fallback for values that are not given, or removes it.
     pub fn set_running(&mut self, running: Option<Arc<Values>>) {
         self.running = running;
     }
@@ -124,7 +123,7 @@ impl Kconfig {
         self.given.get(name).or_else(running)
     }
 
-    /// Takes the values of a configuration file's text that are not set yet.
+    /// Adds the values of a configuration file's text that are not set yet.
     ///
     /// # Errors
     /// The first `CONFIG_` line that isn't an assignment, with its number.
@@ -132,8 +131,7 @@ impl Kconfig {
         read(text, &mut self.given)
     }
 
-    /// The bytes of a variable: those of its value, or none if there is no value
-    /// for it.
+    /// The bytes of a variable; `None` if it has no value.
     ///
     /// # Errors
     /// Why the value doesn't fit the variable.
@@ -152,7 +150,7 @@ impl Kconfig {
         let is_known = name.starts_with("CONFIG_") || (name.starts_with("LINUX_") && weak);
         if !is_known {
             return Err(format!(
-                "no kernel configuration has it: the names are CONFIG_… and {}",
+                "not a kernel configuration option: names are CONFIG_… and {}",
                 VIRTUAL
                     .iter()
                     .map(|(name, _)| *name)
@@ -176,7 +174,7 @@ fn read(text: &str, values: &mut Values) -> Result<(), String> {
         let (name, value) = line
             .split_once('=')
             .filter(|(_, value)| !value.is_empty())
-            .ok_or_else(|| format!("line {}: '{line}' is no CONFIG_NAME=value", index + 1))?;
+            .ok_or_else(|| format!("line {}: '{line}' is not CONFIG_NAME=value", index + 1))?;
         values
             .entry(name.to_owned())
             .or_insert_with(|| value.to_owned());
@@ -184,7 +182,7 @@ fn read(text: &str, values: &mut Values) -> Result<(), String> {
     Ok(())
 }
 
-/// The configuration of the running kernel, read once, where libbpf looks for it:
+/// The configuration of the running kernel, read once. Same search order as libbpf:
 /// `/boot/config-$(uname -r)`, then `/proc/config.gz`.
 pub(super) fn running() -> Option<Arc<Values>> {
     static RUNNING: OnceLock<Option<Arc<Values>>> = OnceLock::new();
@@ -204,22 +202,22 @@ pub(super) fn running() -> Option<Arc<Values>> {
         .clone()
 }
 
-/// The bytes of a value as a configuration file writes it.
+/// Encodes a value in configuration file syntax.
 fn encode(value: &str, variable: Variable) -> Result<Vec<u8>, String> {
     let first = value.bytes().next().unwrap_or_default();
     match (first, variable.kind) {
         (b'y' | b'n' | b'm', _) => letter(first, variable),
         (b'"', ValueKind::Text) => text(value, variable.size),
-        (_, ValueKind::Text) => Err(format!("{value} is no text in double quotes")),
+        (_, ValueKind::Text) => Err(format!("{value} is not a string in double quotes")),
         (b'"', _) => Err(format!(
-            "{value} is a text, the variable holds {}",
+            "{value} is a string, but the variable is {}",
             variable.kind
         )),
         _ => {
-            let parsed = parse(value).ok_or_else(|| format!("'{value}' is no number"))?;
+            let parsed = parse(value).ok_or_else(|| format!("'{value}' is not a number"))?;
             match variable.kind {
                 ValueKind::Int | ValueKind::Char => number(parsed, variable),
-                kind => Err(format!("{value} is a number, the variable holds {kind}")),
+                kind => Err(format!("{value} is a number, but the variable is {kind}")),
             }
         }
     }
@@ -232,13 +230,13 @@ impl std::fmt::Display for ValueKind {
             Self::Tristate => "a tristate",
             Self::Char => "a char",
             Self::Int => "an integer",
-            Self::Text => "a text",
+            Self::Text => "a string",
         })
     }
 }
 
-/// `y`, `m` or `n` as libbpf writes them: `TRI_NO`, `TRI_YES` and `TRI_MODULE` are
-/// 0, 1 and 2.
+/// Encodes `y`, `m` or `n` as libbpf does: `TRI_NO`, `TRI_YES` and `TRI_MODULE` are 0, 1
+/// and 2.
 fn letter(letter: u8, variable: Variable) -> Result<Vec<u8>, String> {
     let size = variable.size as usize;
     let byte = match (variable.kind, letter) {
@@ -251,7 +249,7 @@ fn letter(letter: u8, variable: Variable) -> Result<Vec<u8>, String> {
         (kind, _) => {
             let letter = char::from(letter);
             return Err(format!(
-                "'{letter}' is a tristate, the variable holds {kind}"
+                "'{letter}' is a tristate, but the variable is {kind}"
             ));
         }
     };
@@ -262,7 +260,7 @@ fn letter(letter: u8, variable: Variable) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// A quoted text, cut to leave room for its zero.
+/// Encodes a quoted string, truncated to leave room for its NUL.
 fn text(value: &str, size: u32) -> Result<Vec<u8>, String> {
     let inner = value
         .strip_prefix('"')
@@ -274,8 +272,8 @@ fn text(value: &str, size: u32) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// A number as `strtoull` reads it with base 0: decimal, `0x…`, `0…`, negative ones
-/// as their two's complement.
+/// Parses a number like `strtoull` with base 0: decimal, `0x…`, `0…`; negative numbers as
+/// two's complement.
 fn parse(value: &str) -> Option<u64> {
     let (negative, digits) = match value.strip_prefix('-') {
         Some(digits) => (true, digits),
@@ -295,13 +293,13 @@ fn parse(value: &str) -> Option<u64> {
     })
 }
 
-/// A number in as many bytes as the variable has, if it keeps its value there.
+/// Encodes a number in the variable's size, if its value fits.
 fn number(value: u64, variable: Variable) -> Result<Vec<u8>, String> {
     let fault = |text: String| Err(format!("{value} {text}"));
     match variable.kind {
-        ValueKind::Bool if value > 1 => return fault("is no bool".to_owned()),
+        ValueKind::Bool if value > 1 => return fault("is not a bool".to_owned()),
         ValueKind::Bool | ValueKind::Int | ValueKind::Char => {}
-        kind => return fault(format!("is a number, the variable holds {kind}")),
+        kind => return fault(format!("is a number, but the variable is {kind}")),
     }
     let size = variable.size as usize;
     let bits = variable.size.saturating_mul(8).min(64);
@@ -388,7 +386,7 @@ mod tests {
         assert!(bytes("HZ", true).is_err());
         assert_eq!(
             kconfig.read("CONFIG_B").unwrap_err(),
-            "line 1: 'CONFIG_B' is no CONFIG_NAME=value"
+            "line 1: 'CONFIG_B' is not CONFIG_NAME=value"
         );
     }
 }

@@ -1,8 +1,8 @@
-//! Which of the kernel's types an object needs: what has to be kept of a kernel so that
-//! the same programs can be made elsewhere (as `bpftool gen min_core_btf` does it).
+//! The kernel types that an object needs: the subset of a kernel's BTF from which the same
+//! programs can be built elsewhere (as `bpftool gen min_core_btf`).
 
 use super::model::{ExternKind, Object};
-use super::resolve::{asks_kernel, attach_btf_id};
+use super::resolve::{attach_btf_id, needs_kernel};
 use super::target::Target;
 use crate::btf::{Btf, Kind, PartIds, essential_name};
 use crate::isa::{CallTarget, Insn, decode_all};
@@ -10,13 +10,13 @@ use crate::spec::helpers::{Detail, helper};
 use crate::util::TypeId;
 
 impl Object {
-    /// The types of the kernel that programs are [relocated for](Self::set_target), as far
-    /// as those of this object ask for them: relocated for this part of the kernel, they
-    /// have the same instructions, and a verifier finds the types that it needs. None where
-    /// nobody asks, or no kernel is there to be asked.
+    /// The subset of the [target](Self::set_target) kernel's types that this object uses.
+    /// Relocated for this subset, programs have the same instructions, and the verifier
+    /// finds the types it needs. `None` if no types are used, or no kernel BTF is
+    /// available.
     #[must_use]
     pub fn kernel_types(&self) -> Option<Btf> {
-        let kernel = asks_kernel(self).then(|| self.target.kernel()).flatten()?;
+        let kernel = needs_kernel(self).then(|| self.target.kernel()).flatten()?;
         let wanted = self.wanted_types(&kernel);
         let programs = |object: &Self| -> Vec<_> {
             let programs = object.every_program();
@@ -28,7 +28,8 @@ impl Object {
             other.set_target(Target::Kernel(part.clone()));
             programs(&other) == before
         };
-        // Most instructions hold offsets only; where they hold ids, those have to stay.
+        // Most instructions contain only offsets; if they contain ids, the ids must be
+        // kept.
         let parts = [PartIds::Renumbered, PartIds::Kept]
             .into_iter()
             .filter_map(|ids| kernel.part(wanted.iter().copied(), ids).ok());
@@ -36,10 +37,10 @@ impl Object {
         Some(smallest.unwrap_or(kernel))
     }
 
-    /// The types that its programs ask for, or their verifier does.
+    /// The types that its programs or their verification need.
     fn wanted_types(&self, kernel: &Btf) -> Vec<TypeId> {
         let mut wanted = Vec::new();
-        // Candidates of CO-RE relocations, and arguments of global functions, go by name.
+        // CO-RE candidates and arguments of global functions are looked up by name.
         let own = self.btf.iter().flat_map(Btf::own_types);
         for ty in own.filter(|ty| !ty.name().is_empty() && is_type(ty.kind())) {
             let named = kernel.flavors(ty.name());
@@ -58,7 +59,7 @@ impl Object {
             );
             wanted.extend(kernel.find(&ext.name, kind).map(|ty| ty.id()));
             if kind == Kind::Var {
-                // Whether each CPU has its own is said by the section that it is in.
+                // Whether a variable is per-CPU is determined by its section.
                 let sections = kernel.types().filter(|ty| ty.kind() == Kind::Datasec);
                 wanted.extend(sections.map(|ty| ty.id()));
             }
@@ -84,7 +85,7 @@ impl Object {
     }
 }
 
-/// Whether something of this kind is a type, and no place in the kernel.
+/// Whether this kind is a type, and not a kernel symbol.
 const fn is_type(kind: Kind) -> bool {
     !matches!(
         kind,
@@ -110,8 +111,8 @@ mod tests {
             return;
         };
         let kernel = Btf::parse(&bytes).unwrap();
-        // Offsets and sizes may be anywhere; ids of types, functions and variables stand in
-        // the instructions.
+        // Offsets and sizes survive renumbering; ids of types, functions and variables are
+        // in the instructions.
         for (name, ids) in [
             ("core_fields", PartIds::Renumbered),
             ("core_bitfields", PartIds::Renumbered),

@@ -13,9 +13,9 @@ use crate::spec::{MapFlags, MapType};
 type Result<T> = std::result::Result<T, ObjectError>;
 
 impl Object {
-    /// Defines the map that instructions name by a descriptor of the process that wrote the
-    /// object: `bpftrace --emit-elf` before 0.18 numbers its maps so, and leaves out what
-    /// they are. A second definition replaces the first.
+    /// Defines the map to which instructions refer by a file descriptor of the process that
+    /// wrote the object. `bpftrace --emit-elf` before 0.18 refers to its maps so, and omits
+    /// their definitions. A second definition replaces the first.
     pub fn define_descriptor(&mut self, fd: i32, map: MapDef) {
         match self.descriptors.get(&fd) {
             Some(id) => {
@@ -31,7 +31,7 @@ impl Object {
     }
 }
 
-/// A map of an object, to be changed before it is loaded.
+/// A map of an object, to change it before it is loaded.
 #[derive(Debug)]
 pub struct MapMut<'o> {
     object: &'o mut Object,
@@ -39,7 +39,7 @@ pub struct MapMut<'o> {
 }
 
 impl<'o> MapMut<'o> {
-    /// The map of this place in the object.
+    /// The map at this index in the object.
     pub(super) fn new(object: &'o mut Object, index: usize) -> Self {
         Self { object, index }
     }
@@ -51,7 +51,7 @@ impl<'o> MapMut<'o> {
         self
     }
 
-    /// The map as it is now.
+    /// The current definition.
     #[must_use]
     pub fn get(&self) -> Option<&MapDef> {
         self.object.maps.get(self.index)
@@ -62,13 +62,13 @@ impl<'o> MapMut<'o> {
         ObjectError::map(name, Problem::Value(text)).of(&self.object.file)
     }
 
-    /// Whether it holds global data or a `struct_ops` table, whose shape is fixed.
+    /// Whether it contains global data or a `struct_ops` table, whose sizes are fixed.
     fn is_internal(&self) -> bool {
         self.get()
             .is_some_and(|map| map.origin != MapOrigin::Declared)
     }
 
-    /// Makes it a map of this type.
+    /// Sets the map type.
     pub fn set_type(&mut self, map_type: MapType) -> &mut Self {
         self.edit(|map| {
             map.map_type = map_type;
@@ -76,22 +76,22 @@ impl<'o> MapMut<'o> {
         })
     }
 
-    /// Sets the most entries; bytes for ring buffers, rounded up to a power of two of
-    /// whole pages.
+    /// Sets the maximum number of entries; bytes for ring buffers, rounded up to a power of
+    /// two of whole pages.
     ///
     /// # Errors
-    /// It holds global data, which is one entry.
+    /// The map is global data, which has one entry.
     pub fn set_max_entries(&mut self, max_entries: u32) -> Result<&mut Self> {
         if self.is_internal() && max_entries != 1 {
-            return Err(self.fault(format!("{max_entries} entries; global data is one")));
+            return Err(self.fault(format!("{max_entries} entries; global data has one")));
         }
         Ok(self.edit(|map| map.max_entries = entries(map.map_type, max_entries)))
     }
 
-    /// Sets the bytes of a key; its type is forgotten if it has another size.
+    /// Sets the key size in bytes; drops the key type if its size differs.
     ///
     /// # Errors
-    /// It holds global data.
+    /// The map is global data.
     pub fn set_key_size(&mut self, size: u32) -> Result<&mut Self> {
         if self.is_internal() && size != 4 {
             return Err(self.fault(format!("keys of {size} bytes; global data has 4")));
@@ -104,9 +104,9 @@ impl<'o> MapMut<'o> {
         }))
     }
 
-    /// Sets the bytes of a value; its type is forgotten if it has another size. Of
-    /// global data it is the section's size: what is added is zero, and the last
-    /// variable, if it is an array, grows.
+    /// Sets the value size in bytes; drops the value type if its size differs. For global
+    /// data it is the section's size: added bytes are zero, and the last variable, if it is
+    /// an array, grows.
     ///
     /// # Errors
     /// A section that would lose variables.
@@ -122,8 +122,8 @@ impl<'o> MapMut<'o> {
         }))
     }
 
-    /// Gives the last variable of a section the bytes up to `size`, in the list of
-    /// variables and in BTF.
+    /// Extends the last variable of a section up to `size`, in the list of variables and in
+    /// BTF.
     fn resize_section(&mut self, size: u32) -> Result<()> {
         let of_map = |global: &&mut super::model::Global| global.map.index() == self.index;
         let globals = self.object.globals.iter_mut().filter(of_map);
@@ -166,7 +166,7 @@ impl<'o> MapMut<'o> {
         }
         match grown {
             Some((btf, _)) => self.object.btf = Some(btf),
-            // As libbpf does: the type no longer describes the value.
+            // As in libbpf: the type no longer describes the value.
             None => {
                 self.edit(|map| map.value_type = None);
             }
@@ -174,7 +174,7 @@ impl<'o> MapMut<'o> {
         Ok(())
     }
 
-    /// Sets the flags that it is made with.
+    /// Sets the map flags.
     pub fn set_flags(&mut self, flags: MapFlags) -> &mut Self {
         self.edit(|map| map.flags = flags)
     }
@@ -184,19 +184,22 @@ impl<'o> MapMut<'o> {
         self.edit(|map| map.extra = extra)
     }
 
-    /// Gives the maps that it holds the shape of `inner`, whose entries are left out
-    /// (libbpf, `bpf_map__set_inner_map_fd`).
+    /// Sets the definition of the inner maps to `inner`, without its entries (libbpf,
+    /// `bpf_map__set_inner_map_fd`).
     ///
     /// # Errors
-    /// It holds no maps, or `inner` does.
+    /// The map is not a map of maps, or `inner` is one.
     pub fn set_inner(&mut self, inner: MapDef) -> Result<&mut Self> {
         let holds_maps = |map: &MapDef| map.map_type.holds_maps();
         if !self.get().is_some_and(holds_maps) {
             let is = self.get().map_or(MapType::Array, |map| map.map_type);
-            return Err(self.fault(format!("a map of type {is} holds no maps")));
+            return Err(self.fault(format!("a map of type {is} has no inner maps")));
         }
         if holds_maps(&inner) {
-            let text = format!("'{}' holds maps itself; maps nest only once", inner.name);
+            let text = format!(
+                "'{}' is a map of maps itself; maps nest only once",
+                inner.name
+            );
             return Err(self.fault(text));
         }
         let inner = MapDef {
@@ -213,33 +216,30 @@ impl<'o> MapMut<'o> {
         self.edit(|map| map.pinning = pinning)
     }
 
-    /// Makes the map when the object is loaded, or doesn't: instructions that refer
-    /// to it are poisoned then.
+    /// Sets whether the map is created when the object is loaded; otherwise instructions
+    /// that refer to it are poisoned.
     pub fn set_autocreate(&mut self, autocreate: bool) -> &mut Self {
         self.edit(|map| map.autocreate = autocreate)
     }
 
-    /// Replaces all of what a map of global data starts with.
+    /// Replaces the initial value of a map of global data.
     ///
     /// # Errors
-    /// Another map, or another number of bytes than its value has.
+    /// The map is not global data, or the size is not its value size.
     pub fn set_initial_value(&mut self, value: &[u8]) -> Result<&mut Self> {
         let size = self.get().map_or(0, |map| map.value_size as usize);
         let is_data = self
             .get()
             .is_some_and(|map| matches!(map.origin, MapOrigin::Section(_)));
         if !is_data || value.len() != size {
-            let text = format!(
-                "{} bytes for a value of {size} bytes of global data",
-                value.len()
-            );
+            let text = format!("{} bytes, but the global data has {size}", value.len());
             return Err(self.fault(text));
         }
         Ok(self.edit(|map| map.initial = vec![maps_data::initial(Arc::from(value))]))
     }
 
-    /// Gives this map's token, by which a map of another object becomes the same
-    /// one ([`reuse`](Self::reuse)).
+    /// Returns this map's token, which makes a map of another object the same map
+    /// ([`reuse`](Self::reuse)).
     pub fn share(&mut self) -> SharedMap {
         let token = self
             .get()
@@ -249,12 +249,12 @@ impl<'o> MapMut<'o> {
         token
     }
 
-    /// Makes it the same map as the one of another object that gave the token
-    /// ([`share`](Self::share)). It keeps its own name; everything else is the other
-    /// map's, as with libbpf's `bpf_map__reuse_fd`.
+    /// Makes it the same map as the one that returned the token ([`share`](Self::share)).
+    /// It keeps its own name; the rest of its definition is the other map's, as with
+    /// libbpf's `bpf_map__reuse_fd`.
     ///
     /// # Errors
-    /// The types or the sizes of keys and values differ.
+    /// Different types, key sizes or value sizes.
     pub fn reuse(&mut self, other: &MapDef, token: &SharedMap) -> Result<&mut Self> {
         let Some(map) = self.get() else {
             return Ok(self);
@@ -263,7 +263,7 @@ impl<'o> MapMut<'o> {
         if shape(map) != shape(other) {
             let (a, b) = (shape(map), shape(other));
             let text = format!(
-                "a {} of keys of {} and values of {} bytes can't be '{}', a {} of {} and {}",
+                "type {}, key size {} and value size {} differ from those of '{}': {}, {} and {}",
                 a.0, a.1, a.2, other.name, b.0, b.1, b.2
             );
             return Err(self.fault(text));

@@ -1,5 +1,5 @@
-//! Maps declared in `.maps`: a variable of a struct type, whose members carry the
-//! map's attributes in their types (libbpf, `parse_btf_map_def`).
+//! Maps declared in `.maps`: a variable of a struct type whose members encode the map's
+//! attributes in their types (libbpf, `parse_btf_map_def`).
 
 use super::error::{ObjectError, Problem};
 use super::types::{Sections, resolve};
@@ -10,14 +10,14 @@ use crate::util::TypeId;
 
 /// The section of map declarations.
 pub(super) const SECTION: &str = ".maps";
-/// More members than any declaration has: a limit for hostile ones.
+/// Maximum number of members of a declaration.
 const MAX_ATTRIBUTES: usize = 64;
 /// Bytes of a file descriptor: the value of a map of maps or programs.
 const FD_SIZE: u32 = 4;
 
 type Result<T> = std::result::Result<T, ObjectError>;
 
-/// A declared map, and where in its section it and its values are.
+/// A declared map, and the offsets of it and its values in the section.
 #[derive(Debug)]
 pub(super) struct Declared {
     pub map: MapDef,
@@ -25,14 +25,14 @@ pub(super) struct Declared {
     pub offset: u32,
     /// Bytes in the section.
     pub size: u32,
-    /// Where in the section the `values` array starts, if there is one.
+    /// Offset of the `values` array in the section, if there is one.
     pub values: Option<u32>,
 }
 
-/// The maps of the section, in order of their place in it.
+/// The maps of the section, in order of offset.
 ///
 /// # Errors
-/// A declaration that libbpf wouldn't take, by the map's name.
+/// A declaration that libbpf refuses, with the map's name.
 pub(super) fn collect(sections: &Sections<'_>, section_size: u64) -> Result<Vec<Declared>> {
     let Some(section) = sections.get(SECTION) else {
         let text = "BTF has no section of this name".to_owned();
@@ -50,7 +50,7 @@ fn declared(btf: &Btf, place: Variable, section_size: u64) -> Result<Declared> {
     let variable = btf.ty(place.ty);
     let name = variable.name();
     if name.is_empty() {
-        let text = "a map without a name".to_owned();
+        let text = "map without a name".to_owned();
         let offset = u64::from(place.offset);
         return Err(ObjectError::section(
             SECTION,
@@ -69,18 +69,18 @@ fn declared(btf: &Btf, place: Variable, section_size: u64) -> Result<Declared> {
         (Kind::Var, Some(Linkage::Global)) => {}
         (Kind::Var, Some(Linkage::Extern)) => {
             return Err(fault(
-                "only declared here; link the object that defines it".to_owned(),
+                "only declared: link the object that defines it".to_owned(),
             ));
         }
         (Kind::Var, _) => {
-            return Err(fault("static: libbpf takes only global maps".to_owned()));
+            return Err(fault("static: libbpf accepts only global maps".to_owned()));
         }
-        (kind, _) => return Err(fault(format!("a {kind} where a variable should be"))),
+        (kind, _) => return Err(fault(format!("expected a variable, found {kind}"))),
     }
     let shape = resolve(btf, variable.target_id().unwrap_or_default());
     if shape.kind() != Kind::Struct {
         return Err(fault(format!(
-            "declared as {}; a map is declared as a struct",
+            "declared as {}; expected a struct",
             shape.kind()
         )));
     }
@@ -99,8 +99,8 @@ fn declared(btf: &Btf, place: Variable, section_size: u64) -> Result<Declared> {
     })
 }
 
-/// The map that a variable declares, if its type looks like a map's at all: a struct
-/// with a member `type`. The linker compares declarations by it.
+/// The map that a variable declares, if its type is a struct with a member `type`. The
+/// linker compares declarations by it.
 pub(super) fn definition(btf: &Btf, variable: TypeId) -> Option<Result<MapDef>> {
     let variable = btf.get(variable)?;
     let shape = resolve(btf, variable.target_id()?);
@@ -112,15 +112,15 @@ pub(super) fn definition(btf: &Btf, variable: TypeId) -> Option<Result<MapDef>> 
     Some(definition.map(|definition| definition.map))
 }
 
-/// Where a map's declaration stands.
+/// Nesting of a map's declaration.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Depth {
     Outer,
-    /// In the `values` of another map: neither pinned nor holding maps itself.
+    /// In the `values` of another map: neither pinned nor a map of maps.
     Inner,
 }
 
-/// A struct read as the attributes of a map.
+/// Parser of a struct as map attributes.
 struct Definition<'a> {
     btf: &'a Btf,
     map: MapDef,
@@ -139,7 +139,7 @@ impl<'a> Definition<'a> {
         };
         let count = shape.members().len();
         if count > MAX_ATTRIBUTES {
-            let text = format!("{count} attributes; there are not that many");
+            let text = format!("{count} attributes are too many");
             return Err(ObjectError::map(name, Problem::MapDefinition(text)));
         }
         for (index, member) in shape.members().enumerate() {
@@ -213,13 +213,13 @@ impl<'a> Definition<'a> {
         Ok(())
     }
 
-    /// `values`: an array of pointers to inner maps or to programs.
+    /// Parses `values`: an array of pointers to inner maps or to programs.
     fn values(&mut self, member: Member<'a>) -> std::result::Result<(), String> {
         let btf = self.btf;
         let array = resolve(btf, member.ty);
         let element = match array.array() {
             Some(array) if array.len == 0 => resolve(btf, array.element),
-            _ => return Err("no array of unknown length: use __array(values, …)".to_owned()),
+            _ => return Err("not an array of unknown length: use __array(values, …)".to_owned()),
         };
         let target = match (element.kind(), element.target_id()) {
             (Kind::Ptr, Some(target)) => resolve(btf, target),
@@ -238,7 +238,7 @@ impl<'a> Definition<'a> {
             }
             (other, _) => {
                 return Err(format!(
-                    "a map of type {other} holds neither maps nor programs"
+                    "a map of type {other} contains neither maps nor programs"
                 ));
             }
         }
@@ -248,7 +248,7 @@ impl<'a> Definition<'a> {
     }
 }
 
-/// A number: `int (*name)[number]`.
+/// Decodes a number: `int (*name)[number]`.
 fn number(btf: &Btf, ty: TypeId) -> std::result::Result<u32, String> {
     let pointer = resolve(btf, ty);
     let array = match (pointer.kind(), pointer.target_id()) {
@@ -260,7 +260,7 @@ fn number(btf: &Btf, ty: TypeId) -> std::result::Result<u32, String> {
         .ok_or_else(|| "not written as __uint(name, number)".to_owned())
 }
 
-/// A number of 64 bits: `__uint`, or an enum of one value (`__ulong`).
+/// Decodes a 64-bit number: `__uint`, or an enum of one value (`__ulong`).
 fn long(btf: &Btf, ty: TypeId) -> std::result::Result<u64, String> {
     let resolved = resolve(btf, ty);
     if !resolved.kind().is_any_enum() {
@@ -273,7 +273,7 @@ fn long(btf: &Btf, ty: TypeId) -> std::result::Result<u64, String> {
     }
 }
 
-/// A type: `type *name`. Returns the type and its size.
+/// Decodes a type: `type *name`. Returns the type and its size.
 fn pointee(btf: &Btf, ty: TypeId) -> std::result::Result<(TypeId, u32), String> {
     let pointer = btf.ty(ty);
     match (pointer.kind(), pointer.target_id()) {
@@ -293,7 +293,7 @@ fn set_size(size: &mut u32, new: u32) -> std::result::Result<(), String> {
     Ok(())
 }
 
-/// The entries that libbpf makes a map with: a ring buffer's bytes rounded up to a
+/// The number of entries that libbpf requests: a ring buffer's bytes are rounded up to a
 /// power of two of whole pages.
 pub(super) fn entries(map_type: MapType, wanted: u32) -> u32 {
     let is_ring = matches!(map_type, MapType::Ringbuf | MapType::UserRingbuf);
@@ -301,7 +301,7 @@ pub(super) fn entries(map_type: MapType, wanted: u32) -> u32 {
         return wanted;
     }
     let pages = wanted.div_ceil(limits::PAGE_SIZE);
-    // What can't be rounded is left for the kernel to refuse.
+    // If it can't be rounded, the kernel refuses it.
     pages
         .checked_next_power_of_two()
         .and_then(|pages| pages.checked_mul(limits::PAGE_SIZE))

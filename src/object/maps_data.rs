@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::error::{ObjectError, Problem};
-use super::image::{Binding, Home, Image, Section, SectionKind, SymbolKind};
+use super::image::{Binding, DefinedIn, Image, Section, SectionKind, SymbolKind};
 use super::model::{Global, prefix};
 use super::types::Sections;
 use crate::btf::{Linkage, Type};
@@ -19,19 +19,19 @@ const KEY_SIZE: u32 = 4;
 /// The key of its only element.
 pub(super) const KEY: [u8; KEY_SIZE as usize] = [0; 4];
 
-/// What libbpf keeps free for a section's name behind the object's: `.rodata` fits.
+/// Bytes that libbpf reserves for the section's name after the object's: `.rodata` fits.
 const SUFFIX_LEN: usize = 7;
 
-/// What a section of data is for.
+/// Access to a section of data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DataKind {
-    /// `.data*`, `.bss*`: programs and user space read and write.
+    /// `.data*`, `.bss*`: read and written by programs and user space.
     Writable,
-    /// `.rodata*`, `.kconfig`: programs read; frozen once it is loaded.
+    /// `.rodata*`, `.kconfig`: read by programs; frozen when loaded.
     ReadOnly,
 }
 
-/// The kind of data that a section of this name holds, if it becomes a map.
+/// The kind of data section, if the section becomes a map.
 pub(super) fn kind_of(section: &Section<'_>) -> Option<DataKind> {
     let is = |base: &str| {
         section
@@ -92,7 +92,7 @@ pub(super) fn define(
     map
 }
 
-/// The element of a map of data.
+/// The initial element of a map of data.
 pub(super) fn initial(value: Arc<[u8]>) -> Initial {
     Initial::Bytes {
         key: KEY.to_vec(),
@@ -100,7 +100,7 @@ pub(super) fn initial(value: Arc<[u8]>) -> Initial {
     }
 }
 
-/// Writes bytes over the value that a map of data starts with.
+/// Overwrites bytes of the initial value of a map of data.
 pub(super) fn write(map: &mut MapDef, offset: usize, bytes: &[u8]) {
     let mut value = map.initial_value(&KEY).unwrap_or_default().to_vec();
     let end = offset.saturating_add(bytes.len());
@@ -115,7 +115,7 @@ pub(super) fn write(map: &mut MapDef, offset: usize, bytes: &[u8]) {
     map.initial.push(initial(Arc::from(value)));
 }
 
-/// Whether user space sees any variable of a section: one that isn't static.
+/// Whether a section has a variable that user space sees: one that isn't static.
 fn shows(section: Type<'_>) -> bool {
     section.variables().any(|place| {
         let linkage = section.btf().ty(place.ty).linkage();
@@ -124,8 +124,8 @@ fn shows(section: Type<'_>) -> bool {
 }
 
 /// libbpf's name for the map of a section: the start of the object's name and the
-/// section's, or the section's alone if it has a second dot; as much as the kernel
-/// keeps, in characters that it takes.
+/// section's, or only the section's if it has a second dot; truncated and with invalid
+/// characters replaced, as in the kernel.
 fn map_name(object: &str, section: &str) -> String {
     let room = limits::OBJECT_NAME_LEN - 1;
     let suffix_len = section.len().clamp(SUFFIX_LEN, room);
@@ -138,7 +138,7 @@ fn map_name(object: &str, section: &str) -> String {
     name.map(|c| if taken(c) { c } else { '_' }).collect()
 }
 
-/// The variables of the sections that became maps, `map_of` says which did.
+/// The variables of the sections that became maps; `map_of` returns a section's map.
 pub(super) fn globals(
     image: &Image<'_>,
     sections: &Sections<'_>,
@@ -147,7 +147,7 @@ pub(super) fn globals(
     let types = variables(image, sections);
     let mut globals = Vec::new();
     for symbol in &image.symbols {
-        let Home::Section(section) = symbol.home else {
+        let DefinedIn::Section(section) = symbol.defined_in else {
             continue;
         };
         let (Some(map), SymbolKind::Object) = (map_of(section), symbol.kind) else {

@@ -1,9 +1,9 @@
-//! Maps declared in a `maps` section, one C struct each: what libbpf read before
-//! 1.0, aya's objects without BTF, and iproute2's (`struct bpf_elf_map`). The
-//! structs agree in their first five words and differ in what follows.
+//! Maps declared in a `maps` section, one C struct each: libbpf's before 1.0, aya's without
+//! BTF, and iproute2's (`struct bpf_elf_map`). The structs agree in their first five words
+//! and then differ.
 
 use super::error::{ObjectError, Problem};
-use super::image::{Home, Image, SymbolKind};
+use super::image::{DefinedIn, Image, SymbolKind};
 use super::maps_btf::entries;
 use crate::program::{MapDef, Pinning};
 use crate::spec::{MapFlags, MapType};
@@ -11,11 +11,11 @@ use crate::util::Reader;
 
 /// Bytes of the smallest struct: type, key size, value size, entries.
 const LEAST: u64 = 16;
-/// Bytes that only iproute2's struct has: the number of the inner map is its eighth word;
-/// aya's struct has seven.
+/// Size at and above which it is iproute2's struct: the number of the inner map is its
+/// eighth word; aya's struct has seven.
 const ELF_MAP: usize = 32;
 
-/// A declared map, and its place in the section.
+/// A declared map, and its offset in the section.
 #[derive(Debug)]
 pub(super) struct Declared {
     pub map: MapDef,
@@ -23,11 +23,11 @@ pub(super) struct Declared {
     pub offset: u64,
     /// iproute2's number for it; 0 for none.
     id: u32,
-    /// The number of the map whose shape its elements have.
+    /// The number of the map that defines its inner maps.
     inner: u32,
 }
 
-/// Whether a section of this name holds such maps.
+/// Whether a section of this name contains such maps.
 pub(super) fn is_section(name: &str) -> bool {
     name == "maps" || name.starts_with("maps/")
 }
@@ -44,7 +44,7 @@ pub(super) fn collect(image: &Image<'_>, index: usize) -> Result<Vec<Declared>, 
         .symbols
         .iter()
         .filter(|symbol| {
-            symbol.home == Home::Section(index)
+            symbol.defined_in == DefinedIn::Section(index)
                 && matches!(symbol.kind, SymbolKind::Object | SymbolKind::Untyped)
                 && !symbol.name.is_empty()
         })
@@ -60,8 +60,7 @@ pub(super) fn collect(image: &Image<'_>, index: usize) -> Result<Vec<Declared>, 
         let range = usize::try_from(offset).ok().zip(usize::try_from(end).ok());
         let bytes = range.and_then(|(from, to)| section.data.get(from..to));
         let Some(bytes) = bytes.filter(|_| size >= LEAST) else {
-            let text =
-                format!("map '{name}' has {size} bytes there; a definition takes at least {LEAST}");
+            let text = format!("map '{name}' has {size} bytes; a definition has at least {LEAST}");
             return Err(ObjectError::section(
                 &section.name,
                 offset,
@@ -76,7 +75,7 @@ pub(super) fn collect(image: &Image<'_>, index: usize) -> Result<Vec<Declared>, 
 
 fn declared(name: &str, bytes: &[u8], offset: u64) -> Result<Declared, ObjectError> {
     let mut reader = Reader::new(bytes);
-    // Words that a shorter struct doesn't have are 0.
+    // Words missing from a shorter struct are 0.
     let mut word = || reader.u32().unwrap_or(0);
     let number = word();
     let map_type = MapType::from_number(number).ok_or_else(|| {
@@ -108,7 +107,7 @@ fn declared(name: &str, bytes: &[u8], offset: u64) -> Result<Declared, ObjectErr
     })
 }
 
-/// Gives maps of maps the shape of the map whose number they name.
+/// Sets the inner map definition of maps of maps, by number.
 fn inner_maps(maps: &mut [Declared]) {
     let by_id: rustc_hash::FxHashMap<u32, usize> = maps
         .iter()

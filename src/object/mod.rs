@@ -1,10 +1,10 @@
-//! BPF object files: an ELF file becomes [`Program`](crate::program::Program)s.
+//! BPF object files: converts ELF files to [`Program`](crate::program::Program)s.
 //!
-//! An object travels through three forms: the plain view of a file (`image`, read
-//! by `elf`, merged by `link`), the opened [`Object`], which can be changed
-//! (`collect` makes it, `configure`, `map_mut` and `globals` change it), and programs
-//! (`resolve`, `assemble`, `programs`). Conventions are libbpf's; where a file is
-//! about one of them, it names libbpf's function.
+//! An object has three forms: the plain contents of a file (`image`, read by `elf`, merged
+//! by `link`), the opened [`Object`], which can be changed (created by `collect`, changed
+//! by `configure`, `map_mut` and `globals`), and programs (`resolve`, `assemble`,
+//! `programs`). Conventions are libbpf's; files that implement one of them name libbpf's
+//! function.
 
 mod add_entry;
 mod assemble;
@@ -40,7 +40,7 @@ mod target;
 mod types;
 mod untyped;
 
-pub use error::{Known, ObjectError, Place, Problem};
+pub use error::{ErrorLocation, Known, ObjectError, Problem};
 #[doc(hidden)]
 pub use fuzz::exercise;
 pub use kconfig::{ValueKind as KconfigKind, Variable as KconfigVariable, build_options};

@@ -1,6 +1,6 @@
-//! What an opened object consists of. Everything is collected once from the
-//! [`Image`](super::image::Image), which can be dropped then; relocation reads it
-//! as often as programs are asked for.
+//! The data of an opened object. It is collected once from the
+//! [`Image`](super::image::Image), which can then be dropped; relocation reads it each time
+//! programs are built.
 
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -15,10 +15,10 @@ use crate::spec::{AttachType, ProgFlags, ProgType};
 use crate::util::{MapId, TypeId};
 
 /// An opened BPF object: programs, maps, global variables and externs, which can be
-/// chosen and changed until programs are taken out of it.
+/// selected and changed until programs are built from it.
 ///
-/// It follows libbpf's conventions throughout: what a section name means, which
-/// functions are appended to a program, what maps are called, what is poisoned.
+/// It follows libbpf's conventions: the meaning of section names, the subprograms appended
+/// to a program, map names, poisoned instructions.
 ///
 /// ```
 /// use bpflab::Object;
@@ -36,8 +36,7 @@ use crate::util::{MapId, TypeId};
 pub struct Object {
     /// Path or name as it was opened, for messages.
     pub(super) file: String,
-    /// What libbpf calls the object: no directory, nothing from the first dot on,
-    /// 15 bytes.
+    /// libbpf's name of the object: no directory, up to the first dot, 15 bytes.
     pub(super) name: String,
     /// Bytes of the file.
     pub(super) file_size: usize,
@@ -57,23 +56,23 @@ pub struct Object {
     pub(super) kconfig: Kconfig,
     pub(super) ksyms: FxHashMap<String, u64>,
     pub(super) target: Target,
-    /// Maps that instructions name by descriptors.
+    /// Maps to which instructions refer by file descriptor.
     pub(super) descriptors: FxHashMap<i32, MapId>,
 }
 
-/// A section of instructions, with everything that refers to them. Positions are
-/// slots from the section's start.
+/// A section of instructions, with the records and relocations for it. Positions are slots
+/// from the section's start.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Code {
     pub name: String,
     pub insns: Vec<RawInsn>,
-    /// In rising order of slots.
+    /// In ascending order of slots.
     pub relocations: Vec<Reloc>,
-    /// `func_info`, in rising order, offsets in slots.
+    /// `func_info`, in ascending order, offsets in slots.
     pub functions: Vec<FuncInfo>,
-    /// `line_info`, in rising order, offsets in slots.
+    /// `line_info`, in ascending order, offsets in slots.
     pub lines: Vec<LineInfo>,
-    /// CO-RE relocations, in rising order, offsets in slots.
+    /// CO-RE relocations, in ascending order, offsets in slots.
     pub core: Vec<CoreRelo>,
 }
 
@@ -89,14 +88,14 @@ pub(super) struct Function {
     pub local: bool,
 }
 
-/// A relocation of an instruction, with its symbol looked up.
+/// A relocation of an instruction, with its symbol resolved.
 #[derive(Debug, Clone)]
 pub(super) struct Reloc {
     pub slot: usize,
     pub target: RelocTarget,
 }
 
-/// What an instruction refers to.
+/// The target of an instruction's relocation.
 #[derive(Debug, Clone)]
 pub(super) enum RelocTarget {
     /// A call: the function at this slot, `imm + 1` slots further on.
@@ -109,7 +108,7 @@ pub(super) enum RelocTarget {
     Data { map: MapId, offset: u64 },
     /// Index in [`Object::externs`].
     Extern(usize),
-    /// Nothing that it may refer to: an error of the programs that contain it.
+    /// An invalid target: an error of the programs that contain it.
     Broken(Box<Problem>),
 }
 
@@ -131,7 +130,7 @@ pub struct Entry {
     pub(super) flags: ProgFlags,
     /// `struct_ops`: the type whose member it implements, and the member.
     pub(super) member: Option<(String, String)>,
-    /// Index in [`Object::functions`] of what runs when it throws.
+    /// Index in [`Object::functions`] of its exception callback.
     pub(super) exception_callback: Option<usize>,
 }
 
@@ -140,27 +139,27 @@ pub struct Entry {
 pub struct Extern {
     /// Its name.
     pub name: String,
-    /// `__weak`: it may be missing, and is 0 then.
+    /// `__weak`: it may be missing; its value is then 0.
     pub weak: bool,
-    /// What it stands for.
+    /// Kind of symbol.
     pub kind: ExternKind,
     /// Its `BTF_KIND_VAR` or `BTF_KIND_FUNC`.
     pub type_id: Option<TypeId>,
 }
 
-/// What an extern stands for.
+/// Kind of an extern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExternKind {
     /// A value of the kernel's configuration (`__kconfig`).
     Kconfig(kconfig::Variable),
-    /// A kernel variable (`__ksym`). One without a type (`void`) is an address
-    /// from kallsyms, the others come from the kernel's BTF.
+    /// A kernel variable (`__ksym`). Without a type (`void`) it is an address from
+    /// kallsyms; otherwise it comes from the kernel's BTF.
     KernelVariable {
         /// Type without qualifiers and typedefs; none for `void`.
         ty: Option<TypeId>,
     },
-    /// A kernel function (`__ksym`).
+    /// A kfunc (`__ksym`).
     KernelFunction {
         /// Its prototype.
         prototype: TypeId,
@@ -174,7 +173,7 @@ pub enum ExternKind {
 pub struct Global {
     /// Name; static variables of functions are `function.variable`.
     pub name: String,
-    /// The map that holds it.
+    /// The map that contains it.
     pub map: MapId,
     /// Its first byte in the map's value.
     pub offset: u32,
@@ -186,17 +185,17 @@ pub struct Global {
     pub global: bool,
 }
 
-/// Something about an object that is no error, and that its author may want to know.
+/// A note for an object's author; not an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
-    /// The section that it is about; empty for the object as a whole.
+    /// The section concerned; empty for the object as a whole.
     pub section: String,
     /// One sentence.
     pub text: String,
 }
 
 impl Object {
-    /// An object without anything in it.
+    /// An empty object.
     pub(super) fn empty(file: &str) -> Self {
         Self {
             file: file.to_owned(),
@@ -220,7 +219,7 @@ impl Object {
         }
     }
 
-    /// Notes something about a section.
+    /// Adds a note about a section.
     pub(super) fn note(&mut self, section: &str, text: impl Into<String>) {
         self.notes.push(Note {
             section: section.to_owned(),
@@ -228,7 +227,7 @@ impl Object {
         });
     }
 
-    /// The function that holds a slot of a section.
+    /// The function that contains a slot of a section.
     pub(super) fn function_at(&self, code: usize, slot: usize) -> Option<usize> {
         let after = self
             .functions
@@ -238,7 +237,7 @@ impl Object {
         (function.code == code && function.slots.contains(&slot)).then_some(index)
     }
 
-    /// A function with the section that it is in.
+    /// A function and its section.
     pub(super) fn code_of(&self, function: usize) -> Option<(&Function, &Code)> {
         let function = self.functions.get(function)?;
         Some((function, self.code.get(function.code)?))
@@ -252,15 +251,15 @@ impl Object {
     }
 }
 
-/// libbpf's name for an object: the file's, without directory and from the first
-/// dot on, as much of it as the kernel keeps.
+/// libbpf's name for an object: the file name without directory, up to the first dot,
+/// truncated as in the kernel.
 fn short_name(file: &str) -> String {
     let base = file.rsplit('/').next().unwrap_or(file);
     let stem = base.split('.').next().unwrap_or(base);
     prefix(stem, crate::spec::limits::OBJECT_NAME_LEN - 1).to_owned()
 }
 
-/// At most `len` bytes from the start of a text, whole characters only.
+/// At most the first `len` bytes of a text, whole characters only.
 pub(super) fn prefix(text: &str, len: usize) -> &str {
     let mut end = len.min(text.len());
     while !text.is_char_boundary(end) {
@@ -269,7 +268,7 @@ pub(super) fn prefix(text: &str, len: usize) -> &str {
     text.get(..end).unwrap_or_default()
 }
 
-/// An unknown name, with those that would have been right.
+/// An unknown-name problem that lists the existing names.
 pub(super) fn unknown<'a>(what: &'static str, known: impl Iterator<Item = &'a str>) -> Problem {
     let known = known.map(ToOwned::to_owned).collect();
     Problem::Unknown {

@@ -2,26 +2,24 @@
 
 use std::path::Path;
 
-use super::error::{ObjectError, Place, Problem};
+use super::error::{ErrorLocation, ObjectError, Problem};
 use super::link::{self, Input};
 use super::model::Object;
 use super::{collect, elf};
 
 impl Object {
-    /// Opens an object file that clang, `bpftool gen object` or another compiler for
-    /// BPF made.
+    /// Opens an object file from clang, `bpftool gen object` or another BPF compiler.
     ///
     /// # Errors
-    /// A file that can't be read or isn't such an object, with the section and the
-    /// offset at which it goes wrong. What breaks single programs is reported when
-    /// they are taken out ([`Object::programs`]).
+    /// A file that can't be read or isn't such an object, with section and offset. Errors
+    /// in single programs are reported when the programs are built ([`Object::programs`]).
     pub fn open(path: impl AsRef<Path>) -> Result<Self, ObjectError> {
         let path = path.as_ref();
         Self::parse(&path.display().to_string(), &read(path)?)
     }
 
-    /// Opens an object of these bytes. `name` is what messages call it; libbpf's
-    /// names for maps of global data begin with it.
+    /// Opens an object from bytes. `name` is used in messages and as the prefix of libbpf's
+    /// names for maps of global data.
     ///
     /// # Errors
     /// As for [`Object::open`].
@@ -31,10 +29,10 @@ impl Object {
             .map_err(|error| error.of(name))
     }
 
-    /// Links object files into one, as `bpftool gen object` does: functions, maps and
-    /// variables that one declares `extern` are those that another defines, a strong
-    /// definition wins over `__weak` ones, and static ones stay apart. `name` is what
-    /// the result is called; each file comes with its own name and bytes.
+    /// Links object files into one, as `bpftool gen object` does: `extern` functions, maps
+    /// and variables resolve to another file's definition, a strong definition overrides
+    /// `__weak` ones, and static symbols stay separate. `name` is the name of the result;
+    /// each file is given as name and bytes.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -51,8 +49,7 @@ impl Object {
     /// ```
     ///
     /// # Errors
-    /// As for [`Object::open`], and for definitions that contradict each other; by
-    /// file.
+    /// As for [`Object::open`], and for conflicting definitions, with the file's name.
     pub fn link(name: &str, files: &[(&str, &[u8])]) -> Result<Self, ObjectError> {
         let mut inputs = Vec::with_capacity(files.len());
         for (file, bytes) in files {
@@ -85,6 +82,6 @@ impl Object {
 fn read(path: &Path) -> Result<Vec<u8>, ObjectError> {
     std::fs::read(path).map_err(|error| {
         let problem = Problem::Unreadable(error.to_string());
-        ObjectError::new(Place::Object, problem).of(&path.display().to_string())
+        ObjectError::new(ErrorLocation::Object, problem).of(&path.display().to_string())
     })
 }

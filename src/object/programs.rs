@@ -1,10 +1,10 @@
-//! Taking programs out of an object.
+//! Builds programs from an object.
 
 use std::sync::Arc;
 
 use super::assemble::{Assembled, Assembler};
 use super::core::{Relocated, Relocator};
-use super::error::{ObjectError, Place, Problem};
+use super::error::{ErrorLocation, ObjectError, Problem};
 use super::model::{Entry, Object};
 use super::resolve::{self, Resolved};
 use super::untyped::no_type;
@@ -15,14 +15,14 @@ use crate::spec::MapType;
 use crate::spec::context::Arch;
 use crate::util::{Pc, TypeId};
 
-/// Bytes of programs that are built from a byte of file, and those that any file may
-/// make: what keeps a small hostile file from filling the memory.
+/// Program bytes built per byte of file, and the minimum allowed for any file: a small
+/// hostile file must not fill the memory.
 const BYTES_PER_FILE_BYTE: usize = 8;
 const BYTES_FOR_ANY_FILE: usize = 32 << 20;
 
 type Result<T> = std::result::Result<T, ObjectError>;
 
-/// An object's programs, one after the other: [`Object::programs`].
+/// Iterator over an object's programs: [`Object::programs`].
 #[derive(Debug)]
 pub struct Programs<'o> {
     object: &'o Object,
@@ -30,19 +30,19 @@ pub struct Programs<'o> {
     next: usize,
 }
 
-/// What all programs of an object share.
+/// Data shared by all programs of an object.
 #[derive(Debug)]
 struct Prepared {
     maps: Arc<[MapDef]>,
     externs: Vec<Resolved>,
     kernel: Option<Btf>,
-    /// Bytes that programs may still take.
+    /// Remaining bytes of programs that may be built.
     budget: usize,
 }
 
 impl Object {
-    /// The programs that are to be loaded, each on its own: one that is broken says
-    /// why and doesn't keep the others from being used.
+    /// Builds the programs to be loaded, each on its own: an error in one program doesn't
+    /// affect the others.
     ///
     /// ```
     /// # fn main() -> Result<(), bpflab::ObjectError> {
@@ -61,24 +61,24 @@ impl Object {
         }
     }
 
-    /// The program of this name, whether it is to be loaded or not.
+    /// Builds the program of this name, even if it is not to be loaded.
     ///
     /// # Errors
-    /// There is none of this name, or it refers to something that isn't there.
+    /// There is none of this name, or it has an unresolved reference.
     pub fn program(&self, name: &str) -> Result<Program> {
         let entry = self.entry(name)?;
         Prepared::new(self).program(self, entry)
     }
 
-    /// Every program, whether it is to be loaded or not.
+    /// Builds all programs, even those that are not to be loaded.
     pub(super) fn every_program(&self) -> impl Iterator<Item = Result<Program>> + use<'_> {
         let mut prepared = Prepared::new(self);
         let entries = self.entries.iter();
         entries.map(move |entry| prepared.program(self, entry))
     }
 
-    /// Whether a program is loaded with the object. One that `struct_ops` tables
-    /// refer to follows them.
+    /// Whether a program is loaded with the object. One that `struct_ops` tables refer to
+    /// is loaded if a table is.
     fn loads(&self, entry: &Entry) -> bool {
         if entry.member.is_none() {
             return entry.autoload;
@@ -108,7 +108,7 @@ impl Iterator for Programs<'_> {
 
 impl Prepared {
     fn new(object: &Object) -> Self {
-        let kernel = resolve::asks_kernel(object)
+        let kernel = resolve::needs_kernel(object)
             .then(|| object.target.kernel())
             .flatten();
         let externs = resolve::resolve(object, kernel.as_ref());
@@ -128,7 +128,7 @@ impl Prepared {
         if let (Some(refusal), Some(_)) = (&object.btf_refusal, &entry.member) {
             let text = format!("the kernel refuses it ({refusal}), and struct_ops needs it");
             let name = entry.name.clone();
-            let error = ObjectError::new(Place::Entry { name }, Problem::Btf(text));
+            let error = ObjectError::new(ErrorLocation::Entry { name }, Problem::Btf(text));
             return Err(error.of(&object.file));
         }
         let assembler = Assembler {
@@ -214,7 +214,7 @@ fn relocate_core(
     Ok(accesses)
 }
 
-/// The records of a function's slots, of those of its section in rising order.
+/// The records of a function's slots; the section's records are in ascending order.
 fn range<'r, T>(
     records: &'r [T],
     slots: &std::ops::Range<usize>,
@@ -225,7 +225,7 @@ fn range<'r, T>(
     records.get(from..to).unwrap_or_default()
 }
 
-/// What BTF.ext says of a program, at the program's slots.
+/// A program's BTF.ext records, with offsets in the program's slots.
 struct Debug {
     functions: Vec<FuncInfo>,
     lines: Vec<LineInfo>,
@@ -256,7 +256,7 @@ impl Debug {
                 ..*line
             }));
         }
-        // The kernel wants a record for each function or none at all.
+        // The kernel requires a record for every function or none at all.
         if functions.len() != assembled.functions.len() {
             functions.clear();
         }

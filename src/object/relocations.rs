@@ -1,34 +1,34 @@
-//! An object's relocations, for whoever shows them.
+//! An object's relocations, for display.
 
 use super::model::{Object, Reloc, RelocTarget};
 
-/// A relocation of an instruction, with what it refers to.
+/// A relocation of an instruction, with its target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Relocation<'o> {
     /// The section of the instruction.
     pub section: &'o str,
     /// The instruction, in slots from the section's start.
     pub slot: usize,
-    /// What sort of thing it refers to.
+    /// Kind of target.
     pub kind: RelocationKind,
-    /// The thing's name; the problem where it refers to nothing.
+    /// The target's name; for a broken relocation, the problem.
     pub target: String,
 }
 
-/// What sort of thing an instruction refers to.
+/// Kind of a relocation's target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RelocationKind {
-    /// A function that it calls.
+    /// A called function.
     Call,
-    /// A function whose address it takes.
+    /// A function whose address is taken.
     Function,
     /// A map.
     Map,
     /// Global data.
     Data,
-    /// A variable or function that is not in the object.
+    /// A variable or function outside of the object.
     Extern,
-    /// Nothing that it may refer to; programs that contain it can't be loaded.
+    /// An invalid target; programs that contain it can't be loaded.
     Broken,
 }
 
@@ -48,8 +48,8 @@ impl RelocationKind {
 }
 
 impl Object {
-    /// The relocations of instructions, by section and position. CO-RE's are found
-    /// in [`Program::accesses`](crate::program::Program::accesses).
+    /// The relocations of instructions, by section and position. For CO-RE relocations see
+    /// [`Program::accesses`](crate::program::Program::accesses).
     pub fn relocations(&self) -> impl Iterator<Item = Relocation<'_>> {
         let sections = self.code.iter();
         sections.flat_map(|code| {
@@ -119,7 +119,7 @@ impl Object {
         }
     }
 
-    /// The constant of an instruction, which the compiler left to be added.
+    /// The addend that the compiler left in an instruction.
     fn immediate(&self, section: &str, slot: usize) -> i64 {
         let code = self.code.iter().find(|code| code.name == section);
         let insn = code.and_then(|code| code.insns.get(slot));

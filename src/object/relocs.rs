@@ -1,11 +1,10 @@
-//! Relocations with their symbols looked up: what each instruction, map slot and
-//! table member refers to (libbpf, `bpf_program__record_reloc`,
-//! `bpf_object__collect_map_relos`).
+//! Relocations with resolved symbols: the targets of instructions, map slots and table
+//! members (libbpf, `bpf_program__record_reloc`, `bpf_object__collect_map_relos`).
 
 use rustc_hash::FxHashMap;
 
 use super::error::{ObjectError, Problem};
-use super::image::{Home, Image, Relocation, Symbol, SymbolKind};
+use super::image::{DefinedIn, Image, Relocation, Symbol, SymbolKind};
 use super::model::{Object, Reloc, RelocTarget};
 use super::slots::{CALL, LOAD_64};
 use super::struct_ops::Members;
@@ -17,40 +16,41 @@ use crate::util::MapId;
 /// Bytes of a pointer in a map's `values`.
 const POINTER: u64 = 8;
 
-/// What became of each section.
+/// Targets of symbols: the use of each section, and the maps and externs in it.
 #[derive(Debug, Default)]
-pub(super) struct Homes {
+pub(super) struct SymbolTargets {
     /// By section number.
     pub sections: Vec<SectionUse>,
     /// Maps by section and offset of their declaration.
     pub maps: FxHashMap<(usize, u64), MapId>,
-    /// The `values` of declared maps: first byte, end, map; in rising order.
+    /// The `values` of declared maps: first byte, end, map; in ascending order.
     pub values: Vec<(u64, u64, MapId)>,
     /// Externs by symbol number.
     pub externs: FxHashMap<usize, usize>,
 }
 
-/// What a section became.
+/// Use of a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum SectionUse {
-    /// Nothing that can be referred to.
+    /// Not a target of references.
     #[default]
     Nothing,
     /// Index in [`Object::code`].
     Code(usize),
     /// A map whose value is the section.
     Data(MapId),
-    /// Declarations of maps.
+    /// Map declarations.
     Maps,
 }
 
-impl Homes {
-    /// What the section of this number became.
+impl SymbolTargets {
+    /// The use of the section of this number.
     pub fn of(&self, section: usize) -> SectionUse {
         self.sections.get(section).copied().unwrap_or_default()
     }
 
-    /// The map in whose `values` a byte of the section of maps is, and how far.
+    /// The map whose `values` contain a byte of the section of maps, and the offset in
+    /// them.
     fn value(&self, byte: u64) -> Option<(MapId, u64)> {
         let after = self.values.partition_point(|(start, ..)| *start <= byte);
         let &(start, end, map) = self.values.get(after.checked_sub(1)?)?;
@@ -61,10 +61,10 @@ impl Homes {
 /// The relocations of a section of instructions.
 ///
 /// # Errors
-/// One that isn't at an instruction.
+/// A relocation outside of instructions.
 pub(super) fn of_code(
     image: &Image<'_>,
-    homes: &Homes,
+    targets: &SymbolTargets,
     section: &str,
     insns: &[RawInsn],
     entries: &[Relocation],
@@ -76,7 +76,7 @@ pub(super) fn of_code(
             .filter(|_| entry.offset.is_multiple_of(RawInsn::SIZE as u64));
         let insn = slot.and_then(|slot| insns.get(slot));
         let (Some(slot), Some(insn)) = (slot, insn) else {
-            let text = "a relocation that isn't at an instruction".to_owned();
+            let text = "relocation outside of an instruction".to_owned();
             return Err(ObjectError::section(
                 section,
                 entry.offset,
@@ -84,7 +84,7 @@ pub(super) fn of_code(
             ));
         };
         let target = match image.symbols.get(entry.symbol) {
-            Some(symbol) => target(image, homes, *insn, entry.symbol, symbol)
+            Some(symbol) => target(image, targets, *insn, entry.symbol, symbol)
                 .unwrap_or_else(|text| RelocTarget::Broken(Box::new(Problem::Relocation(text)))),
             None => continue,
         };
@@ -93,10 +93,10 @@ pub(super) fn of_code(
     Ok(relocations)
 }
 
-/// What an instruction refers to through a symbol.
+/// The target that an instruction refers to through a symbol.
 fn target(
     image: &Image<'_>,
-    homes: &Homes,
+    targets: &SymbolTargets,
     insn: RawInsn,
     number: usize,
     symbol: &Symbol<'_>,
@@ -108,20 +108,20 @@ fn target(
             insn.opcode
         ));
     }
-    if let Some(&index) = homes.externs.get(&number) {
+    if let Some(&index) = targets.externs.get(&number) {
         return Ok(RelocTarget::Extern(index));
     }
-    let section = match symbol.home {
-        Home::Section(section) => section,
-        Home::Undefined => return Err(format!("'{name}' isn't defined")),
-        Home::Special(_) => {
+    let section = match symbol.defined_in {
+        DefinedIn::Section(section) => section,
+        DefinedIn::Undefined => return Err(format!("'{name}' isn't defined")),
+        DefinedIn::Special(_) => {
             return Err(format!(
                 "'{name}' has no section; does the global variable lack an initial value?"
             ));
         }
     };
     let in_section = image.section_name(section);
-    match (homes.of(section), insn.opcode) {
+    match (targets.of(section), insn.opcode) {
         (SectionUse::Code(code), CALL) => {
             let slot = usize::try_from(symbol.value / RawInsn::SIZE as u64)
                 .ok()
@@ -130,7 +130,7 @@ fn target(
             Ok(RelocTarget::Call { code, slot })
         }
         (_, CALL) => Err(format!(
-            "calls '{name}', which is in section '{in_section}' and no function"
+            "call target '{name}' in section '{in_section}' is not a function"
         )),
         (SectionUse::Code(code), _)
             if matches!(symbol.kind, SymbolKind::Function | SymbolKind::Section) =>
@@ -145,12 +145,12 @@ fn target(
             offset: symbol.value,
         }),
         (SectionUse::Maps, _) => {
-            // The offset of a local map stands in the instruction.
+            // The offset of a local map is in the instruction.
             let offset = match symbol.kind {
                 SymbolKind::Section => u64::from(insn.imm.cast_unsigned()),
                 _ => symbol.value,
             };
-            homes
+            targets
                 .maps
                 .get(&(section, offset))
                 .map(|map| RelocTarget::Map(*map))
@@ -167,11 +167,11 @@ fn target(
 /// Fills in the `values` of maps of maps and of programs.
 ///
 /// # Errors
-/// A value that is no map or program of the object.
+/// A value that is not a map or program of the object.
 pub(super) fn of_maps(
     object: &mut Object,
     image: &Image<'_>,
-    homes: &Homes,
+    targets: &SymbolTargets,
     section: usize,
     entries: &[Relocation],
 ) -> Result<(), ObjectError> {
@@ -184,7 +184,7 @@ pub(super) fn of_maps(
             continue;
         };
         let name = image.symbol_name(symbol);
-        let slot = homes
+        let slot = targets
             .value(entry.offset)
             .filter(|(_, byte)| byte % POINTER == 0);
         let place = slot.and_then(|(map, byte)| Some((map, u32::try_from(byte / POINTER).ok()?)));
@@ -201,16 +201,16 @@ pub(super) fn of_maps(
                 ));
             }
             MapType::ArrayOfMaps | MapType::HashOfMaps => {
-                let inner = match symbol.home {
-                    Home::Section(home) => homes.maps.get(&(home, symbol.value)),
+                let inner = match symbol.defined_in {
+                    DefinedIn::Section(section) => targets.maps.get(&(section, symbol.value)),
                     _ => None,
                 };
-                let map = *inner.ok_or_else(|| fault(format!("'{name}' is no map")))?;
+                let map = *inner.ok_or_else(|| fault(format!("'{name}' is not a map")))?;
                 Initial::Map { index, map }
             }
             _ => {
-                let entry = entry_of(object, homes, symbol)
-                    .ok_or_else(|| fault(format!("'{name}' is no program")))?;
+                let entry = entry_of(object, targets, symbol)
+                    .ok_or_else(|| fault(format!("'{name}' is not a program")))?;
                 Initial::Program {
                     index,
                     name: object
@@ -228,15 +228,15 @@ pub(super) fn of_maps(
     Ok(())
 }
 
-/// Notes which programs a section of `struct_ops` tables refers to, in the tables
-/// and in the programs.
+/// Resolves the programs that a section of `struct_ops` tables refers to, and records them
+/// in the tables and in the programs.
 ///
 /// # Errors
 /// A member that is set to something other than a program.
 pub(super) fn of_tables(
     object: &mut Object,
     image: &Image<'_>,
-    homes: &Homes,
+    targets: &SymbolTargets,
     section: usize,
     entries: &[Relocation],
 ) -> Result<(), ObjectError> {
@@ -244,10 +244,10 @@ pub(super) fn of_tables(
         return Ok(());
     };
     let mut members = Members::new(&btf);
-    let mut tables: Vec<(u64, MapId)> = homes
+    let mut tables: Vec<(u64, MapId)> = targets
         .maps
         .iter()
-        .filter(|((home, _), _)| *home == section)
+        .filter(|((declared_in, _), _)| *declared_in == section)
         .map(|((_, offset), map)| (*offset, *map))
         .collect();
     tables.sort_unstable_by_key(|(offset, _)| *offset);
@@ -270,10 +270,10 @@ pub(super) fn of_tables(
         let Some((map, ty, index, member)) = member else {
             return Err(fault("no member begins there".to_owned()));
         };
-        let Some(program) = entry_of(object, homes, symbol) else {
+        let Some(program) = entry_of(object, targets, symbol) else {
             let name = image.symbol_name(symbol);
             return Err(fault(format!(
-                "member '{member}' is set to '{name}', which is no program"
+                "member '{member}' is set to '{name}', which is not a program"
             )));
         };
         let Some(entry) = object.entries.get_mut(program) else {
@@ -291,12 +291,12 @@ pub(super) fn of_tables(
     Ok(())
 }
 
-/// The program that begins where a symbol is.
-fn entry_of(object: &Object, homes: &Homes, symbol: &Symbol<'_>) -> Option<usize> {
-    let Home::Section(section) = symbol.home else {
+/// The program that begins at a symbol.
+fn entry_of(object: &Object, targets: &SymbolTargets, symbol: &Symbol<'_>) -> Option<usize> {
+    let DefinedIn::Section(section) = symbol.defined_in else {
         return None;
     };
-    let SectionUse::Code(code) = homes.of(section) else {
+    let SectionUse::Code(code) = targets.of(section) else {
         return None;
     };
     let slot = usize::try_from(symbol.value).ok()? / RawInsn::SIZE;

@@ -1,5 +1,5 @@
-//! What the externs of an object stand for on the kernel that programs are
-//! relocated for (libbpf, `bpf_object__resolve_externs`).
+//! Resolves an object's externs for the kernel that programs are relocated for (libbpf,
+//! `bpf_object__resolve_externs`).
 
 use super::core::types_are_compatible;
 use super::error::Problem;
@@ -11,7 +11,7 @@ use crate::btf::{Btf, Kind, Type, essential_name};
 use crate::program::MapOrigin;
 use crate::util::{MapId, TypeId};
 
-/// What an extern stands for.
+/// Value of an extern.
 #[derive(Debug, Clone)]
 pub(super) enum Resolved {
     /// A byte of the `.kconfig` map.
@@ -20,9 +20,9 @@ pub(super) enum Resolved {
     InBtf(TypeId),
     /// An address.
     Address(u64),
-    /// Nothing: a weak extern that the kernel doesn't have.
+    /// A weak extern that the kernel doesn't have.
     Missing,
-    /// Nothing, and it is needed: an error of the programs that use it.
+    /// Unresolved: an error of the programs that use it.
     Unresolved(Problem),
 }
 
@@ -53,7 +53,7 @@ pub(super) fn resolve(object: &Object, kernel: Option<&Btf>) -> Vec<Resolved> {
                 Some(address) => Resolved::Address(*address),
                 None if ext.weak => Resolved::Missing,
                 None => unresolved(
-                    "its address isn't known: set one (set_ksym); as __weak it would be 0"
+                    "its address is unknown: set one (set_ksym); if __weak, it would be 0"
                         .to_owned(),
                 ),
             },
@@ -74,8 +74,8 @@ fn kconfig_map(object: &Object) -> Option<usize> {
         .position(|map| map.origin == MapOrigin::Kconfig)
 }
 
-/// Writes the known values of the configuration into the `.kconfig` map. A value that
-/// doesn't fit is an error of the programs that read it.
+/// Writes the known configuration values into the `.kconfig` map. A value that doesn't fit
+/// is an error of the programs that read it.
 pub(super) fn fill_kconfig(object: &mut Object) {
     let asks = object
         .externs
@@ -95,7 +95,7 @@ pub(super) fn fill_kconfig(object: &mut Object) {
             let bytes = match known.ok().flatten() {
                 Some(bytes) => bytes,
                 None if map.initial.is_empty() => continue,
-                // What is known no longer is 0 again.
+                // A value that is no longer known becomes 0 again.
                 None => vec![0; variable.size as usize],
             };
             write(map, variable.offset as usize, &bytes);
@@ -107,8 +107,7 @@ fn unresolved(text: String) -> Resolved {
     Resolved::Unresolved(Problem::Unresolved(text))
 }
 
-/// A variable or function of the kernel; without a kernel, what the object itself
-/// declares.
+/// A kernel variable or function; without a kernel, the object's own declaration.
 fn in_btf(object: &Object, ext: &Extern, kernel: Option<&Btf>, kind: Kind) -> Resolved {
     let Some(kernel) = kernel else {
         return match (ext.type_id, &object.btf) {
@@ -116,7 +115,7 @@ fn in_btf(object: &Object, ext: &Extern, kernel: Option<&Btf>, kind: Kind) -> Re
             _ => Resolved::Missing,
         };
     };
-    // libbpf looks functions up without their flavor, variables by the whole name.
+    // libbpf ignores the flavor in function names, but not in variable names.
     let name = match kind {
         Kind::Func => essential_name(&ext.name),
         _ => &ext.name,
@@ -125,7 +124,7 @@ fn in_btf(object: &Object, ext: &Extern, kernel: Option<&Btf>, kind: Kind) -> Re
     if let (Some(found), Some(local)) = (found, &object.btf)
         && !agrees(local, ext, found)
     {
-        // A weak function of another shape counts as missing, a variable doesn't.
+        // A weak function of another type counts as missing, a variable doesn't.
         if ext.weak && kind == Kind::Func {
             return Resolved::Missing;
         }
@@ -138,7 +137,7 @@ fn in_btf(object: &Object, ext: &Extern, kernel: Option<&Btf>, kind: Kind) -> Re
     }
 }
 
-/// Whether the type that an extern is declared with is compatible with the kernel's.
+/// Whether an extern's declared type is compatible with the kernel's.
 fn agrees(local: &Btf, ext: &Extern, found: Type<'_>) -> bool {
     let declared = match ext.kind {
         ExternKind::KernelFunction { prototype } => Some(prototype),
@@ -149,7 +148,7 @@ fn agrees(local: &Btf, ext: &Extern, found: Type<'_>) -> bool {
     types.is_none_or(|(declared, of)| types_are_compatible(local, declared, found.btf(), of))
 }
 
-/// What an entry point attaches to in the kernel's BTF.
+/// The BTF id of an entry point's attach target.
 pub(super) fn attach_btf_id(entry: &Entry, kernel: &Btf) -> Option<TypeId> {
     if let Some((ty, _)) = &entry.member {
         return kernel
@@ -165,8 +164,8 @@ pub(super) fn attach_btf_id(entry: &Entry, kernel: &Btf) -> Option<TypeId> {
     kernel.find(&name, kind).map(|ty| ty.id())
 }
 
-/// Whether relocating this object asks the kernel's BTF anything.
-pub(super) fn asks_kernel(object: &Object) -> bool {
+/// Whether relocating this object needs the kernel's BTF.
+pub(super) fn needs_kernel(object: &Object) -> bool {
     object.code.iter().any(|code| !code.core.is_empty())
         || object.externs.iter().any(|ext| {
             matches!(

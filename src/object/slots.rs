@@ -1,5 +1,5 @@
-//! The few raw instructions that a loader recognises and makes. It works on slots,
-//! not on decoded instructions: an object's code isn't valid before it is relocated.
+//! The few raw instructions that a loader recognises and creates. They are slots, not
+//! decoded instructions: an object's code isn't valid before relocation.
 
 use crate::isa::{PseudoKind, RawInsn};
 
@@ -10,13 +10,12 @@ pub(super) const LOAD_64: u8 = 0x18;
 
 /// Source field of a call of a subprogram (`BPF_PSEUDO_CALL`).
 pub(super) const SUBPROGRAM: u8 = 1;
-/// Source field of a call of a kernel function (`BPF_PSEUDO_KFUNC_CALL`).
+/// Source field of a kfunc call (`BPF_PSEUDO_KFUNC_CALL`).
 pub(super) const KFUNC: u8 = 2;
 
-/// libbpf's immediate for a map that isn't made; the map's index is added.
+/// libbpf's immediate for a map that isn't created; the map's index is added.
 const POISONED_MAP: i32 = 2_001_000_000;
-/// libbpf's immediate for a kernel function that isn't there; the extern's index is
-/// added.
+/// libbpf's immediate for a missing kfunc; the extern's index is added.
 const POISONED_KFUNC: i32 = 2_002_000_000;
 
 /// Whether this calls a subprogram.
@@ -29,13 +28,13 @@ pub(super) fn loads_function(insn: RawInsn) -> bool {
     insn.opcode == LOAD_64 && insn.src() == PseudoKind::Func.src()
 }
 
-/// A call that no kernel has, by which the verifier's "invalid func unknown#" tells
-/// which map was meant.
+/// An invalid helper call; its number in the verifier's "invalid func unknown#" identifies
+/// the map.
 pub(super) fn poisoned_map(index: usize) -> RawInsn {
     poisoned(POISONED_MAP, index)
 }
 
-/// A call that no kernel has, in place of that of a missing kernel function.
+/// An invalid helper call that replaces the call of a missing kfunc.
 pub(super) fn poisoned_kfunc(index: usize) -> RawInsn {
     poisoned(POISONED_KFUNC, index)
 }
@@ -45,7 +44,7 @@ fn poisoned(base: i32, index: usize) -> RawInsn {
     RawInsn::new(CALL, 0, 0, 0, base.saturating_add(index))
 }
 
-/// Whether an instruction names a map by a descriptor of a process.
+/// Whether an instruction refers to a map by file descriptor.
 pub(super) fn names_descriptor(insn: RawInsn) -> bool {
     let kinds = [PseudoKind::MapFd, PseudoKind::MapValue];
     insn.opcode == LOAD_64 && kinds.iter().any(|kind| insn.src() == kind.src())

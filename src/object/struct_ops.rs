@@ -1,5 +1,5 @@
-//! `struct_ops` sections: each variable is a table of functions (and values) that
-//! the kernel is given as a map of one element (libbpf, `init_struct_ops_maps`,
+//! `struct_ops` sections: each variable is a table of functions and values, which is loaded
+//! as a map of one element (libbpf, `init_struct_ops_maps`,
 //! `bpf_object__collect_st_ops_relos`).
 
 use std::sync::Arc;
@@ -15,15 +15,15 @@ use crate::program::{MapDef, MapOrigin};
 use crate::spec::{MapFlags, MapType};
 use crate::util::TypeId;
 
-/// The sections, without the `?` that keeps their maps from being made.
+/// The sections; with a `?` in front, their maps are not created.
 const SECTIONS: [&str; 2] = [".struct_ops", ".struct_ops.link"];
 
-/// Whether a section of this name holds such tables.
+/// Whether a section of this name contains such tables.
 pub(super) fn is_section(name: &str) -> bool {
     SECTIONS.contains(&name.strip_prefix('?').unwrap_or(name))
 }
 
-/// A table, and its place in the section.
+/// A table, and its offset in the section.
 #[derive(Debug)]
 pub(super) struct Declared {
     pub map: MapDef,
@@ -34,7 +34,7 @@ pub(super) struct Declared {
 /// The tables of a section.
 ///
 /// # Errors
-/// No BTF for the section, or a variable that is no struct of its size.
+/// No BTF for the section, or a variable that is not a struct of its size.
 pub(super) fn collect(
     section: &Section<'_>,
     sections: &Sections<'_>,
@@ -55,7 +55,7 @@ pub(super) fn collect(
         let variable = btf.ty(place.ty);
         let shape = resolve(btf, variable.target_id().unwrap_or_default());
         let (Kind::Struct, Some(size)) = (shape.kind(), shape.size()) else {
-            let text = format!("'{}' is no struct", variable.name());
+            let text = format!("'{}' is not a struct", variable.name());
             return Err(fault(place.offset, Problem::MapDefinition(text)));
         };
         let start = place.offset as usize;
@@ -82,7 +82,7 @@ pub(super) fn collect(
     Ok(tables)
 }
 
-/// The members of tables by their first byte, looked up once for each type.
+/// The members of tables by their first byte, cached by type.
 #[derive(Debug)]
 pub(super) struct Members<'a> {
     btf: &'a Btf,
@@ -97,7 +97,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// The type's name, and number and name of its member that begins at a byte.
+    /// The type's name, and index and name of its member that begins at a byte.
     pub fn at(&mut self, ty: TypeId, byte: u32) -> Option<(&'a str, usize, &'a str)> {
         let shape = self.btf.get(ty)?;
         let members = self.by_type.entry(ty).or_insert_with(|| {

@@ -1,36 +1,36 @@
-//! The kernel that programs are relocated for: whose BTF answers CO-RE
-//! relocations, kernel functions and variables, and attach targets.
+//! The kernel that programs are relocated for: its BTF resolves CO-RE relocations, kfuncs,
+//! kernel variables and attach targets.
 
 use std::path::Path;
 use std::sync::OnceLock;
 
 use super::compressed;
-use super::error::{ObjectError, Place, Problem};
+use super::error::{ErrorLocation, ObjectError, Problem};
 use crate::btf::Btf;
 
-/// Where the running kernel shows its BTF.
+/// The running kernel's BTF.
 const KERNEL_BTF: &str = "/sys/kernel/btf/vmlinux";
 
 /// The kernel that an object's programs are relocated for.
 #[derive(Debug, Clone, Default)]
 pub enum Target {
-    /// The running kernel, where it shows its BTF
-    /// (`/sys/kernel/btf/vmlinux`), otherwise [`Own`](Self::Own).
+    /// The running kernel, if it exports its BTF (`/sys/kernel/btf/vmlinux`), otherwise
+    /// [`Own`](Self::Own).
     #[default]
     Auto,
     /// The kernel of this BTF.
     Kernel(Btf),
-    /// No kernel: the object's own BTF, in which every CO-RE relocation finds what
-    /// the compiler saw.
+    /// No kernel: the object's own BTF, in which every CO-RE relocation resolves to the
+    /// compile-time layout.
     Own,
 }
 
 impl Target {
-    /// The kernel of a BTF file: raw BTF, as `/sys/kernel/btf/vmlinux` is, plain or
+    /// The kernel described by a BTF file: raw BTF like `/sys/kernel/btf/vmlinux`, plain or
     /// compressed with gzip or xz.
     ///
     /// # Errors
-    /// A file that can't be read or holds no BTF.
+    /// A file that can't be read or is not BTF.
     pub fn file(path: impl AsRef<Path>) -> Result<Self, ObjectError> {
         let path = path.as_ref();
         read(path)
@@ -49,7 +49,7 @@ impl Target {
 }
 
 fn read(path: &Path) -> Result<Btf, ObjectError> {
-    let fault = |problem| ObjectError::new(Place::Object, problem);
+    let fault = |problem| ObjectError::new(ErrorLocation::Object, problem);
     let bytes =
         compressed::read(path).map_err(|error| fault(Problem::Unreadable(error.to_string())))?;
     Btf::parse(&bytes).map_err(|error| fault(Problem::Btf(error.to_string())))

@@ -1,16 +1,16 @@
-//! Programs whose section names no program type, and types for them. libbpf refuses to
-//! load such a program (`bpf_object_load_prog`); its own loader sets the type
+//! Programs whose section name determines no program type, and setting their types. libbpf
+//! refuses to load such a program (`bpf_object_load_prog`) until its loader sets the type
 //! (`bpf_program__set_type`).
 
-use super::error::{Known, ObjectError, Place, Problem};
+use super::error::{ErrorLocation, Known, ObjectError, Problem};
 use super::model::{Entry, Object};
 use crate::spec::{AttachType, ProgType};
 use crate::util::{glob, nearest_first};
 
 impl Object {
-    /// The programs that would be loaded but have no type: their section names none and
-    /// none was set. [`Object::programs`] gives an error for each. A tool that can do
-    /// without them leaves them out ([`Entry::set_autoload`]).
+    /// The programs that would be loaded but have no type: neither their section name nor a
+    /// setter determines it. [`Object::programs`] returns an error for each;
+    /// [`Entry::set_autoload`] skips them.
     ///
     /// ```
     /// use bpflab::Object;
@@ -28,20 +28,19 @@ impl Object {
             .filter(|entry| entry.autoload && entry.prog_type.is_none())
     }
 
-    /// Makes every program that has no type ([`untyped`](Self::untyped)) one of this type;
-    /// returns how many there were.
+    /// Sets this type for every program without one ([`untyped`](Self::untyped)); returns
+    /// how many there were.
     pub fn set_untyped(&mut self, prog_type: ProgType, attach_type: Option<AttachType>) -> usize {
         let names: Vec<_> = self.untyped().map(|entry| entry.function).collect();
         self.retype(&names, prog_type, attach_type)
     }
 
-    /// Sets type and attach type of the program of this name or, if there is none, of all
-    /// programs whose name or section fits the pattern (`*` stands for anything, `?` for
-    /// one character); returns how many there were.
+    /// Sets type and attach type of the program of this name; if there is none, of all
+    /// programs whose name or section matches the pattern (`*` stands for any text, `?` for
+    /// one character). Returns how many there were.
     ///
     /// # Errors
-    /// No name and no section fits; the error names those that there are, the nearest
-    /// first.
+    /// No name or section matches; the error lists the existing ones, the nearest first.
     pub fn set_types(
         &mut self,
         pattern: &str,
@@ -89,13 +88,13 @@ impl Object {
             known: Known(nearest_first(pattern, known)),
         };
         let name = pattern.to_owned();
-        ObjectError::new(Place::Entry { name }, problem).of(&self.file)
+        ObjectError::new(ErrorLocation::Entry { name }, problem).of(&self.file)
     }
 }
 
-/// Why a program of this name and section is not loaded.
+/// The error for a program without a type.
 pub(super) fn no_type(object: &Object, entry: &Entry) -> ObjectError {
-    let place = Place::Section {
+    let place = ErrorLocation::Section {
         name: entry.section.clone(),
         offset: 0,
     };

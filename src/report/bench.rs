@@ -1,4 +1,4 @@
-//! How long programs run, and how long it takes until they can.
+//! Times of running programs and of preparing them: `bpflab bench`.
 
 use std::fmt;
 use std::time::Duration;
@@ -27,13 +27,13 @@ pub struct BenchRow {
     pub event: String,
     /// The engine, or `kernel`.
     pub engine: &'static str,
-    /// Nanoseconds of a run, the median; none where the engine does not run it.
+    /// Median nanoseconds per run; none if the engine does not run it.
     pub ns_per_run: Option<f64>,
-    /// Instructions that a run executed, where the engine counts them.
+    /// Instructions per run, if the engine counts them.
     pub insns: Option<u64>,
-    /// What a run takes as a multiple of what it takes on the engine `to`.
+    /// The time of a run as a multiple of that on the engine `to`.
     pub ratio: Option<f64>,
-    /// The engine that others are compared with: the kernel, or the last of ours.
+    /// The engine that others are compared with: the kernel, or bpflab's last one.
     pub to: Option<&'static str>,
     /// Why there is no time.
     pub unavailable: Option<String>,
@@ -41,7 +41,7 @@ pub struct BenchRow {
     samples: Vec<f64>,
 }
 
-/// What a program takes to get ready. Its fields are keys of `bpflab bench --json`.
+/// The time to prepare a program. Its fields are keys of `bpflab bench --json`.
 #[derive(Debug, Clone, Serialize)]
 pub struct ReadyRow {
     /// `ready`.
@@ -50,18 +50,18 @@ pub struct ReadyRow {
     pub object: String,
     /// Name of the C function.
     pub program: String,
-    /// Microseconds of verifying it.
+    /// Microseconds of verification.
     pub verify_us: f64,
-    /// Microseconds of making operations of it; none where it can't be lowered.
+    /// Microseconds of lowering to operations; none if it can't be lowered.
     pub lower_us: Option<f64>,
-    /// Microseconds of making machine code of these; none where the host runs none.
+    /// Microseconds of compiling these to machine code; none if this host is not supported.
     pub code_us: Option<f64>,
-    /// Microseconds in which the kernel made its maps and loaded it, types included;
-    /// none where it was not asked.
+    /// Microseconds in which the kernel created its maps and loaded it with its BTF; none if that
+    /// was not measured.
     pub kernel_load_us: Option<f64>,
 }
 
-/// A number with one digit behind the point.
+/// A number with one decimal place.
 fn tenths(number: f64) -> f64 {
     (number * 10.0).round() / 10.0
 }
@@ -91,7 +91,7 @@ impl BenchRow {
         }
     }
 
-    /// The row with nanoseconds of a run, each time that it was measured.
+    /// The row with nanoseconds per run of each measurement.
     #[must_use]
     pub fn timed(self, samples: Vec<f64>, insns: Option<u64>) -> Self {
         Self {
@@ -111,8 +111,8 @@ impl BenchRow {
         }
     }
 
-    /// Compares the rows of a program with the last that has times: medians of the
-    /// ratios of times that were measured in one turn.
+    /// Compares the rows of a program with the last one that has times: medians of the ratios of
+    /// times measured in the same turn.
     pub fn compare(rows: &mut [Self]) {
         let last = rows.iter().rfind(|row| row.unavailable.is_none());
         let Some((to, samples)) = last.map(|row| (row.engine, row.samples.clone())) else {
@@ -128,7 +128,7 @@ impl BenchRow {
 }
 
 impl ReadyRow {
-    /// What getting ready took here.
+    /// The times of bpflab.
     #[must_use]
     pub fn new(object: &str, program: &Program, time: CompileTime) -> Self {
         Self {
@@ -142,18 +142,18 @@ impl ReadyRow {
         }
     }
 
-    /// Adds what loading took in the kernel, if it was loaded there.
+    /// Adds the time of loading in the kernel, if it was loaded there.
     pub fn kernel_load(&mut self, time: Option<Duration>) {
         self.kernel_load_us = time.map(microseconds).or(self.kernel_load_us);
     }
 }
 
-/// The rows of a program below each other.
+/// The rows of a program, as a table.
 #[derive(Debug, Clone, Copy)]
 pub struct BenchTable<'a> {
     /// A row for each engine.
     pub rows: &'a [BenchRow],
-    /// What it took before.
+    /// The times of preparing it.
     pub ready: &'a ReadyRow,
 }
 

@@ -1,5 +1,5 @@
-//! Bytes as a reader wants them: decoded with BTF where a type is known, as a number
-//! where they are of a number's size, in hexadecimal otherwise.
+//! Shows bytes: decoded with BTF if their type is known, as a number if they have the size of
+//! one, otherwise in hexadecimal.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 use crate::btf::Btf;
 use crate::util::TypeId;
 
-/// Bytes in two readings: as C writes them (`Display`) and as JSON (`Serialize`).
+/// Bytes as text in C syntax (`Display`) and as JSON (`Serialize`).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Datum {
     json: Json,
@@ -17,8 +17,7 @@ pub struct Datum {
 }
 
 impl Datum {
-    /// The value of type `ty` that `bytes` hold. A type that does not fit them is no
-    /// error: they are shown plainly then.
+    /// The value of type `ty` in `bytes`; as [`plain`](Self::plain) if the type does not fit.
     #[must_use]
     pub fn new(btf: Option<&Btf>, ty: Option<TypeId>, bytes: &[u8]) -> Self {
         let typed = btf.zip(ty).and_then(|(btf, ty)| btf.decode(ty, bytes).ok());
@@ -49,7 +48,7 @@ impl Datum {
         }
     }
 
-    /// Addresses of 8 bytes each, up to the zeros at the end: a stack.
+    /// A stack: addresses of 8 bytes each, without zeros at the end.
     #[must_use]
     pub fn addresses(bytes: &[u8]) -> Self {
         let words = bytes.chunks_exact(8).map(|word| number(word).unwrap_or(0));
@@ -73,7 +72,7 @@ impl Datum {
         }
     }
 
-    /// What is named but has no bytes to show: a program, a map.
+    /// The name of something without bytes to show: a program, a map.
     #[must_use]
     pub fn name(name: &str) -> Self {
         Self {
@@ -101,7 +100,7 @@ impl Serialize for Datum {
     }
 }
 
-/// The number that 1, 2, 4 or 8 bytes are, little endian.
+/// 1, 2, 4 or 8 bytes as a little-endian number.
 #[must_use]
 pub(super) fn number(bytes: &[u8]) -> Option<u64> {
     matches!(bytes.len(), 1 | 2 | 4 | 8).then(|| {
@@ -110,7 +109,7 @@ pub(super) fn number(bytes: &[u8]) -> Option<u64> {
     })
 }
 
-/// Bytes in hexadecimal, without anything between them.
+/// Bytes in hexadecimal, without separators.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()

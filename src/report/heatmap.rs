@@ -1,5 +1,5 @@
-//! Heatmaps: histograms one beside the other, time from left to right, values from the
-//! bottom up, and the darker a place the more was counted there:
+//! Heatmaps: histograms side by side, time from left to right, values from the bottom up; darker
+//! cells have larger counts:
 //!
 //! ```text
 //! [512, 1K)             41 |@%=  .@|
@@ -14,22 +14,22 @@ use serde::ser::{SerializeStruct, Serializer};
 
 use super::histogram::{Buckets, COUNT, LABEL, Row};
 
-/// The most columns that are shown; where time is longer, each stands for several.
+/// The most columns that are shown; for more times each column is several.
 const COLUMNS: u64 = 64;
-/// From nothing to the largest count.
+/// Shades from zero to the largest count.
 const SHADES: &[u8] = b" .:-=+*#%@";
 
-/// Counts by time and value. Its [`Display`](fmt::Display) is the chart, every line
-/// ended; nothing when all counts are zero.
+/// Counts by time and value. Its [`Display`](fmt::Display) is the chart; empty if all counts are
+/// zero.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Heatmap {
-    /// What the times are called.
+    /// The name of the times.
     name: String,
     /// The first column's time.
     first: u64,
-    /// The last time that something was counted at.
+    /// The last time with a count.
     last: u64,
-    /// How many times a column stands for.
+    /// How many times a column is.
     step: u64,
     rows: Vec<HeatRow>,
 }
@@ -43,8 +43,8 @@ struct HeatRow {
 }
 
 impl Heatmap {
-    /// The heatmap of these cells: a time, a bucket's index, and a count. `name` says
-    /// what the times are.
+    /// The heatmap of these cells: a time, a bucket's index, and a count. `name` is the name of the
+    /// times.
     #[must_use]
     pub fn new(buckets: Buckets, name: &str, cells: Vec<(u64, usize, u64)>) -> Self {
         let used: Vec<_> = cells
@@ -60,7 +60,7 @@ impl Heatmap {
         let mut rows: Vec<_> = (low..=high)
             .take(if used.is_empty() { 0 } else { usize::MAX })
             .map(|slot| HeatRow {
-                // One more bucket behind: the last that counted is not the last there is.
+                // One more bucket: the last non-empty one still has an upper bound.
                 bucket: buckets.row(slot, high + 2, 0),
                 counts: vec![0; columns],
             })
@@ -94,7 +94,7 @@ impl Heatmap {
     }
 }
 
-/// The shade of a count: nothing only for zero, the darkest only for the largest.
+/// The shade of a count: blank only for zero, the darkest only for the largest.
 fn shade(count: u64, largest: u64) -> char {
     let darkest = SHADES.len() as u128 - 1;
     let level = if count == 0 {

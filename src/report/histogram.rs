@@ -5,8 +5,8 @@
 //! [4K, 8K)            1234 |@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@|
 //! ```
 //!
-//! Empty buckets before the first and behind the last that counts are left out, those
-//! between are kept. The longest bar belongs to the largest count.
+//! Empty buckets before the first and after the last non-empty one are left out. The longest bar
+//! belongs to the largest count.
 
 use std::fmt;
 
@@ -22,13 +22,13 @@ pub(super) const COUNT: usize = 8;
 /// Which values the buckets of a histogram count, by their index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Buckets {
-    /// Bucket n counts the values whose binary logarithm is n, rounded down:
-    /// 2ⁿ to 2ⁿ⁺¹-1. Bucket 0 also counts zero. The usual layout of a program in C.
+    /// Bucket n counts the values from 2ⁿ to 2ⁿ⁺¹-1; bucket 0 also counts zero. The usual layout of
+    /// BPF programs in C.
     Log2,
     /// The layout of bpftrace's `hist()`: negative values, zero, one, 2 to 3, 4 to 7…
     Hist,
-    /// The layout of bpftrace's `lhist()`: what is below `min`, buckets of `step`
-    /// values each, and in the last what is above them.
+    /// The layout of bpftrace's `lhist()`: values below `min`, buckets of `step` values each, and a
+    /// last one for all larger values.
     Linear {
         /// The lower bound of the bucket at index 1.
         min: i64,
@@ -37,19 +37,19 @@ pub enum Buckets {
     },
 }
 
-/// One bucket that is shown.
+/// A bucket that is shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Row {
     /// The smallest value that it counts; `None`: it has no lower bound.
     pub low: Option<i128>,
     /// The first value above it; `None`: it has no upper bound.
     pub high: Option<i128>,
-    /// How many values it counted.
+    /// How many values it has counted.
     pub count: u64,
 }
 
-/// Counts, and what they are counts of. Its [`Display`](fmt::Display) is the chart,
-/// a line for each [`Row`], every line ended; nothing when all counts are zero.
+/// Counts and their buckets. Its [`Display`](fmt::Display) is the chart, a line for each [`Row`]
+/// with a newline; empty if all counts are zero.
 ///
 /// ```
 /// use bpflab::report::{Buckets, Histogram};
@@ -70,7 +70,7 @@ impl<'a> Histogram<'a> {
         Self { buckets, counts }
     }
 
-    /// The buckets from the first to the last that counted something.
+    /// The buckets from the first to the last non-empty one.
     pub fn rows(&self) -> impl Iterator<Item = Row> {
         let used = |count: &u64| *count != 0;
         let first = self.counts.iter().position(used).unwrap_or(0);
@@ -86,7 +86,7 @@ impl<'a> Histogram<'a> {
 }
 
 impl Buckets {
-    /// The bucket at an index among `len`, and what it counted.
+    /// The bucket at an index among `len`, with its count.
     pub(super) fn row(self, index: usize, len: usize, count: u64) -> Row {
         let at = i128::try_from(index).unwrap_or(i128::MAX);
         let (low, high) = match (self, index) {
@@ -107,7 +107,7 @@ impl Buckets {
     }
 }
 
-/// 2 to the power of `exponent`; `None` beyond every value that 64 bits count.
+/// 2 to the power of `exponent`; `None` above 2⁶⁴.
 fn power_of_two(exponent: usize) -> Option<i128> {
     u32::try_from(exponent)
         .ok()
@@ -132,8 +132,7 @@ impl Row {
     }
 }
 
-/// A number with the largest binary suffix that loses nothing: 4096 is `4K`, 4097
-/// is `4097`.
+/// A number with the largest exact binary suffix: 4096 is `4K`, 4097 is `4097`.
 fn scaled(number: i128) -> String {
     let mut number = number;
     let mut suffix = "";
@@ -157,7 +156,7 @@ impl fmt::Display for Histogram<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rows: Vec<(String, u64)> = self.rows().map(|row| (row.label(), row.count)).collect();
         let largest = rows.iter().map(|row| row.1).max().unwrap_or(0);
-        // A label keeps a space behind it, also where it is wider than its column.
+        // Even a label that is wider than its column is followed by a space.
         let widest = rows.iter().map(|row| row.0.len() + 1).max().unwrap_or(0);
         let label_width = widest.max(LABEL);
         let count_width = largest.to_string().len().max(COUNT);

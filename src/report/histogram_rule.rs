@@ -1,7 +1,7 @@
-//! When the numbers in a map are a histogram.
+//! Decides whether the numbers in a map are a histogram.
 //!
-//! BPF programs count in powers of two by habit, and nothing in an object says so. A
-//! map is taken for a histogram
+//! BPF programs usually count in powers of two, but an object does not say so. A map is taken for
+//! a histogram
 //!
 //! - as a whole: an array, per CPU or not, of integers of 4 or 8 bytes, of 2 to 65
 //!   entries, with `hist`, `histogram` or `dist` among the words of its name
@@ -10,8 +10,8 @@
 //!   called `slots`, as in libbpf-tools;
 //! - by a part of the key: see [`slot_keys`](super::slot_keys).
 //!
-//! Slot n counts the values from 2^n to 2^(n+1)-1. Whoever looks can say otherwise for
-//! each map: other buckets, or none.
+//! Slot n counts the values from 2^n to 2^(n+1)-1. The user can choose other buckets, or none,
+//! for each map.
 
 use crate::btf::{Btf, Kind};
 use crate::program::MapDef;
@@ -28,7 +28,7 @@ pub enum HistogramRule {
     Guess,
     /// It is one, with these buckets.
     Always(Buckets),
-    /// It is none.
+    /// It is not one.
     Never,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Slots {
     pub count: u32,
 }
 
-/// The most slots of a histogram: one for each bit, and one for what is beyond.
+/// The most slots of a histogram: one for each bit, and one for larger values.
 pub(super) const MAX_SLOTS: u32 = 65;
 
 impl HistogramRule {
@@ -134,7 +134,7 @@ mod tests {
             HistogramRule::Never.of_map(&array("hist", 8, 64), None),
             None
         );
-        // Nothing makes counts of values that are none.
+        // Values of other sizes are never counts.
         let hash = MapDef::new("counts", MapType::Hash, 4, 16, 64);
         assert_eq!(HistogramRule::Always(linear).of_map(&hash, None), None);
     }

@@ -1,4 +1,4 @@
-//! Calls that failed because somebody wanted them to.
+//! Injected failures of calls.
 
 use std::fmt;
 
@@ -6,17 +6,17 @@ use serde::Serialize;
 
 use crate::vm::Injected;
 
-/// A call that was made to fail. Its fields are keys of `bpflab run --json`.
+/// An injected failure. Its fields are keys of `bpflab run --json`.
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "kind", rename = "injected")]
 pub struct InjectedRow {
     /// The function, as in C.
     pub function: String,
-    /// The map that the call was about.
+    /// The map of the call, if it has one.
     pub map: Option<String>,
-    /// Which of the calls that were asked for, from 1.
+    /// The number of the call among those that match, from 1.
     pub call: u64,
-    /// What the program was told; null where it was a null pointer.
+    /// The error that the call returned; null if it returned a null pointer.
     pub errno: Option<String>,
     #[serde(skip)]
     text: String,

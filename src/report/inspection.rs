@@ -1,4 +1,4 @@
-//! What is in an object file: `bpflab inspect`.
+//! The contents of an object file: `bpflab inspect`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,41 +11,40 @@ use super::table::{Table, section};
 use crate::object::{Entry, ExternKind, Global, KconfigKind, Object};
 use crate::program::{MapOrigin, Program};
 
-/// Everything that an object says of itself. Its fields are the keys of
-/// `bpflab inspect --json`.
+/// The contents of an object. Its fields are the keys of `bpflab inspect --json`.
 #[derive(Debug, Clone, Serialize)]
 pub struct Inspection {
     /// Path or name of the file.
     pub object: String,
     /// libbpf's name for it.
     pub name: String,
-    /// License; empty where there is none.
+    /// License; empty if there is none.
     pub license: String,
-    /// The kernel version that it names for old kernels.
+    /// The kernel version in its `version` section, which old kernels need.
     pub version: Option<u32>,
     /// Its BTF, if it has one.
     pub btf: Option<BtfSummary>,
     /// Programs, by section and position.
     pub programs: Vec<ProgramSummary>,
-    /// Maps; a map's place here is its number in instructions.
+    /// Maps; a map's index is its number in instructions.
     pub maps: Vec<MapSummary>,
-    /// Global variables with the values that they start with.
+    /// Global variables with their initial values.
     pub globals: Vec<GlobalSummary>,
-    /// What is left to the kernel or to another object.
+    /// Externs: what the kernel or another object defines.
     pub externs: Vec<ExternSummary>,
-    /// How many relocations of which kind there are.
+    /// Number of relocations of each kind.
     pub relocations: BTreeMap<&'static str, usize>,
-    /// The relocations themselves, where they were asked for.
+    /// The relocations, if they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub relocation_list: Option<Vec<RelocationRow>>,
-    /// What its author may want to know: skipped sections and the like.
+    /// Notes for the author, such as skipped sections.
     pub notes: Vec<NoteRow>,
 }
 
-/// How much BTF there is.
+/// Sizes of the BTF.
 #[derive(Debug, Clone, Serialize)]
 pub struct BtfSummary {
-    /// Types, `void` left out.
+    /// Types, without `void`.
     pub types: u32,
     /// Bytes of strings.
     pub string_bytes: u32,
@@ -62,18 +61,18 @@ pub struct ProgramSummary {
     pub name: String,
     /// Section.
     pub section: String,
-    /// Program type; none where the section's name does not say.
+    /// Program type; none if the section's name does not determine it.
     pub prog_type: Option<&'static str>,
     /// Attach type, for program types that have one.
     pub expected_attach_type: Option<&'static str>,
-    /// What it attaches to.
+    /// Attach target.
     pub attach_target: Option<String>,
     /// Flags that it is loaded with.
     pub flags: Vec<&'static str>,
-    /// Instruction slots, subprograms included; of the main function alone where the
-    /// program can't be relocated.
+    /// Instruction slots with subprograms; of the main function alone if the program can't be
+    /// relocated.
     pub insns: usize,
-    /// The subprograms that it reaches.
+    /// The subprograms that it calls.
     pub subprograms: Vec<String>,
     /// Whether it is loaded with the object.
     pub autoload: bool,
@@ -86,11 +85,11 @@ pub struct ProgramSummary {
 pub struct GlobalSummary {
     /// Its name.
     pub name: String,
-    /// The section that it stands in.
+    /// Its section.
     pub section: String,
     /// The map that holds the section.
     pub map: String,
-    /// Its first byte there.
+    /// Its offset in that map's value.
     pub offset: u32,
     /// Bytes.
     pub size: u32,
@@ -100,11 +99,11 @@ pub struct GlobalSummary {
     /// Whether it is `static`.
     #[serde(rename = "static")]
     pub is_static: bool,
-    /// The value that it starts with.
+    /// The initial value.
     pub value: Datum,
 }
 
-/// Something that the object declares and does not define.
+/// An extern: a symbol that the object declares and does not define.
 #[derive(Debug, Clone, Serialize)]
 pub struct ExternSummary {
     /// Its name.
@@ -126,12 +125,11 @@ pub struct RelocationRow {
     /// The instruction, in slots from the section's start, for CO-RE from the
     /// program's.
     pub insn: usize,
-    /// What it refers to: `call`, `function`, `map`, `data`, `extern`, `core`, or
-    /// `broken`.
+    /// The kind of target: `call`, `function`, `map`, `data`, `extern`, `core`, or `broken`.
     pub kind: &'static str,
-    /// The name of what it refers to; for CO-RE the access as in C.
+    /// The name of the target; for CO-RE the access as in C.
     pub target: String,
-    /// CO-RE: whether the kernel's types have no such thing.
+    /// CO-RE: whether the kernel's types lack the target.
     pub poisoned: bool,
 }
 
@@ -145,7 +143,7 @@ pub struct NoteRow {
 }
 
 impl Inspection {
-    /// Looks into an object; with each relocation where `relocations` is set.
+    /// Inspects an object; lists each relocation if `relocations` is set.
     #[must_use]
     pub fn new(object: &Object, relocations: bool) -> Self {
         let entries = object.entries().iter();
@@ -244,7 +242,7 @@ impl GlobalSummary {
     }
 }
 
-/// The variables by map and position.
+/// The variables, sorted by map and offset.
 fn globals(object: &Object) -> Vec<GlobalSummary> {
     let mut globals: Vec<&Global> = object.globals().iter().collect();
     globals.sort_by_key(|global| (global.map, global.offset));

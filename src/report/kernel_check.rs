@@ -1,4 +1,4 @@
-//! What the running kernel offers, for `bpflab kernel check`.
+//! What the running kernel supports: `bpflab kernel check`.
 
 use std::fmt;
 
@@ -7,14 +7,14 @@ use serde::Serialize;
 use super::table::Table;
 use crate::kernel::{Availability, TypeSupport};
 
-/// What the running kernel offers. Its fields are the keys of `--json`.
+/// What the running kernel supports. Its fields are the keys of `--json`.
 #[derive(Debug, Clone, Serialize)]
 pub struct KernelCheck {
     /// Whether programs can be loaded.
     pub usable: bool,
     /// What is missing, and what to do about it.
     pub missing: Vec<String>,
-    /// What there is.
+    /// What is available.
     #[serde(flatten)]
     pub kernel: Availability,
 }
@@ -49,7 +49,7 @@ impl fmt::Display for KernelCheck {
         let jit = match kernel.jit {
             Some(true) => "on",
             Some(false) => "off",
-            None => "not told",
+            None => "unknown",
         };
         table.row(["JIT", jit]);
         let of = |wanted: fn(&TypeSupport) -> bool| {

@@ -9,7 +9,7 @@ use crate::isa::{CallTarget, Code, Insn, Pseudo};
 use crate::program::{MapOrigin, Program};
 use crate::util::{MapId, Pc};
 
-/// A program's instructions in the kernel's text.
+/// A program's instructions in the kernel's disassembly.
 #[derive(Debug, Clone)]
 pub struct Listing<'p> {
     program: &'p Program,
@@ -23,14 +23,14 @@ pub struct ListedInsn<'p> {
     pub program: &'p str,
     /// Its function.
     pub function: &'p str,
-    /// Its place in the program, in slots.
+    /// Its index in the program, in slots.
     pub insn: u32,
-    /// The kernel's text; for slots that are no instruction, the bytes as `.quad`.
+    /// The kernel's text; for invalid instructions the bytes as `.quad`.
     pub text: String,
     /// Its 8 or 16 bytes.
     pub bytes: String,
-    /// What the text alone does not say: the variable, the C access that CO-RE
-    /// relocated, why it is no instruction.
+    /// More about the instruction: the variable, the C access that CO-RE relocated, why it is
+    /// invalid.
     pub comment: Option<String>,
     /// The line of C that it comes from.
     pub source: Option<ListedLine<'p>>,
@@ -53,14 +53,13 @@ pub struct ListedLine<'p> {
 }
 
 impl<'p> Listing<'p> {
-    /// The listing of a program; with the lines of C between the instructions where
-    /// `source` is set.
+    /// The listing of a program; with the lines of C between the instructions if `source` is set.
     #[must_use]
     pub const fn new(program: &'p Program, source: bool) -> Self {
         Self { program, source }
     }
 
-    /// The instructions, front to back.
+    /// The instructions, in order.
     #[must_use]
     pub fn insns(&self) -> Vec<ListedInsn<'p>> {
         let program = self.program;
@@ -158,7 +157,7 @@ impl<'p> Listing<'p> {
         })
     }
 
-    /// The function that begins at an instruction, and the line of C.
+    /// Writes the header of a function that begins at the instruction, and the line of C.
     pub(super) fn write_before(
         &self,
         f: &mut fmt::Formatter<'_>,
@@ -177,7 +176,6 @@ impl<'p> Listing<'p> {
         Ok(())
     }
 
-    /// An instruction with its comment, without the end of the line.
     /// The C declaration of the function that begins at `pc`, or its name.
     fn header(&self, pc: u32) -> Option<String> {
         let start = |sub: &&crate::program::Subprogram| sub.start == Pc(pc);

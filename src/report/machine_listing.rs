@@ -1,4 +1,4 @@
-//! The machine code of a program beside its instructions: `bpflab disasm --jit`.
+//! The machine code of a program with its BPF instructions: `bpflab disasm --jit`.
 
 use std::fmt;
 
@@ -12,43 +12,43 @@ use crate::lower::Lowered;
 use crate::spec::context::Arch;
 use crate::util::Pc;
 
-/// A program's machine code, each piece under the instruction that it comes from.
+/// A program's machine code, each piece under the BPF instruction that it was compiled from.
 #[derive(Debug, Clone)]
 pub struct MachineListing<'p> {
     listing: Listing<'p>,
     lowered: &'p Lowered,
     machine: Arch,
-    /// What the code uses beyond what all machines of the kind have.
+    /// The instruction set extensions that the code uses.
     extensions: &'static str,
     code: Vec<MachineInsn>,
     entries: FxHashMap<Pc, Piece>,
     pieces: FxHashMap<Pc, Piece>,
-    /// What stands before the first function.
-    ways_in: Piece,
+    /// The entry code before the first function.
+    entry_code: Piece,
 }
 
-/// A piece of the code: offsets in bytes, the second one behind it.
+/// A piece of the code: its first byte and the byte after its last, as offsets.
 type Piece = (usize, usize);
 
-/// An instruction of the machine. Its fields are the keys of `bpflab disasm --jit --json`.
+/// A machine instruction. Its fields are the keys of `bpflab disasm --jit --json`.
 #[derive(Debug, Clone, Serialize)]
 pub struct ListedMachineInsn<'p> {
     /// Its program.
     pub program: &'p str,
-    /// Its function; none for the ways from Rust into functions.
+    /// Its function; none for the entry code that Rust calls.
     pub function: Option<&'p str>,
     /// `x86-64` or `arm64`.
     pub machine: &'static str,
-    /// What of the machine the code needs beyond what all of the kind have: that which
-    /// this host has, if it is one.
+    /// The instruction set extensions that the code uses: those of this host, if it is such a
+    /// machine.
     pub extensions: &'static str,
-    /// Where it begins in the program's code, in bytes.
+    /// Its offset in the program's code, in bytes.
     pub offset: usize,
     /// Its bytes.
     pub bytes: String,
-    /// What it says.
+    /// Its text.
     pub text: &'p str,
-    /// The BPF instruction that it comes from, in slots; none for what enters a function.
+    /// The BPF instruction that it was compiled from, in slots; none for function prologues.
     pub insn: Option<u32>,
     /// That instruction's text.
     pub bpf: Option<&'p str>,
@@ -64,8 +64,8 @@ const fn name(machine: Arch) -> &'static str {
 }
 
 impl<'p> MachineListing<'p> {
-    /// The listing of the code that was emitted for this machine; with the lines of C where
-    /// `source` is set.
+    /// The listing of the code that was emitted for this machine; with the lines of C if `source`
+    /// is set.
     #[must_use]
     pub fn new(lowered: &'p Lowered, emitted: &Emitted, machine: Arch, source: bool) -> Self {
         let end = emitted.bytes.len();
@@ -94,7 +94,7 @@ impl<'p> MachineListing<'p> {
             code: disassemble(machine, &emitted.bytes),
             entries,
             pieces,
-            ways_in: (0, starts.first().copied().unwrap_or(end)),
+            entry_code: (0, starts.first().copied().unwrap_or(end)),
         }
     }
 
@@ -103,10 +103,10 @@ impl<'p> MachineListing<'p> {
         self.code.get(at(start)..at(end)).unwrap_or_default()
     }
 
-    /// Hands out the instructions of the machine, front to back.
+    /// Calls `row` for each machine instruction, in order.
     ///
     /// # Errors
-    /// What the receiver says.
+    /// The first error of `row`.
     pub fn each<E>(
         &self,
         mut row: impl FnMut(&ListedMachineInsn<'_>) -> Result<(), E>,
@@ -128,7 +128,7 @@ impl<'p> MachineListing<'p> {
                 })
             })
         };
-        rows(self.ways_in, None, None)?;
+        rows(self.entry_code, None, None)?;
         for insn in &listed {
             let pc = Pc(insn.insn);
             if let Some(piece) = self.entries.get(&pc) {
@@ -166,7 +166,7 @@ impl fmt::Display for MachineListing<'_> {
             },
         )?;
         writeln!(f, "; from Rust into functions")?;
-        self.write(f, self.ways_in)?;
+        self.write(f, self.entry_code)?;
         for insn in self.listing.insns() {
             let pc = Pc(insn.insn);
             self.listing.write_before(f, &insn)?;

@@ -1,7 +1,7 @@
-//! What is in a map after programs have run: entries decoded with BTF, variables of
-//! global data by their names, counts of a histogram or a heatmap as a chart.
+//! The contents of a map after programs have run: entries decoded with BTF, global variables by
+//! name, histograms and heatmaps as charts.
 //!
-//! Which map is a histogram says [`HistogramRule`].
+//! [`HistogramRule`] decides which maps are histograms.
 
 use std::fmt;
 
@@ -36,21 +36,21 @@ pub struct MapContents {
     /// The section whose global data it holds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub section: Option<String>,
-    /// Its entries, in the map's order. Entries of arrays that are all zero are left
-    /// out; a map of global data has its variables instead.
+    /// Its entries, in the map's order. Entries of arrays that are all zero are left out; a map of
+    /// global data has variables instead.
     pub entries: Vec<MapEntry>,
-    /// How many entries of an array were left out because they are zero.
+    /// How many entries of an array were left out, as they are zero.
     pub zeros: usize,
     /// The global variables of a section, by name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub variables: Option<Variables>,
-    /// The map as a whole as a histogram.
+    /// The whole map as a histogram.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub histogram: Option<Chart>,
-    /// The map as a whole as a heatmap.
+    /// The whole map as a heatmap.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heatmap: Option<Heatmap>,
-    /// The entries as histograms, whose slots are in the keys.
+    /// The entries as histograms, if the keys have slots.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub histograms: Vec<NamedChart>,
 }
@@ -58,7 +58,7 @@ pub struct MapContents {
 /// One of a map's histograms.
 #[derive(Debug, Clone, Serialize)]
 pub struct NamedChart {
-    /// The rest of the keys: `dev = 8388608`.
+    /// The other members of its keys: `dev = 8388608`.
     pub of: String,
     /// The counts.
     pub histogram: Chart,
@@ -69,14 +69,14 @@ pub struct NamedChart {
 pub struct MapEntry {
     /// The key.
     pub key: Datum,
-    /// The value; of per-CPU maps a list of each CPU's, CPU 0 first.
+    /// The value; in per-CPU maps a list of the CPUs' values, CPU 0 first.
     pub value: Datum,
     /// The counts in the value as a histogram.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub histogram: Option<Chart>,
 }
 
-/// Variables by name, in the order of their places.
+/// Variables by name, in the order of their offsets.
 #[derive(Debug, Clone)]
 pub struct Variables(pub Vec<(String, Datum)>);
 
@@ -88,22 +88,21 @@ pub struct Chart {
 }
 
 impl MapContents {
-    /// The contents of a map; none for kinds that have none to look at, such as ring
-    /// buffers.
+    /// The contents of a map; none for map types without readable entries, such as ring buffers.
     ///
     /// # Errors
-    /// [`Error`] where a value can't be read.
+    /// [`Error`] if a value can't be read.
     pub fn new(map: &MapView<'_>, btf: Option<&Btf>, rule: HistogramRule) -> Result<Option<Self>> {
         let def = map.def();
-        let walked = match map.entries_bytes() {
+        let entries = match map.entries_bytes() {
             Ok(entries) => entries,
-            // The kernel can't walk this kind either.
+            // The kernel can't iterate over this map type either.
             Err(Error::MapOperation { .. }) => return Ok(None),
             Err(error) => return Err(error),
         };
         let mut contents = Self::empty(def);
         if let (MapOrigin::Section(_) | MapOrigin::Kconfig, [(_, value)]) =
-            (&def.origin, &walked[..])
+            (&def.origin, &entries[..])
         {
             contents.variables = variables(def, btf, value);
             if contents.variables.is_some() {
@@ -111,16 +110,16 @@ impl MapContents {
             }
         }
         if let Some(buckets) = rule.of_map(def, btf) {
-            let counts = walked
+            let counts = entries
                 .iter()
                 .map(|(_, value)| sum_of_cpus(def, value))
                 .collect();
             contents.histogram = Some(Chart { buckets, counts });
         }
-        contents.add_charts_by_key(def, btf, rule, &walked);
+        contents.add_charts_by_key(def, btf, rule, &entries);
         let slots = rule.of_value(def, btf);
         let is_array = matches!(def.map_type, MapType::Array | MapType::PercpuArray);
-        for (key, value) in walked {
+        for (key, value) in entries {
             if is_array && value.iter().all(|byte| *byte == 0) {
                 contents.zeros += 1;
                 continue;
@@ -164,18 +163,18 @@ impl MapContents {
         }
     }
 
-    /// The entries as a heatmap or as histograms, where their keys have slots.
+    /// Adds the entries as a heatmap or as histograms, if their keys have slots.
     fn add_charts_by_key(
         &mut self,
         def: &MapDef,
         btf: Option<&Btf>,
         rule: HistogramRule,
-        walked: &[(Vec<u8>, Vec<u8>)],
+        entries: &[(Vec<u8>, Vec<u8>)],
     ) {
         let Some((keys, btf)) = rule.of_keys(def, btf).zip(btf) else {
             return;
         };
-        let counts = walked.iter();
+        let counts = entries.iter();
         let counts = counts.map(|(key, value)| (key.clone(), sum_of_cpus(def, value)));
         let counts: Vec<_> = counts.collect();
         self.heatmap = keys.heatmap(btf, &counts);
@@ -193,7 +192,7 @@ impl MapContents {
     }
 }
 
-/// The bytes of each CPU's value, CPU 0 first; a map that is not per CPU has one.
+/// The bytes of each CPU's value, CPU 0 first; other maps have one value.
 fn each_cpu<'a>(def: &MapDef, value: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
     let size = def.value_size as usize;
     let stride = if def.map_type.info().per_cpu {
@@ -222,7 +221,7 @@ fn sum_of_cpus(def: &MapDef, value: &[u8]) -> u64 {
     counts.fold(0, u64::wrapping_add)
 }
 
-/// The variables of a section, if BTF says which there are.
+/// The variables of a section, if BTF has them.
 fn variables(def: &MapDef, btf: Option<&Btf>, value: &[u8]) -> Option<Variables> {
     let btf = btf?;
     let section = btf.get(def.value_type?)?;

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::btf::Btf;
 use crate::program::{MapDef, MapOrigin, Pinning};
 
-/// What a map would be made from. Its fields are keys of `--json`.
+/// The attributes of a map. Its fields are keys of `--json`.
 #[derive(Debug, Clone, Serialize)]
 pub struct MapSummary {
     /// Its name.
@@ -15,7 +15,7 @@ pub struct MapSummary {
     pub map_type: &'static str,
     /// Bytes of a key.
     pub key_size: u32,
-    /// Bytes of a value, of one CPU's for per-CPU types.
+    /// Bytes of a value; in per-CPU maps, of one CPU's.
     pub value_size: u32,
     /// The most entries; bytes for ring buffers.
     pub max_entries: u32,
@@ -23,27 +23,27 @@ pub struct MapSummary {
     pub flags: Vec<String>,
     /// `map_extra`.
     pub extra: u64,
-    /// NUMA node of its memory, where one is asked for.
+    /// NUMA node of its memory, if one is set.
     pub numa_node: Option<u32>,
     /// Type of the keys as C writes it.
     pub key_type: Option<String>,
     /// Type of the values as C writes it.
     pub value_type: Option<String>,
-    /// The shape of the maps in it, for maps of maps.
+    /// The inner map's attributes, for maps of maps.
     pub inner: Option<Box<Self>>,
-    /// How many entries it starts with.
+    /// Number of initial entries.
     pub initial: usize,
-    /// Whether user space can't change it once it is loaded.
+    /// Whether user space can't change it after loading.
     pub frozen: bool,
     /// Whether it is pinned by its name.
     pub pinned: bool,
-    /// How it is pinned otherwise: `by object` (iproute2's `PIN_OBJECT_NS`), or the number
-    /// that its own loader gives a meaning.
+    /// Another pinning: `by object` (iproute2's `PIN_OBJECT_NS`), or a number that its loader
+    /// interprets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pinning: Option<String>,
-    /// Whether it is made when the object is loaded.
+    /// Whether it is created when the object is loaded.
     pub autocreate: bool,
-    /// What it comes from: `declared`, `kconfig`, or the section whose data it holds.
+    /// Its origin: `declared`, `kconfig`, or the section whose data it has.
     pub origin: String,
 }
 
@@ -115,7 +115,7 @@ impl MapSummary {
             let cells: Vec<_> = cells.iter().map(|cell| cell.as_str()).collect();
             rest.push(format!("of {}", cells.join(" ")));
         }
-        // The one entry of a map of global data is told by its variables.
+        // A map of global data has one entry, which is shown as variables.
         if self.initial > 0 && self.origin == "declared" {
             rest.push(format!("{} initial", self.initial));
         }

@@ -1,5 +1,4 @@
-//! Every rendering of what the other layers found: they give data, this gives text
-//! (`Display`) and JSON (`Serialize`).
+//! Renders the results of the other layers as text (`Display`) and JSON (`Serialize`).
 
 mod bench;
 #[cfg(all(feature = "kernel", target_os = "linux"))]

@@ -1,4 +1,4 @@
-//! What programs gave out while they ran: lines, records, signals.
+//! Outputs of running programs: lines, records, signals, redirects.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,15 +12,14 @@ use crate::program::MapDef;
 use crate::util::TypeId;
 use crate::vm::Output;
 
-/// The types of the records that go through ring and perf buffers.
+/// The types of records in ring and perf buffers.
 ///
-/// An object need not say them. A record is taken to be
+/// An object need not declare them. The type of a record is
 ///
-/// 1. of the type that was given for its map ([`RecordTypes::set`]);
-/// 2. of the value type that the map declares, if that is a struct or union;
-/// 3. of the struct of the record's size that is called `event` or that a global
-///    variable points to, if there is one such struct: `const struct event *unused` is
-///    how authors keep the type in BTF.
+/// 1. the type that was set for its map ([`RecordTypes::set`]);
+/// 2. the value type that the map declares, if that is a struct or union;
+/// 3. the struct of the record's size that is called `event` or that a global variable points
+///    to, if there is exactly one: authors keep the type in BTF by `const struct event *unused`.
 #[derive(Debug, Clone, Default)]
 pub struct RecordTypes {
     btf: Option<Btf>,
@@ -61,8 +60,7 @@ impl RecordTypes {
         types
     }
 
-    /// Says that the records of a map are of the type of this name, as C writes it
-    /// (`struct event`); whether there is one.
+    /// Sets the type of a map's records by its name in C (`struct event`); false if there is none.
     pub fn set(&mut self, map: &str, name: &str) -> bool {
         let kinds: &[Kind] = match name.split_once(' ') {
             Some(("struct", _)) => &[Kind::Struct],
@@ -101,7 +99,7 @@ impl RecordTypes {
     }
 }
 
-/// Something that a program gave out. Its fields are keys of `bpflab run --json`.
+/// An output of a program. Its fields are keys of `bpflab run --json`.
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum OutputRow {
@@ -110,7 +108,7 @@ pub enum OutputRow {
         /// The line, without its end.
         text: String,
     },
-    /// A record for a ring or perf buffer.
+    /// A record of a ring or perf buffer.
     Record {
         /// The map.
         map: String,
@@ -125,23 +123,23 @@ pub enum OutputRow {
         /// The bytes decoded, if their type is known.
         value: Option<Datum>,
     },
-    /// A record that found no room.
+    /// A record that was lost, as the buffer was full.
     Lost {
         /// The map.
         map: String,
-        /// What the program was told.
+        /// The error that the program got.
         errno: String,
     },
-    /// Where a helper sent the packet or connection.
+    /// A redirect of the packet or connection by a helper.
     Redirect {
-        /// The map that led there.
+        /// The map that has the target, if any.
         map: Option<String>,
-        /// Where to, in words.
+        /// The target, in words.
         target: String,
         /// The helper's flags.
         flags: u64,
     },
-    /// What an iterator printed for who reads it.
+    /// Text that an iterator printed.
     Seq {
         /// The text.
         text: String,
@@ -155,7 +153,7 @@ pub enum OutputRow {
     Clone {
         /// The device's number.
         ifindex: u32,
-        /// Whether it arrives there, instead of leaving from there.
+        /// Whether it arrives at the device, instead of being sent by it.
         ingress: bool,
         /// Its length in bytes.
         size: usize,
@@ -164,13 +162,13 @@ pub enum OutputRow {
     },
     /// A TCP acknowledgement.
     TcpAck {
-        /// The sequence number up to which it reaches.
+        /// The acknowledged sequence number.
         ack: u32,
     },
 }
 
 impl OutputRow {
-    /// What is shown of an output.
+    /// The row of an output.
     #[must_use]
     pub fn new(output: &Output, types: &RecordTypes) -> Self {
         let record = |map: &Arc<str>, buffer, cpu, data: &[u8]| Self::Record {
@@ -297,7 +295,7 @@ mod tests {
             Some("{n: 72340172838076673}")
         );
         assert_eq!(shown(&types, "any", 3), None);
-        // A map's own type may be followed by more.
+        // A record may be longer than its map's type.
         assert_eq!(shown(&types, "typed", 4).as_deref(), Some("{n: 257}"));
         assert!(types.set("typed", "struct event") && !types.set("typed", "struct nothing"));
         assert_eq!(shown(&types, "typed", 8).as_deref(), Some("{n: 16843009}"));

@@ -1,4 +1,4 @@
-//! What it costs to watch a tracepoint, for `bpflab bench tracepoint`.
+//! The cost of watching a tracepoint: `bpflab bench tracepoint`.
 
 use std::fmt;
 
@@ -7,52 +7,52 @@ use serde::Serialize;
 use super::table::Table;
 use crate::util::median;
 
-/// A turn of a way to watch.
+/// One measurement of a way to watch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WatchTurn {
-    /// Nanoseconds of a write.
+    /// Nanoseconds per write.
     pub ns: f64,
-    /// Events that were recorded, of those that there were; none where nothing records.
+    /// Recorded share of the events; none if nothing records.
     pub recorded: Option<f64>,
-    /// Events that found no room, of those that there were.
+    /// Lost share of the events.
     pub lost: f64,
 }
 
-/// A way to watch, or an engine of ours. Its fields are keys of
+/// A way to watch, or an engine of bpflab. Its fields are keys of
 /// `bpflab bench tracepoint --json`.
 #[derive(Debug, Clone, Serialize)]
 pub struct OverheadRow {
     /// `overhead`.
     kind: &'static str,
-    /// Which.
+    /// Its key.
     pub what: &'static str,
-    /// The same in words.
+    /// Its label in the table.
     pub label: String,
-    /// Nanoseconds of a write, the median.
+    /// Median nanoseconds per write.
     pub ns_per_write: Option<f64>,
-    /// Nanoseconds for an event: what a write takes more than with nothing attached; on an
-    /// engine of ours, what a run takes.
+    /// Nanoseconds per event: the time of a write minus that with nothing attached; on an engine
+    /// of bpflab, the time of a run.
     pub ns_per_event: Option<f64>,
-    /// The median distance of the turns from it, in nanoseconds.
+    /// The median deviation of the turns from it, in nanoseconds.
     pub spread: Option<f64>,
-    /// As a multiple of what the empty program takes.
+    /// As a multiple of the empty program's time.
     pub ratio: Option<f64>,
-    /// Share of the events that were recorded; none where nothing records.
+    /// Share of the events that were recorded; none if nothing records.
     pub recorded: Option<f64>,
-    /// Share of the events that found no room.
+    /// Share of the events that were lost.
     pub lost: Option<f64>,
     /// Why there is no time.
     pub unavailable: Option<String>,
-    /// Nanoseconds, of each turn.
+    /// Nanoseconds in each turn.
     #[serde(skip)]
     turns: Vec<f64>,
     #[serde(skip)]
     is_engine: bool,
 }
 
-/// The name of the base line.
+/// The key of the base line.
 const NOTHING: &str = "nothing";
-/// The name of what others are compared with.
+/// The key of the row that others are compared with.
 const EMPTY: &str = "empty";
 
 /// All ways to watch, the base line first.
@@ -82,7 +82,7 @@ impl OverheadRow {
         }
     }
 
-    /// An engine of ours, which runs the program.
+    /// An engine of bpflab that runs the program.
     #[must_use]
     pub fn of_engine(engine: &'static str, program: &str) -> Self {
         Self {
@@ -106,13 +106,13 @@ impl OverheadRow {
         }
     }
 
-    /// The row with nanoseconds of a run, in each turn.
+    /// The row with nanoseconds per run in each turn.
     #[must_use]
     pub fn on_engine(self, turns: Vec<f64>) -> Self {
         Self { turns, ..self }
     }
 
-    /// The row of what there is not.
+    /// The row of a way that is not available.
     #[must_use]
     pub fn absent(self, why: &str) -> Self {
         Self {
@@ -121,8 +121,7 @@ impl OverheadRow {
         }
     }
 
-    /// Nanoseconds of an event in each turn, where a write with nothing attached takes
-    /// these.
+    /// Nanoseconds per event in each turn; `base` has those of a write with nothing attached.
     fn events(&self, base: &[f64]) -> Vec<f64> {
         match self.is_engine {
             true => self.turns.clone(),
@@ -137,7 +136,7 @@ impl OverheadRow {
 }
 
 impl Overhead {
-    /// Of so many bursts of writes of this size.
+    /// No rows yet, for bursts of writes of this size.
     #[must_use]
     pub fn new(target: &str, size: u16, calls: u32, bursts: usize) -> Self {
         Self {
@@ -165,8 +164,8 @@ impl Overhead {
         row.map(|row| row.events(base)).unwrap_or_default()
     }
 
-    /// Computes what an event takes, and the ratios: medians of what was measured in one
-    /// round, so that the machine's changing speed does not show.
+    /// Computes the time per event and the ratios: medians of values measured in the same round, so
+    /// that changes in the machine's speed cancel out.
     pub fn compare(&mut self) {
         let base = self.rows.iter().find(|row| row.what == NOTHING);
         let base = base.map(|row| row.turns.clone()).unwrap_or_default();
@@ -193,7 +192,7 @@ fn rounded(number: f64, parts: f64) -> f64 {
     (number * parts).round() / parts
 }
 
-/// The median distance from the median: of the turns half lie so near to it.
+/// The median absolute deviation: half of the turns are at most this far from the median.
 fn spread(numbers: &[f64]) -> f64 {
     let middle = median(numbers.to_vec());
     let away = numbers.iter().map(|number| (number - middle).abs());

@@ -1,4 +1,4 @@
-//! What was recorded, for `bpflab record`.
+//! The result of recording: `bpflab record`.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use super::table::Table;
 use crate::compare::live::{EventSummary, ProgramSummary, Summary};
 use crate::compare::recording::{Ended, How};
 
-/// What was recorded. Its fields are the keys of `--json`.
+/// The result of recording. Its fields are the keys of `--json`.
 #[derive(Debug, Clone, Serialize)]
 pub struct RecordReport {
     /// The file.
@@ -20,13 +20,13 @@ pub struct RecordReport {
     pub exit_code: Option<i32>,
     /// The signal that ended the command or the recording.
     pub signal: Option<i32>,
-    /// How long it went on.
+    /// How long it took.
     pub seconds: f64,
     /// Firings and samples in the recording.
     pub events: u64,
-    /// The same, a second.
+    /// Firings and samples per second.
     pub events_per_second: f64,
-    /// What programs put out by themselves: records, lines.
+    /// Outputs of programs: records and lines.
     pub outputs: u64,
     /// Bytes of firings as they came out of the kernel.
     pub bytes: u64,
@@ -34,13 +34,13 @@ pub struct RecordReport {
     pub file_bytes: u64,
     /// Bytes of memory between kernel and recorder.
     pub buffer_bytes: u64,
-    /// What is not in the recording and should be.
+    /// Lost firings, samples and outputs, and processes that were not followed.
     pub lost: u64,
-    /// By cause: `cause`, `cpu`, `of` (the number of a program, map or event), `count`.
+    /// Losses by cause: `cause`, `cpu`, `of` (the number of a program, map or event), `count`.
     pub losses: Vec<Json>,
     /// Children that were not followed.
     pub unfollowed: u64,
-    /// Whether everybody's events were recorded.
+    /// Whether all processes were recorded.
     pub all: bool,
     /// The programs that ran.
     pub programs: Vec<Json>,
@@ -131,7 +131,7 @@ fn program(program: &ProgramSummary) -> Json {
     })
 }
 
-/// How a program was recorded, and why not as a whole.
+/// How a program was recorded, and why without firings.
 fn how(how: &How) -> (&'static str, Option<&str>) {
     match how {
         How::Instrumented => ("firings", None),
@@ -196,7 +196,11 @@ impl fmt::Display for RecordReport {
             )?;
         }
         if self.unfollowed > 0 {
-            writeln!(f, "lost: {} processes, too many at a time", self.unfollowed)?;
+            writeln!(
+                f,
+                "lost: {} processes not followed, too many at a time",
+                self.unfollowed
+            )?;
         }
         if self.outputs > 0 {
             writeln!(f, "{} outputs of the programs", self.outputs)?;
@@ -204,7 +208,7 @@ impl fmt::Display for RecordReport {
         if !self.all && !summary.programs.is_empty() {
             writeln!(
                 f,
-                "programs ran for the command and its children only: maps hold nothing of others"
+                "programs ran for the command and its children only: maps have no data of others"
             )?;
         }
         writeln!(
@@ -216,9 +220,9 @@ impl fmt::Display for RecordReport {
         match (self.ended, self.exit_code, self.signal) {
             ("exited", Some(code), _) => writeln!(f, "the command exited with {code}"),
             ("killed", _, Some(signal)) => writeln!(f, "signal {signal} ended the command"),
-            ("duration", ..) => writeln!(f, "ended since the time was over"),
-            ("interrupted", _, Some(signal)) => writeln!(f, "ended by signal {signal}"),
-            _ => writeln!(f, "ended"),
+            ("duration", ..) => writeln!(f, "stopped after {seconds:.3} s (--duration)"),
+            ("interrupted", _, Some(signal)) => writeln!(f, "stopped by signal {signal}"),
+            _ => writeln!(f, "stopped"),
         }
     }
 }
@@ -264,7 +268,7 @@ mod tests {
             "count    tp/a/b             -       7",
             "outputs only: a tail call",
             "lost: 5 ring buffer full on CPU 1",
-            "maps hold nothing of others",
+            "maps have no data of others",
             "exited with 3",
         ] {
             assert!(text.contains(part), "{part}:\n{text}");

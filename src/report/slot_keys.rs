@@ -1,7 +1,7 @@
-//! Maps whose keys have a slot: what each of them counts is a bucket of a histogram.
+//! Maps whose keys have a slot: each entry counts one bucket of a histogram.
 //!
-//! Programs that keep several histograms in one map put the slot into the key, beside
-//! what tells the histograms apart (BCC's `BPF_HISTOGRAM(dist, struct disk_key)`). Such
+//! Programs with several histograms in one map put the slot into the key, with other members that
+//! identify the histogram (BCC's `BPF_HISTOGRAM(dist, struct disk_key)`). Such
 //! a map is a hash map, per CPU or not, whose values are integers and whose keys are
 //! structs with an integer called `slot`. Where the one other member is a time by its
 //! name (`second`, `ts`, `start_ms`), the histograms follow one another: a heatmap.
@@ -17,7 +17,7 @@ use crate::program::MapDef;
 use crate::spec::MapType;
 use crate::util::TypeId;
 
-/// Words of a name that is a time.
+/// Words in names of times.
 const TIMES: &[&str] = &[
     "time",
     "times",
@@ -36,7 +36,7 @@ const TIMES: &[&str] = &[
     "hours",
 ];
 
-/// The most slots where whoever looks says which buckets they are.
+/// The most slots if the user chooses linear buckets.
 const MAX_LINEAR: u64 = 4096;
 
 /// The parts of a key.
@@ -44,9 +44,9 @@ const MAX_LINEAR: u64 = 4096;
 pub(super) struct SlotKeys {
     pub buckets: Buckets,
     slot: Part,
-    /// What tells histograms apart.
+    /// The members that identify the histogram.
     others: Vec<Part>,
-    /// One more than the highest slot that is believed.
+    /// One more than the highest valid slot.
     limit: u64,
 }
 
@@ -59,12 +59,12 @@ struct Part {
     size: usize,
 }
 
-/// Counts by slot, and what all of them have in common.
+/// The counts of one histogram, by slot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Counts {
-    /// The other members: `dev = 8388608, op = 1`.
+    /// The other members of its keys: `dev = 8388608, op = 1`.
     pub of: String,
-    /// By slot, with a zero behind the last.
+    /// The counts by slot, with a zero after the last.
     pub counts: Vec<u64>,
 }
 
@@ -90,7 +90,7 @@ impl Part {
 }
 
 impl HistogramRule {
-    /// The parts of a map's keys, where they have a slot.
+    /// The parts of a map's keys, if they have a slot.
     pub(super) fn of_keys(self, def: &MapDef, btf: Option<&Btf>) -> Option<SlotKeys> {
         let (buckets, limit) = match self {
             Self::Guess => (Buckets::Log2, MAX_SLOTS.into()),
@@ -121,7 +121,7 @@ impl HistogramRule {
 }
 
 impl SlotKeys {
-    /// The member that is a time, where it is the only one beside the slot.
+    /// The member that is a time, if it is the only one besides the slot.
     fn time(&self, btf: &Btf) -> Option<&Part> {
         let [part] = &self.others[..] else {
             return None;
@@ -131,7 +131,7 @@ impl SlotKeys {
         (is_time && part.is_integer(btf)).then_some(part)
     }
 
-    /// The entries as a heatmap; `None` where the keys have no time, or a slot is none.
+    /// The entries as a heatmap; `None` if the keys have no time, or a slot is invalid.
     pub fn heatmap(&self, btf: &Btf, entries: &[(Vec<u8>, u64)]) -> Option<Heatmap> {
         let time = self.time(btf)?;
         let cells = entries.iter().map(|(key, count)| {
@@ -142,14 +142,13 @@ impl SlotKeys {
         Some(Heatmap::new(self.buckets, &time.name, cells?))
     }
 
-    /// The entries as histograms, ordered by what tells them apart; `None` where a slot
-    /// is none.
+    /// The entries as histograms, ordered by the other members; `None` if a slot is invalid.
     pub fn histograms(&self, btf: &Btf, entries: &[(Vec<u8>, u64)]) -> Option<Vec<Counts>> {
         let mut all: BTreeMap<Vec<(u64, &[u8])>, Counts> = BTreeMap::new();
         for (key, count) in entries {
             let slot = self.slot_of(key)?;
             let others = self.others.iter().map(|part| part.of_key(key));
-            // Numbers in their own order, other bytes as they are.
+            // Numbers sort by value, other members by their bytes.
             let order = others
                 .map(|bytes| (number(bytes).unwrap_or(0), bytes))
                 .collect();
@@ -243,7 +242,7 @@ mod tests {
                 ("dev = 256, name = \"ab\"", &[1, 0, 0, 7, 0]),
             ]
         );
-        // A number that is no slot: nothing is made of it.
+        // An invalid slot: no histograms.
         assert_eq!(keys.histograms(&btf, &[entry(&[1, 65, ab], 1)]), None);
     }
 
@@ -290,7 +289,7 @@ mod tests {
         }
     }
 
-    /// Whoever looks may say that there are more, and which they are.
+    /// With linear buckets, slots may be higher.
     #[test]
     fn linear_slots_go_further() {
         let (def, btf) = map(&["dev", "slot"]);

@@ -1,5 +1,5 @@
-//! What an object needs of the world around its programs, and what of it is there:
-//! `bpflab inspect --support`.
+//! What the programs of an object need (contexts, helpers, kfuncs, maps), and which of it bpflab
+//! has: `bpflab inspect --support`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,15 +21,15 @@ use crate::vm::helpers::body;
 use crate::vm::kfuncs::{self, Callee};
 use crate::vm::maps;
 
-/// How much of something is there.
+/// How far bpflab supports something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// It does what the kernel's does.
+    /// It works as in the kernel.
     Implemented,
-    /// It is known, and a test can supply it.
+    /// A test can mock or supply it.
     Mockable,
-    /// Nothing is known of it: a program can't use it here.
+    /// It is unknown: a program can't use it.
     Unknown,
 }
 
@@ -51,11 +51,11 @@ pub struct Support {
     pub object: String,
     /// The programs, by section and position.
     pub programs: Vec<ProgramSupport>,
-    /// The places at which they are attached, and the contexts that they get there.
+    /// Their attach targets, with the contexts.
     pub contexts: Vec<Need>,
     /// The helpers that they call.
     pub helpers: Vec<Need>,
-    /// The kernel functions that they call.
+    /// The kfuncs that they call.
     pub kfuncs: Vec<Need>,
     /// The maps that they use.
     pub maps: Vec<Need>,
@@ -70,10 +70,10 @@ pub struct ProgramSupport {
     pub section: String,
     /// The worst state of what it needs.
     pub state: State,
-    /// Which engines run it: all of them an accepted program, `checked` a rejected or
-    /// unjudged one.
+    /// Which engines run it: `all` for an accepted program, `checked` for a rejected or unjudged
+    /// one, `none` for one that can't be relocated.
     pub engine: &'static str,
-    /// Why that is so: the verifier's message, or why the program can't be relocated.
+    /// The reason: the verifier's message, or why the program can't be relocated.
     pub reason: Option<String>,
 }
 
@@ -82,7 +82,7 @@ pub struct ProgramSupport {
 pub struct Need {
     /// Its name.
     pub name: String,
-    /// How much of it is there.
+    /// How far it is supported.
     pub state: State,
     /// What a test has to do for it, or what is wrong.
     pub note: Option<String>,
@@ -95,11 +95,11 @@ const ALL: &str = "all";
 const CHECKED: &str = "checked";
 const NONE: &str = "none";
 
-/// A kind of needs while they are collected: by name.
+/// Needs of one kind, by name.
 type Needs = BTreeMap<String, Need>;
 
 impl Support {
-    /// Looks at what each program of an object needs.
+    /// Finds what each program of an object needs.
     #[must_use]
     pub fn new(object: &Object) -> Self {
         let mut vm = Vm::with_world(World::default());
@@ -188,7 +188,7 @@ impl Collected {
             context(vm, program),
         );
         for (pc, insn) in decode_all(&program.insns) {
-            // What the kernel's types lack is poisoned, and stands where nothing goes.
+            // Poisoned instructions are never reached: the kernel's types lack the access.
             if program
                 .core_access(pc)
                 .is_some_and(|access| access.poisoned)
@@ -225,10 +225,10 @@ impl Collected {
     }
 }
 
-/// What was found of something, and a note on it.
+/// The state of something, and a note.
 type Found = (State, Option<String>);
 
-/// A program type's name, and the place that it is attached to.
+/// A program type's name, with the attach target.
 fn context_name(program: &Program) -> String {
     let kind = program.prog_type.name();
     let kind = program.expected_attach_type.map_or_else(
@@ -277,7 +277,7 @@ fn helper(id: HelperId) -> (String, Found) {
     (name, found)
 }
 
-/// A kernel function by its id in the BTF that the program was relocated for.
+/// A kfunc by its id in the BTF that the program was relocated for.
 fn kfunc(program: &Program, id: TypeId, fd_index: i16) -> (String, Found) {
     let Some(callee) = Callee::of(program, id, fd_index) else {
         let note = "no BTF of the program names this function; `--btf own` finds it by its \
@@ -289,17 +289,17 @@ fn kfunc(program: &Program, id: TypeId, fd_index: i16) -> (String, Found) {
     let mock = Some(format!("vm.mock_kfunc(\"{name}\", |call| …)"));
     let found = match callee.id() {
         Some(id) if kfuncs::body(id).is_some() => (State::Implemented, None),
-        // A function that the table does not name, of a module perhaps, is mocked by name, too.
+        // A kfunc that the table lacks, of a module perhaps, can be mocked by name, too.
         _ => (State::Mockable, mock),
     };
     (name, found)
 }
 
-/// Whether a map of this definition can be made.
+/// Whether a map with this definition can be created.
 fn map(def: &MapDef) -> Found {
     match maps::create(def, World::default().cpus()) {
         Ok(_) => (State::Implemented, Some(def.map_type.to_string())),
-        // Tools size some maps when they load them.
+        // Loaders set the size of some maps.
         Err(error) => {
             let note = format!(
                 "{error}; set it before loading: `object.map_mut(\"{}\")`",
@@ -330,7 +330,7 @@ impl fmt::Display for Support {
         for (title, needs) in [
             ("contexts", &self.contexts),
             ("helpers", &self.helpers),
-            ("kernel functions", &self.kfuncs),
+            ("kfuncs", &self.kfuncs),
             ("maps", &self.maps),
         ] {
             if needs.is_empty() {

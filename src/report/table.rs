@@ -1,9 +1,8 @@
-//! Columns of text.
+//! Text tables.
 
 use std::fmt;
 
-/// Rows whose cells stand below each other, two spaces between them. The last
-/// column is as long as it likes.
+/// A table with aligned columns, two spaces apart. The last column has no padding.
 #[derive(Debug, Clone, Default)]
 pub struct Table {
     rows: Vec<Row>,
@@ -30,14 +29,14 @@ impl Table {
         self.rows.push(Row::Line(line.into()));
     }
 
-    /// With these columns, from 0, pushed to the right, as numbers are.
+    /// Right-aligns these columns, counted from 0, as for numbers.
     #[must_use]
     pub fn numbers(mut self, columns: &[usize]) -> Self {
         self.numbers = columns.to_vec();
         self
     }
 
-    /// Without indentation, where nothing stands above it.
+    /// Removes the indentation, for a table without a heading.
     #[must_use]
     pub const fn flush(mut self) -> Self {
         self.flush = true;

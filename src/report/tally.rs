@@ -1,4 +1,4 @@
-//! What came of running programs on events, in figures.
+//! Counts of runs, return values, events and faults.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,21 +23,21 @@ pub struct ProgramTally {
     pub section: String,
     /// Program type.
     pub prog_type: &'static str,
-    /// The event that it last ran on.
+    /// The last event that it ran on.
     pub event: String,
-    /// How many runs came to their end.
+    /// How many runs ended without a fault.
     pub runs: u64,
-    /// What the last one returned: the low 32 bits of r0.
+    /// The last return value: the low 32 bits of r0.
     pub retval: Option<u32>,
-    /// What the runs returned, and how often.
+    /// The return values, and how many runs returned each.
     pub returned: Returned,
-    /// The engine that the last run was on; none before the first.
+    /// The engine of the last run; none before the first.
     pub engine: Option<&'static str>,
-    /// Why a run was on another engine than was asked for; none if none was.
+    /// Why a run used another engine than was asked for; none if none did.
     pub engine_why: Option<String>,
     /// Instructions that the last run executed.
     pub insns: u64,
-    /// Nanoseconds that a run took on average, where runs were repeated.
+    /// Mean nanoseconds of a run, if runs were repeated.
     pub ns_per_run: Option<f64>,
     #[serde(skip)]
     elapsed: Duration,
@@ -69,7 +69,7 @@ impl ProgramTally {
         }
     }
 
-    /// Says which engine runs were on. What is known of a reason already stays.
+    /// Sets the engine of the runs. The first reason for another engine is kept.
     pub fn ran_on(&mut self, ran_on: RanOn) {
         self.engine = Some(ran_on.engine.name());
         if let Some(why) = ran_on.fallback {
@@ -77,8 +77,8 @@ impl ProgramTally {
         }
     }
 
-    /// Adds runs on an event: what they returned, how many instructions the last one
-    /// executed, and the time that all took.
+    /// Adds runs on an event: their return values, the instructions of the last one, and the time
+    /// of all.
     pub fn add(&mut self, event: &str, returned: &[(u32, u64)], insns: u64, elapsed: Duration) {
         event.clone_into(&mut self.event);
         for (value, runs) in returned {
@@ -90,7 +90,7 @@ impl ProgramTally {
         self.elapsed += elapsed;
     }
 
-    /// Works out the time per run.
+    /// Computes the time per run.
     #[expect(
         clippy::cast_precision_loss,
         reason = "a mean in tenths needs no 64 bits"
@@ -115,7 +115,7 @@ impl Serialize for Returned {
     }
 }
 
-/// A return value, also as a signed number where it is a negative one.
+/// A return value; also as a signed number if it is negative.
 struct Shown(u32);
 
 impl fmt::Display for Shown {
@@ -134,7 +134,7 @@ impl fmt::Display for ProgramTally {
         let returned = &self.returned.0;
         write!(f, "{}: ", self.program)?;
         match self.runs {
-            0 => f.write_str("no run came to its end")?,
+            0 => f.write_str("every run faulted")?,
             1 => write!(f, "returned {}", Shown(self.retval.unwrap_or_default()))?,
             runs => {
                 write!(f, "{runs} runs returned ")?;
@@ -163,7 +163,7 @@ impl fmt::Display for ProgramTally {
     }
 }
 
-/// How often a tracepoint fired, and whether its events went on to perf's buffer.
+/// How often a tracepoint fired, and for how many events perf gets a sample.
 #[derive(Debug, Clone, Serialize)]
 pub struct EventTally {
     /// `event`.
@@ -172,10 +172,9 @@ pub struct EventTally {
     pub event: String,
     /// How often it fired.
     pub fired: u64,
-    /// How many were passed on: 1 and all that the programs returned, ANDed bitwise, is not
-    /// 0.
+    /// For how many perf gets a sample: 1 and all return values, ANDed bitwise, is not 0.
     pub passed: u64,
-    /// How many were dropped.
+    /// For how many it gets none.
     pub dropped: u64,
 }
 
@@ -192,7 +191,7 @@ impl EventTally {
         }
     }
 
-    /// Adds firings of which so many were passed on.
+    /// Adds firings, of which perf gets `passed` as samples.
     pub fn add(&mut self, fired: u64, passed: u64) {
         self.fired += fired;
         self.passed += passed;
@@ -209,14 +208,21 @@ impl fmt::Display for EventTally {
             dropped,
             ..
         } = self;
-        writeln!(
-            f,
-            "{event}: fired {fired}, passed on {passed}, dropped {dropped}"
-        )
+        write!(f, "{event}: fired {fired}")?;
+        match (*fired, *passed, *dropped) {
+            (0, ..) => writeln!(f),
+            (1, 0, _) => writeln!(f, ", returned 0: perf gets no sample"),
+            (_, 0, _) => writeln!(f, ", returned 0 for all: perf gets no sample"),
+            (_, _, 0) => writeln!(f, ", returned non-zero: perf gets every sample"),
+            (_, 1, dropped) => writeln!(f, ", returned 0 for {dropped}: perf gets 1 sample"),
+            (_, passed, dropped) => {
+                writeln!(f, ", returned 0 for {dropped}: perf gets {passed} samples")
+            }
+        }
     }
 }
 
-/// A program that stopped before its end.
+/// A fault of a program.
 #[derive(Debug, Clone, Serialize)]
 pub struct FaultRow {
     /// `fault`.
@@ -231,14 +237,14 @@ pub struct FaultRow {
     pub text: String,
     /// What happened.
     pub message: String,
-    /// `file.c:12:5`, where it is known.
+    /// `file.c:12:5`, if known.
     pub source: Option<String>,
     /// The line of C.
     pub line: Option<String>,
 }
 
 impl FaultRow {
-    /// What is shown of a fault.
+    /// The row of a fault.
     #[must_use]
     pub fn new(fault: &Fault) -> Self {
         let source = fault.source.as_ref();
@@ -263,7 +269,7 @@ mod tests {
     #[test]
     fn runs_add_up() {
         let mut tally = ProgramTally::new("x.o", &Program::new("p", ProgType::Xdp, Vec::new()));
-        assert_eq!(tally.to_string(), "p: no run came to its end\n");
+        assert_eq!(tally.to_string(), "p: every run faulted\n");
         tally.add("packet", &[(2, 1)], 5, Duration::from_nanos(300));
         assert_eq!(tally.to_string(), "p: returned 2; 5 instructions\n");
         tally.add(
@@ -285,8 +291,17 @@ mod tests {
 
     #[test]
     fn what_is_not_passed_on_is_dropped() {
-        let mut tally = EventTally::new("a/b");
-        tally.add(3, 1);
-        assert_eq!(tally.to_string(), "a/b: fired 3, passed on 1, dropped 2\n");
+        for (fired, passed, text) in [
+            (0, 0, ""),
+            (1, 0, ", returned 0: perf gets no sample"),
+            (3, 0, ", returned 0 for all: perf gets no sample"),
+            (3, 1, ", returned 0 for 2: perf gets 1 sample"),
+            (3, 2, ", returned 0 for 1: perf gets 2 samples"),
+            (3, 3, ", returned non-zero: perf gets every sample"),
+        ] {
+            let mut tally = EventTally::new("a/b");
+            tally.add(fired, passed);
+            assert_eq!(tally.to_string(), format!("a/b: fired {fired}{text}\n"));
+        }
     }
 }

@@ -25,22 +25,22 @@ pub enum TracepointDetail {
 pub struct TracepointRow {
     /// Group and name, as perf and bpftrace write them; the name alone without a group.
     pub tracepoint: String,
-    /// Its group, if it is known and there is one.
+    /// Its group; none if it has none or it is not known.
     pub group: Option<String>,
     /// Its name.
     pub name: String,
-    /// Whether it is an event, to which perf and programs of type `tracepoint` attach;
-    /// none if that is not known.
+    /// Whether it is a trace event, to which perf and programs of type `tracepoint` attach; none if
+    /// not known.
     pub is_event: Option<bool>,
-    /// The number by which `perf_event_open` knows it.
+    /// Its id for `perf_event_open`.
     pub id: Option<u32>,
-    /// What it hands to programs; none where that is not known.
+    /// Its arguments; none if not known.
     pub arguments: Option<Vec<ArgumentRow>>,
-    /// Who knows: `btf`, `format`, `syscalls`.
+    /// Where the arguments come from: `btf`, `format`, `syscalls`.
     pub arguments_from: Option<&'static str>,
-    /// What its records hold behind the common fields; none where that is not known.
+    /// The fields of its records after the common ones; none if not known.
     pub fields: Option<Vec<FieldRow>>,
-    /// Who knows.
+    /// Where the fields come from.
     pub fields_from: Option<&'static str>,
     /// Sections of programs that attach to it.
     pub sections: Vec<String>,
@@ -90,7 +90,7 @@ impl From<RecordField> for FieldRow {
 }
 
 impl TracepointRow {
-    /// What a catalogue knows of a tracepoint, as far as `detail` asks for it.
+    /// The row of a tracepoint of a catalogue, with this much detail.
     #[must_use]
     pub fn new(catalogue: &Catalogue, tracepoint: &Tracepoint, detail: TracepointDetail) -> Self {
         let arguments = (detail >= TracepointDetail::Arguments)

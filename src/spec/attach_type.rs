@@ -1,15 +1,15 @@
-//! Attach types (`enum bpf_attach_type`, `include/uapi/linux/bpf.h`): where a
-//! program is going to be attached. The verifier's rules for contexts and return
-//! values depend on it for some program types.
+//! Attach types (`enum bpf_attach_type`, `include/uapi/linux/bpf.h`): the hook that a
+//! program attaches to. The verifier's rules for contexts and return values depend on it
+//! for some program types.
 
 use super::numbered::numbered;
 
 numbered! {
-    /// Where a program attaches (`expected_attach_type` of `BPF_PROG_LOAD`).
+    /// The attach type of a program (`expected_attach_type` of `BPF_PROG_LOAD`).
     ///
-    /// The kernel's field has no "none": number 0, [`CgroupInetIngress`](Self::CgroupInetIngress),
-    /// stands there for programs to which attach types mean nothing. Here such a
-    /// program has an `Option` that is `None`.
+    /// The kernel's field has no "none": programs without attach types use number 0,
+    /// [`CgroupInetIngress`](Self::CgroupInetIngress). Here they have `None` in an
+    /// `Option`.
     pub enum AttachType {
         CgroupInetIngress = 0, "cgroup_inet_ingress";
         CgroupInetEgress = 1, "cgroup_inet_egress";

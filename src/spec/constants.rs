@@ -1,15 +1,14 @@
-//! The names that C gives to the arguments and results of system calls: `O_CREAT`,
-//! `PROT_READ`, `ENOENT`.
+//! C constants for arguments and results of system calls: `O_CREAT`, `PROT_READ`, `ENOENT`.
 //!
-//! The table is a text file, a line for each: the name, its value on x86-64, and that on
-//! arm64 where it is another. Values are those of the C library's headers, which take them
-//! from `include/uapi/`.
+//! The table is a text file, one constant per line: the name, its value on x86-64, and its
+//! value on arm64 if different. Values are those of the C library's headers, which take
+//! them from `include/uapi/`.
 
 use super::context::Arch;
 
 const TABLE: &str = include_str!("constants.tsv");
 
-/// The value of a constant; `None` for a name that the table does not have.
+/// The value of a constant; `None` for an unknown name.
 ///
 /// ```
 /// use bpflab::spec::{constants, context::Arch};
@@ -57,7 +56,7 @@ mod tests {
         assert!(count == names.len() && count > 200, "{count} lines");
     }
 
-    /// Against the headers that this machine's C library came with.
+    /// Compares with the headers of this machine's C library.
     #[cfg(all(feature = "kernel", target_os = "linux"))]
     #[test]
     fn values_are_those_of_the_c_library() {

@@ -28,7 +28,7 @@ bitflags! {
         const CLONE = 1 << 9;
         /// User space may `mmap` the values.
         const MMAPABLE = 1 << 10;
-        /// Perf events stay when the map's file closes.
+        /// Perf events are kept when the map's file closes.
         const PRESERVE_ELEMS = 1 << 11;
         /// An inner map whose size may differ from the template's.
         const INNER_MAP = 1 << 12;
@@ -48,7 +48,7 @@ bitflags! {
 }
 
 impl MapFlags {
-    /// Who may read and write (`BPF_F_ACCESS_MASK`).
+    /// The access bits (`BPF_F_ACCESS_MASK`).
     pub const ACCESS: Self = Self::RDONLY
         .union(Self::WRONLY)
         .union(Self::RDONLY_PROG)
@@ -92,7 +92,7 @@ bitflags! {
         const ANY_ALIGNMENT = 1 << 1;
         /// Upper halves are filled with random bits, for tests of zero extension.
         const TEST_RND_HI32 = 1 << 2;
-        /// States are kept more often, for tests of pruning.
+        /// Checkpoints are created more often, for tests of pruning.
         const TEST_STATE_FREQ = 1 << 3;
         /// The program may sleep.
         const SLEEPABLE = 1 << 4;
@@ -100,7 +100,7 @@ bitflags! {
         const XDP_HAS_FRAGS = 1 << 5;
         /// The program may only run on `prog_ifindex`.
         const XDP_DEV_BOUND_ONLY = 1 << 6;
-        /// Broken register bounds are an error, for tests of the verifier.
+        /// Violated register bounds are an error, for tests of the verifier.
         const TEST_REG_INVARIANTS = 1 << 7;
         /// `prog_token_fd` holds a BPF token.
         const TOKEN_FD = 1 << 16;
@@ -131,13 +131,13 @@ bitflags! {
     }
 }
 
-/// What `ringbuf_query` asks for.
+/// Property that `ringbuf_query` returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u64)]
 pub enum RingbufQuery {
     /// Bytes that wait for the reader.
     AvailData = 0,
-    /// Bytes that the ring holds.
+    /// Size of the ring in bytes.
     RingSize = 1,
     /// The reader's position.
     ConsPos = 2,
@@ -168,7 +168,7 @@ bitflags! {
         const USER_STACK = 1 << 8;
         /// Equal hashes count as equal stacks.
         const FAST_STACK_CMP = 1 << 9;
-        /// A stack of another hash gives up its id.
+        /// A stack with another hash is replaced, and its id reused.
         const REUSE_STACKID = 1 << 10;
         /// Build ids and offsets in place of addresses.
         const USER_BUILD_ID = 1 << 11;
@@ -182,9 +182,9 @@ impl StackFlags {
 
 /// The bits of `perf_event_output`'s flags that name the CPU's slot.
 pub const INDEX_MASK: u64 = 0xffff_ffff;
-/// The slot that stands for the CPU that runs the program.
+/// The slot of the CPU that runs the program.
 pub const CURRENT_CPU: u64 = INDEX_MASK;
-/// The bits of `perf_event_output`'s flags that hold the length of packet bytes to
+/// The bits of `perf_event_output`'s flags that contain the number of packet bytes to
 /// append, for programs with a packet.
 pub const CTXLEN_MASK: u64 = 0xf_ffff << 32;
 /// The network namespace of the program's own context (`BPF_F_CURRENT_NETNS`).
@@ -228,7 +228,7 @@ bitflags! {
         const INGRESS = 1 << 0;
         /// To every entry of the map.
         const BROADCAST = 1 << 3;
-        /// Not to the device that it came from.
+        /// Excluding the device that the packet came from.
         const EXCLUDE_INGRESS = 1 << 4;
     }
 }
@@ -242,7 +242,7 @@ bitflags! {
         const PSEUDO_HDR = 1 << 4;
         /// A checksum of 0 stays 0.
         const MARK_MANGLED_0 = 1 << 5;
-        /// Update even a checksum that is not there.
+        /// Updates even a missing checksum.
         const MARK_ENFORCE = 1 << 6;
         /// The pseudo header is IPv6's.
         const IPV6 = 1 << 7;
@@ -260,7 +260,7 @@ bitflags! {
     pub struct StoreFlags: u64 {
         /// The packet's checksum is computed again.
         const RECOMPUTE_CSUM = 1;
-        /// The packet's flow hash is forgotten.
+        /// The packet's flow hash is cleared.
         const INVALIDATE_HASH = 2;
     }
 }

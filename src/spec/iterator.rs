@@ -1,5 +1,5 @@
-//! What iterator programs can walk over, and what their context holds
-//! (`struct bpf_iter_reg` of each target in the kernel).
+//! Targets of iterator programs, and the members of their contexts (`struct bpf_iter_reg`
+//! of each target in the kernel).
 //!
 //! A program for target `task` attaches to the function `bpf_iter_task`, whose
 //! parameters are the members of its context `struct bpf_iter__task`: 8 bytes each,
@@ -7,19 +7,19 @@
 
 use super::helpers::TypeFlags;
 
-/// What the name of a target's function begins with.
+/// Prefix of a target's function name.
 pub const PREFIX: &str = "bpf_iter_";
 
-/// What a member of the context points to, where its type in BTF does not say all.
+/// What a member of the context points to, if its BTF type is not sufficient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Element {
     /// A kernel object of the member's type.
     Object(TypeFlags),
-    /// Memory of the program's own, as large as the iterated map says.
+    /// The program's own memory; the iterated map determines its size.
     Buffer(TypeFlags),
 }
 
-/// Something to iterate over.
+/// A target of iteration.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
     /// Its name: `task`.
@@ -29,7 +29,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// What is special about a member of the context.
+    /// The special rule for a member of the context, if any.
     #[must_use]
     pub fn element(&self, member: u32) -> Option<Element> {
         let found = self.elements.iter().find(|(number, _)| *number == member);
@@ -68,7 +68,7 @@ static TARGETS: &[Target] = &[
     target("unix", &[(1, OBJECT)]),
 ];
 
-/// The target that this function stands for.
+/// The target of this function.
 #[must_use]
 pub fn find(function: &str) -> Option<&'static Target> {
     let name = function.strip_prefix(PREFIX)?;

@@ -1,12 +1,11 @@
-//! Which kernel is meant, as far as that decides what programs may call: how it was built,
-//! and how it is locked down (`#ifdef CONFIG_…` and `security_locked_down` in the
-//! `get_func_proto` functions of `kernel/bpf`, `kernel/trace/bpf_trace.c`,
-//! `net/core/filter.c`).
+//! The kernel configuration that decides which helpers programs may call: build options and
+//! lockdown level (`#ifdef CONFIG_…` and `security_locked_down` in the `get_func_proto`
+//! functions of `kernel/bpf`, `kernel/trace/bpf_trace.c`, `net/core/filter.c`).
 
 use bitflags::bitflags;
 
 bitflags! {
-    /// Options of a kernel's build without which programs lack helpers.
+    /// Build options that helpers depend on.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct BuildOptions: u16 {
         /// `CONFIG_BPF_KPROBE_OVERRIDE`.
@@ -27,8 +26,8 @@ bitflags! {
 }
 
 impl BuildOptions {
-    /// The options that a configuration (`/boot/config-…`, `/proc/config.gz` unpacked) turns
-    /// on, built in or as a module.
+    /// The options that a configuration (`/boot/config-…`, unpacked `/proc/config.gz`)
+    /// enables, built in or as a module.
     ///
     /// ```
     /// use bpflab::spec::BuildOptions;
@@ -46,30 +45,29 @@ impl BuildOptions {
     }
 }
 
-/// How far root may not change or see the kernel (`/sys/kernel/security/lockdown`).
+/// Kernel lockdown level (`/sys/kernel/security/lockdown`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Lockdown {
-    /// Not at all.
+    /// No lockdown.
     #[default]
     None,
     /// Root can't change the running kernel: no `bpf_probe_write_user`.
     Integrity,
-    /// Nor read its memory: no `bpf_probe_read_kernel` and its kin, either.
+    /// Nor read its memory: no `bpf_probe_read_kernel` and related helpers, either.
     Confidentiality,
 }
 
-/// A kernel as it was built and started.
+/// A kernel's build options and lockdown level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KernelConfig {
-    /// What it was built with.
+    /// Its build options.
     pub build: BuildOptions,
-    /// How it is locked down.
+    /// Its lockdown level.
     pub lockdown: Lockdown,
 }
 
 impl Default for KernelConfig {
-    /// Everything was built in, nothing is locked down: what a program may call on some
-    /// kernel is not refused.
+    /// All options built in, no lockdown: helpers that some kernel offers are allowed.
     fn default() -> Self {
         Self {
             build: BuildOptions::all(),

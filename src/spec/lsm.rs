@@ -1,11 +1,10 @@
-//! Hooks of the kernel's security modules, as programs attach to them
-//! (`kernel/bpf/bpf_lsm.c`). They are named by the function that stands for each,
-//! `bpf_lsm_file_open`.
+//! LSM hooks that programs attach to (`kernel/bpf/bpf_lsm.c`). They are named by their
+//! function, such as `bpf_lsm_file_open`.
 
-/// What the names of these functions begin with.
+/// Prefix of the functions' names.
 pub const PREFIX: &str = "bpf_lsm_";
 
-/// Hooks that answer yes or no.
+/// Hooks that return a boolean.
 const BOOLEAN: &[&str] = &[
     "xfrm_state_pol_flow_match",
     "audit_rule_known",
@@ -28,7 +27,7 @@ const DISABLED: &[&str] = &[
     "ismaclabel",
 ];
 
-/// Hooks whose arguments can't be trusted to live.
+/// Hooks whose arguments are not trusted.
 const UNTRUSTED: &[&str] = &[
     "bpf_map_free",
     "bpf_prog_free",
@@ -132,7 +131,7 @@ fn is_in(list: &[&str], function: &str) -> bool {
         .is_some_and(|hook| list.contains(&hook))
 }
 
-/// What a hook that returns a number may return: 0 or an error, or yes and no
+/// The values that a hook with an integer result may return: 0 or an error, or a boolean
 /// (`bpf_lsm_get_retval_range`).
 #[must_use]
 pub fn return_range(function: &str) -> (i32, i32) {
@@ -145,14 +144,13 @@ pub fn return_range(function: &str) -> (i32, i32) {
     }
 }
 
-/// Whether the hook is closed to programs.
+/// Whether programs may not attach to the hook.
 #[must_use]
 pub fn is_disabled(function: &str) -> bool {
     is_in(DISABLED, function)
 }
 
-/// Whether the hook's arguments live as long as the program runs
-/// (`bpf_lsm_is_trusted`).
+/// Whether the hook's arguments are trusted (`bpf_lsm_is_trusted`).
 #[must_use]
 pub fn is_trusted(function: &str) -> bool {
     !is_in(UNTRUSTED, function)

@@ -1,5 +1,5 @@
-//! Map types (`enum bpf_map_type`, `include/uapi/linux/bpf.h`): what a map of
-//! each kind is made of, and what may be asked of it.
+//! Map types (`enum bpf_map_type`, `include/uapi/linux/bpf.h`): valid sizes and flags of
+//! each type, and its properties.
 
 use super::flags::MapFlags;
 use super::limits::{
@@ -8,7 +8,7 @@ use super::limits::{
 };
 use super::numbered::numbered;
 
-/// Which `key_size` a map is created with.
+/// Valid values of `key_size`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyRule {
     /// No key: 0.
@@ -37,7 +37,7 @@ impl KeyRule {
     }
 }
 
-/// Which `value_size` a map is created with.
+/// Valid values of `value_size`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueRule {
     /// No value: 0.
@@ -69,7 +69,7 @@ impl ValueRule {
     }
 }
 
-/// Which `max_entries` a map is created with.
+/// Valid values of `max_entries`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntriesRule {
     /// One or more.
@@ -93,35 +93,34 @@ impl EntriesRule {
     }
 }
 
-/// What kinds of key, value and entries a map of some type is made of, and what
-/// programs may do with it.
+/// Valid sizes, entries and flags of a map type, and the operations that programs may use.
 #[derive(Clone, Copy, Debug)]
 pub struct MapTypeInfo {
-    /// The sizes of a key.
+    /// Valid key sizes.
     pub key: KeyRule,
-    /// The sizes of a value.
+    /// Valid value sizes.
     pub value: ValueRule,
-    /// The numbers of entries.
+    /// Valid numbers of entries.
     pub entries: EntriesRule,
-    /// The flags that it may be created with.
+    /// Allowed creation flags.
     pub flags: MapFlags,
-    /// The flags that it has to be created with.
+    /// Required creation flags.
     pub flags_needed: MapFlags,
-    /// The flags that it has whether they were asked for or not.
+    /// Flags that every map of this type has.
     pub flags_given: MapFlags,
     /// Every CPU has a value of its own; user space reads and writes them all,
     /// each rounded up to eight bytes.
     pub per_cpu: bool,
     /// A program may hold the address of a value (`BPF_PSEUDO_MAP_VALUE`).
     pub direct_value: bool,
-    /// What a value is: `None` for plain bytes.
+    /// Kind of the values.
     pub holds: Holds,
 }
 
-/// What stands in a map's value.
+/// Kind of a map's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holds {
-    /// Bytes of the program's own.
+    /// The program's own bytes.
     Bytes,
     /// Another map.
     Map,
@@ -135,7 +134,7 @@ pub enum Holds {
     Socket,
     /// A network device.
     Device,
-    /// A CPU that packets are sent to.
+    /// A CPU to which packets are sent.
     Cpu,
     /// Addresses or build ids of a stack.
     Stack,
@@ -143,7 +142,7 @@ pub enum Holds {
     Records,
     /// Functions of a kernel structure.
     Functions,
-    /// Memory of the program's own, by page.
+    /// The program's own memory, by page.
     Pages,
 }
 
@@ -162,7 +161,7 @@ const ARENA: MapFlags = MapFlags::MMAPABLE
     .union(MapFlags::SEGV_ON_FAULT)
     .union(MapFlags::NO_USER_CONV);
 
-/// A row for bytes of the program's own in one or more entries.
+/// A row for plain bytes in one or more entries.
 const fn row(key: KeyRule, value: ValueRule, flags: MapFlags) -> MapTypeInfo {
     MapTypeInfo {
         key,
@@ -213,7 +212,7 @@ use EntriesRule::{Exactly, Pages};
 use {KeyRule as K, MapFlags as F, ValueRule as V};
 
 numbered! {
-    /// The kind of a map.
+    /// The type of a map.
     pub enum MapType: MapTypeInfo {
         Hash = 1, "hash" => row(K::Any, V::Any, HASH);
         Array = 2, "array" => row(K::U32, V::Any, ACCESS.union(F::MMAPABLE).union(F::INNER_MAP)).direct_value();
@@ -264,8 +263,8 @@ impl MapType {
         matches!(self.info().holds, Holds::Map)
     }
 
-    /// Whether elements of these sizes, which the rules of the type allow, are too
-    /// large to be allocated; the kernel then answers `E2BIG`.
+    /// Whether elements of these sizes, which the rules of the type allow, are too large to
+    /// allocate; the kernel then returns `E2BIG`.
     #[must_use]
     pub const fn too_large(self, key_size: u32, value_size: u32) -> bool {
         let per_cpu = self.info().per_cpu && value_size as u64 > PER_CPU_MAX as u64;
@@ -292,10 +291,10 @@ impl MapType {
             }
     }
 
-    /// How many bytes user space reads and writes for one value of `value_size`
-    /// bytes (`bpf_map_value_size`, `kernel/bpf/syscall.c`): a per-CPU map moves
-    /// every possible CPU's value, each rounded up to eight bytes; a map of file
-    /// descriptors moves four bytes.
+    /// Number of bytes that user space reads and writes for one value of `value_size` bytes
+    /// (`bpf_map_value_size`, `kernel/bpf/syscall.c`). A per-CPU map transfers every
+    /// possible CPU's value, each rounded up to eight bytes; a map of file descriptors
+    /// transfers four bytes.
     #[must_use]
     pub const fn user_value_size(self, value_size: u32, cpus: u32) -> u64 {
         if self.info().per_cpu {

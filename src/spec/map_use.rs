@@ -1,5 +1,5 @@
-//! Which helpers take which kinds of map, which programs may use a map at all, and
-//! which special fields its values may have (`check_map_func_compatibility` and
+//! Rules about maps: the map types that helpers accept, the maps that programs may use at
+//! all, and the special fields that values may have (`check_map_func_compatibility` and
 //! `check_map_prog_compatibility`, `kernel/bpf/verifier.c`; `map_check_btf`,
 //! `kernel/bpf/syscall.c`).
 
@@ -18,12 +18,12 @@ use super::prog_type::ProgType;
 use crate::btf::FieldKind;
 use crate::util::HelperId;
 
-/// Helpers that take a map, and the kinds that they are made for.
+/// Helpers with a map argument, and the map types specific to them.
 struct Link {
     helpers: &'static [HelperId],
     maps: &'static [MapType],
-    /// Whether the helpers take no other kind. If not, they take every
-    /// [plain](PLAIN) map as well.
+    /// Whether the helpers accept no other type. If not, they accept every [plain](PLAIN)
+    /// map as well.
     only: bool,
 }
 
@@ -43,8 +43,8 @@ const fn also(helpers: &'static [HelperId], maps: &'static [MapType]) -> Link {
     }
 }
 
-/// Maps that any helper takes which is not made for others. All other maps are only
-/// taken by helpers that are made for them.
+/// Maps that every helper accepts, unless it is specific to other types. All other maps are
+/// accepted only by helpers specific to them.
 const PLAIN: &[MapType] = &[
     Hash,
     Array,
@@ -57,7 +57,7 @@ const PLAIN: &[MapType] = &[
     Arena,
 ];
 
-/// Updates of a map of sockets by the common helpers ([`updates_sockmap`]).
+/// Updates of a sockmap by the common helpers ([`updates_sockmap`]).
 const SOCKMAP_UPDATES: &[HelperId] = &[id::map_update_elem, id::map_delete_elem];
 
 const LINKS: &[Link] = &[
@@ -158,16 +158,15 @@ const LINKS: &[Link] = &[
 /// Why a map can't be passed to a helper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MapMismatch {
-    /// The helper is not made for this kind of map ("cannot pass map_type … into
-    /// func …").
+    /// The helper does not accept this map type ("cannot pass map_type … into func …").
     Kind,
-    /// The program may hold a lock of the socket that the map would let go ("cannot
-    /// update sockmap in this context", before the message of [`Kind`](Self::Kind)).
+    /// The program may hold a lock of the socket that the map would release ("cannot update
+    /// sockmap in this context", before the message of [`Kind`](Self::Kind)).
     SockmapUpdate,
 }
 
 impl MapType {
-    /// Whether `helper`, called by `caller`, takes a map of this kind.
+    /// Checks that `helper`, called by `caller`, accepts a map of this type.
     ///
     /// # Errors
     /// [`MapMismatch`] if it does not.
@@ -189,7 +188,7 @@ impl MapType {
         }
     }
 
-    /// Whether a program that may sleep can use it.
+    /// Whether sleepable programs can use it.
     #[must_use]
     pub const fn in_sleepable(self) -> bool {
         matches!(
@@ -239,7 +238,7 @@ impl MapType {
     }
 }
 
-/// A field of a map's value that the kernel watches over.
+/// A special field of a map's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ValueField {
     /// `struct bpf_spin_lock` or `struct bpf_res_spin_lock`.
@@ -258,8 +257,8 @@ pub enum ValueField {
 }
 
 impl ValueField {
-    /// What a field of a map's value is to the map; none for what means something in
-    /// other memory only.
+    /// The special field for this kind; `None` for kinds that are only valid in other
+    /// memory.
     #[must_use]
     pub const fn of(kind: FieldKind) -> Option<Self> {
         Some(match kind {
@@ -277,7 +276,7 @@ impl ValueField {
     }
 }
 
-/// Whether the program surely holds no lock of a socket (`may_update_sockmap`).
+/// Whether the program certainly holds no lock of a socket (`may_update_sockmap`).
 fn updates_sockmap(helper: HelperId, caller: &Caller<'_>) -> bool {
     match caller.prog_type {
         ProgType::Tracing => caller.attach_type == Some(AttachType::TraceIter),

@@ -1,10 +1,9 @@
-//! What the kernel (Linux 6.18 on x86-64) promises to BPF programs, as tables.
+//! The kernel's interface to BPF programs (Linux 6.18 on x86-64), as tables.
 //!
-//! Nothing here runs anything: a row states a fact, and the layers above expand
-//! the columns that they know. The object loader reads section names and map
-//! types, the virtual machine binds helper bodies, the verifier reads argument
-//! kinds, context fields and return ranges. Where a fact can be asked of a
-//! running kernel it was, and the table agrees with the answer.
+//! Nothing here runs anything: a row states a fact, and the layers above expand the columns
+//! that they use. The object loader reads section names and map types, the virtual machine
+//! binds helper bodies, the verifier reads argument kinds, context fields and return
+//! ranges. Facts that a running kernel can report were compared with one.
 
 mod attach_type;
 pub mod constants;

@@ -1,10 +1,10 @@
-//! One way to write an enumeration of the kernel: variant, number, printed name
-//! and, where a table needs them, further columns in the same row.
+//! Notation for the kernel's enumerations: variant, number, printed name and, if a table
+//! needs them, further columns in the same row.
 
 /// Defines an enum whose variants carry the kernel's number and name.
 ///
-/// A row is `Variant = number, "name";`. With `: Row` after the enum's name each
-/// row goes on with `=> expression` of that type, and `info()` gives it.
+/// A row is `Variant = number, "name";`. With `: Row` after the enum's name each row
+/// continues with `=> expression` of that type, which `info()` returns.
 macro_rules! numbered {
     (
         $(#[$meta:meta])*
@@ -41,16 +41,16 @@ macro_rules! numbered {
         }
 
         impl $name {
-            /// Every row, by rising number.
+            /// All rows, by ascending number.
             pub const ALL: &'static [Self] = &[$(Self::$variant),*];
 
-            /// The number of the kernel's interface.
+            /// The kernel's number.
             #[must_use]
             pub const fn number(self) -> u32 {
                 self as u32
             }
 
-            /// The name that libbpf and bpftool print.
+            /// The name in libbpf and bpftool.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -58,7 +58,7 @@ macro_rules! numbered {
                 }
             }
 
-            /// The row with this number, if Linux 6.18 knows one.
+            /// The row with this number, if Linux 6.18 defines it.
             #[must_use]
             pub const fn from_number(number: u32) -> Option<Self> {
                 match number {
@@ -67,7 +67,7 @@ macro_rules! numbered {
                 }
             }
 
-            /// The row with this name, as [`name`](Self::name) prints it.
+            /// The row with this [`name`](Self::name).
             #[must_use]
             pub fn from_name(name: &str) -> Option<Self> {
                 match name {
@@ -91,7 +91,7 @@ pub(crate) use numbered;
 mod tests {
     use crate::spec::{AttachType, MapType, ProgType};
 
-    /// The laws of every numbered table: dense, and each way back leads home.
+    /// Tests of every numbered table: numbers are dense, and all conversions round-trip.
     macro_rules! holds_together {
         ($test:ident, $type:ident, first $first:literal, count $count:literal) => {
             #[test]

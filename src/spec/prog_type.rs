@@ -1,12 +1,12 @@
-//! Program types (`enum bpf_prog_type`, `include/uapi/linux/bpf.h`): what a
-//! program is, which context it gets, and what it may return.
+//! Program types (`enum bpf_prog_type`, `include/uapi/linux/bpf.h`): their contexts, rights
+//! and return values.
 
 use bitflags::bitflags;
 
 use super::attach_type::AttachType;
 use super::numbered::numbered;
 
-/// The shape of what `r1` points to when a program starts.
+/// The structure that `r1` points to when a program starts.
 ///
 /// [`crate::spec::context`] has the fields and rules of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,7 +23,7 @@ pub enum ContextKind {
     PerfEvent,
     /// `struct bpf_raw_tracepoint_args`: arguments as an array of `u64`.
     RawTracepoint,
-    /// Arguments of a kernel function as an array of `u64`, typed by BTF.
+    /// Arguments of a traced kernel function as an array of `u64`, typed by BTF.
     BtfArgs,
     /// `struct bpf_sock`.
     Sock,
@@ -37,7 +37,7 @@ pub enum ContextKind {
     SkReuseport,
     /// `struct bpf_sk_lookup`.
     SkLookup,
-    /// `struct __sk_buff` of which only the flow dissector's fields exist.
+    /// `struct __sk_buff` with only the flow dissector's fields.
     FlowDissector,
     /// `struct bpf_cgroup_dev_ctx`.
     CgroupDevice,
@@ -51,25 +51,25 @@ pub enum ContextKind {
     LircMode2,
     /// Bytes that user space passes to `BPF_PROG_TEST_RUN`, up to 64 KiB.
     Syscall,
-    /// That of the program which is replaced or extended.
+    /// The context of the program that is replaced or extended.
     Target,
 }
 
-/// The part of the kernel that runs a program.
+/// The kernel subsystem that runs a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Family {
     /// Packets and sockets.
     Networking,
-    /// Decisions about the processes of a cgroup.
+    /// Verdicts on the processes of a cgroup.
     Cgroup,
-    /// Watching the kernel or user space.
+    /// Tracing of the kernel or user space.
     Tracing,
-    /// A program in place of a kernel function, or called by user space.
+    /// A replacement of a kernel function, or a program called by user space.
     Other,
 }
 
-/// Which direct access to packet bytes a program type has
-/// (`may_access_direct_pkt_data`, `kernel/bpf/verifier.c`).
+/// A program type's direct access to packet bytes (`may_access_direct_pkt_data`,
+/// `kernel/bpf/verifier.c`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PacketAccess {
     /// No packet pointers.
@@ -81,46 +81,46 @@ pub enum PacketAccess {
 }
 
 bitflags! {
-    /// What else is true of a program type.
+    /// Further properties of a program type.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Traits: u8 {
         /// `BPF_PROG_TEST_RUN` can run it.
         const TEST_RUN = 1 << 0;
         /// The legacy `ABS` and `IND` packet loads are allowed (`may_access_skb`).
         const LEGACY_LOADS = 1 << 1;
-        /// It names what it attaches to by a BTF id at load time.
+        /// Its attach target is given as a BTF id at load time.
         const ATTACH_BTF = 1 << 2;
-        /// Loading asks for `CAP_NET_ADMIN` (`is_net_admin_prog_type`).
+        /// Loading requires `CAP_NET_ADMIN` (`is_net_admin_prog_type`).
         const NET_ADMIN = 1 << 3;
-        /// Loading asks for `CAP_PERFMON` (`is_perfmon_prog_type`).
+        /// Loading requires `CAP_PERFMON` (`is_perfmon_prog_type`).
         const PERFMON = 1 << 4;
     }
 }
 
-/// Which `expected_attach_type` a program type loads with
-/// (`bpf_prog_load_check_attach`, `kernel/bpf/syscall.c`).
+/// Valid values of `expected_attach_type` (`bpf_prog_load_check_attach`,
+/// `kernel/bpf/syscall.c`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttachRule {
-    /// The number is not looked at when the program loads.
+    /// Not checked at load.
     Any,
-    /// The number has to be 0.
+    /// Must be 0.
     Zero,
-    /// One of these, the first in place of a 0 that is not in the list itself.
+    /// One of these; a 0 that is not in the list is replaced by the first one.
     OneOf(&'static [AttachType]),
 }
 
 /// The columns of a program type.
 #[derive(Clone, Copy, Debug)]
 pub struct ProgTypeInfo {
-    /// What `r1` points to at the start.
+    /// The structure that `r1` points to at the start.
     pub context: ContextKind,
-    /// The part of the kernel that runs it.
+    /// The kernel subsystem that runs it.
     pub family: Family,
-    /// Whether packet pointers may be read and written through.
+    /// Direct access to packet bytes.
     pub packet: PacketAccess,
-    /// Which attach types it loads with.
+    /// Valid attach types at load.
     pub attach: AttachRule,
-    /// What else is true of it.
+    /// Further properties.
     pub traits: Traits,
 }
 
@@ -160,7 +160,7 @@ use Family::{Cgroup, Networking, Other, Tracing};
 use PacketAccess::{Read, Write};
 
 numbered! {
-    /// The type of a program, which decides everything that it may do.
+    /// The type of a program, which determines all its rights.
     pub enum ProgType: ProgTypeInfo {
         SocketFilter = 1, "socket_filter" => row(Ctx::SkBuff, Networking, TEST_RUN.union(LEGACY_LOADS));
         Kprobe = 2, "kprobe" => row(Ctx::PtRegs, Tracing, PERFMON);
@@ -223,26 +223,26 @@ const SOCK_ADDR_HOOKS: &[AttachType] = &[
     At::CgroupUnixRecvmsg,
 ];
 
-/// What the main program may return in `r0` (`check_return_code`,
+/// Valid values of `r0` at the exit of the main program (`check_return_code`,
 /// `kernel/bpf/verifier.c`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReturnRule {
     /// Any number.
     Any,
-    /// A number in `min..=max`. If it can lie in `binds_attach_type`, the program
-    /// may only be attached where it said at load time.
+    /// A number in `min..=max`. If it can be in `binds_attach_type`, the program may only
+    /// attach with its declared attach type.
     Within {
         /// The smallest value.
         min: i32,
         /// The largest value.
         max: i32,
-        /// Values that only the declared attach type understands.
+        /// Values that are only valid for the declared attach type.
         binds_attach_type: Option<(i32, i32)>,
     },
-    /// What the hook's prototype in BTF says: nothing at all for a hook that
-    /// returns `void`, otherwise the range of that hook.
+    /// Determined by the hook's prototype in BTF: no check for a hook that returns `void`,
+    /// otherwise the range of that hook.
     Hook,
-    /// The kernel refuses the combination (`ENOTSUPP`).
+    /// The kernel rejects the combination (`ENOTSUPP`).
     Refused,
 }
 
@@ -257,8 +257,8 @@ impl ReturnRule {
 }
 
 impl ProgType {
-    /// The attach type that a program loads with when `declared` is the one that
-    /// its loader names (`None`: number 0), or `None` if the kernel refuses it.
+    /// The attach type that a program loads with if its loader passes `declared` (`None`:
+    /// number 0), or `None` if the kernel rejects it.
     #[must_use]
     pub fn attach_type(self, declared: Option<AttachType>) -> Option<AttachType> {
         let number = declared.map_or(0, AttachType::number);
@@ -275,7 +275,7 @@ impl ProgType {
         }
     }
 
-    /// What the main program may return, by attach type.
+    /// The valid return values, by attach type.
     #[must_use]
     pub const fn return_rule(self, attach: Option<AttachType>) -> ReturnRule {
         match (self, attach) {
@@ -335,7 +335,7 @@ impl ProgType {
                 Some(At::TraceFentry | At::TraceFexit | At::ModifyReturn | At::TraceIter)
             ),
             Self::Lsm => !matches!(attach, Some(At::LsmCgroup)),
-            // Only uprobes sleep among the kprobe types; that shows when they attach.
+            // Of the kprobe types only uprobes may sleep; that is checked at attach.
             Self::Kprobe | Self::StructOps | Self::Syscall => true,
             _ => false,
         }

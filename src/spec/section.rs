@@ -1,5 +1,5 @@
-//! Section names: how libbpf (`section_defs`, `src/libbpf.c`) reads the name of
-//! an ELF section as a program type, an attach type and a target.
+//! Section names: mapping of ELF section names to program type, attach type and target, as
+//! in libbpf (`section_defs`, `src/libbpf.c`).
 
 use bitflags::bitflags;
 
@@ -7,41 +7,39 @@ use super::attach_type::AttachType;
 use super::prog_type::ProgType;
 
 bitflags! {
-    /// What a section name says beside the types.
+    /// Further properties of a section name.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct SectionFlags: u8 {
         /// Loaded with [`ProgFlags::SLEEPABLE`](super::ProgFlags::SLEEPABLE).
         const SLEEPABLE = 1 << 0;
-        /// The target is a function or type in BTF, needed when the program loads.
+        /// The target is a function or type in BTF, required at load.
         const ATTACH_BTF = 1 << 1;
         /// Loaded with [`ProgFlags::XDP_HAS_FRAGS`](super::ProgFlags::XDP_HAS_FRAGS).
         const XDP_FRAGS = 1 << 2;
-        /// A user-space statically defined tracepoint: an uprobe with a
-        /// specification of its arguments.
+        /// A USDT probe: an uprobe with a specification of its arguments.
         const USDT = 1 << 3;
         /// Runs when the target returns.
         const ON_RETURN = 1 << 4;
     }
 }
 
-/// A row of the table: a section name and what it means.
+/// A row of the table: a section name and its meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SectionRule {
     /// The name, or its part before `/` if [`takes_target`](Self::takes_target).
     pub prefix: &'static str,
     /// Whether `/target` may follow.
     pub takes_target: bool,
-    /// The type that the program loads as.
+    /// The program type.
     pub prog_type: ProgType,
-    /// The attach type that it declares.
+    /// The expected attach type.
     pub attach_type: Option<AttachType>,
-    /// What else the name says.
+    /// Further properties.
     pub flags: SectionFlags,
 }
 
 impl SectionRule {
-    /// The rest of `name` (empty, or the target after the `/`) if this row
-    /// describes it.
+    /// The rest of `name` (empty, or the target after the `/`) if this row matches it.
     fn strip<'a>(&self, name: &'a str) -> Option<Option<&'a str>> {
         let rest = name.strip_prefix(self.prefix)?;
         if rest.is_empty() {
@@ -53,21 +51,20 @@ impl SectionRule {
     }
 }
 
-/// What a section's name says about the programs in it.
+/// The meaning of a section's name for its programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Section<'a> {
     /// The row that the name matched.
     pub rule: &'static SectionRule,
-    /// What stands after the `/`: the event, the function, the hook. `None` where
-    /// nothing does; possibly empty, as in `kprobe/`.
+    /// The text after the `/`: the event, the function, the hook. `None` without `/`;
+    /// possibly empty, as in `kprobe/`.
     pub target: Option<&'a str>,
-    /// Whether the program is loaded unless someone says otherwise; not if the
-    /// name began with `?`.
+    /// Whether the program is loaded by default: false if the name begins with `?`.
     pub autoload: bool,
 }
 
 impl<'a> Section<'a> {
-    /// Reads a section's name as libbpf does, or `None` if no row describes it.
+    /// Looks up a section's name as libbpf does; `None` if no row matches.
     ///
     /// ```
     /// use bpflab::spec::{ProgType, Section};
@@ -88,8 +85,8 @@ impl<'a> Section<'a> {
         })
     }
 
-    /// What libbpf puts before the target to get the name of the BTF type that
-    /// the program attaches to: `btf_trace_` for a `tp_btf` program.
+    /// libbpf's prefix of the target for the name of the BTF type to attach to:
+    /// `btf_trace_` for a `tp_btf` program.
     #[must_use]
     pub const fn btf_prefix(&self) -> &'static str {
         match self.rule.attach_type {
@@ -100,7 +97,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// For a trace event, its group and name: `("syscalls", "sys_enter_write")`.
+    /// The group and name of a trace event: `("syscalls", "sys_enter_write")`.
     #[must_use]
     pub fn event(&self) -> Option<(&'a str, &'a str)> {
         match self.rule.prog_type {
@@ -110,7 +107,7 @@ impl<'a> Section<'a> {
     }
 }
 
-/// Every section name that libbpf knows and Linux 6.18 has an attach type for.
+/// All section names of libbpf whose attach type Linux 6.18 has.
 pub fn section_rules() -> &'static [SectionRule] {
     RULES
 }
@@ -134,7 +131,7 @@ macro_rules! rules {
     (@attach) => { None };
 }
 
-/// Takes the `+` off a row's prefix and says whether there was one.
+/// Splits a trailing `+` off a row's prefix; returns whether there was one.
 const fn split_plus(prefix: &'static str) -> (&'static str, bool) {
     match prefix.as_bytes() {
         [.., b'+'] => (prefix.split_at(prefix.len() - 1).0, true),

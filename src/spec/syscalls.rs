@@ -1,10 +1,9 @@
-//! System calls as trace events know them, so that `syscalls/sys_enter_write` has
-//! a layout on a machine without tracefs.
+//! System calls and their trace events, so that `syscalls/sys_enter_write` has a layout on
+//! machines without tracefs.
 //!
-//! The table is a text file, a line for each: the name that stands in
-//! `sys_enter_…`, the numbers on x86-64 and arm64, and the arguments as
-//! `events/syscalls/*/format` spells them. Numbers are those of
-//! `arch/x86/entry/syscalls/syscall_64.tbl` and `scripts/syscall.tbl`.
+//! The table is a text file, one system call per line: the name in `sys_enter_…`, the
+//! numbers on x86-64 and arm64, and the arguments as in `events/syscalls/*/format`. Numbers
+//! are those of `arch/x86/entry/syscalls/syscall_64.tbl` and `scripts/syscall.tbl`.
 
 use super::context::Arch;
 
@@ -13,8 +12,8 @@ const TABLE: &str = include_str!("syscalls.tsv");
 /// A system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Syscall {
-    /// The name of its entry point without `sys_`, which its events carry:
-    /// `newfstat`, not `fstat`.
+    /// The name of its entry point without `sys_`, which is used in its events: `newfstat`,
+    /// not `fstat`.
     pub name: &'static str,
     x86_64: Option<u32>,
     arm64: Option<u32>,
@@ -31,7 +30,7 @@ pub struct Argument {
 }
 
 impl Syscall {
-    /// Reads a line of the table; `None` for the heading.
+    /// Parses a line of the table; `None` for the heading.
     fn parse(line: &'static str) -> Option<Self> {
         let mut columns = line.split('\t');
         let name = columns.next().filter(|name| !name.starts_with('#'))?;
@@ -62,7 +61,7 @@ impl Syscall {
         Self::all().find(|syscall| syscall.number(machine) == Some(number))
     }
 
-    /// Its number; `None` on a machine that has no such call.
+    /// Its number; `None` on architectures without this call.
     #[must_use]
     pub const fn number(&self, machine: Arch) -> Option<u32> {
         match machine {

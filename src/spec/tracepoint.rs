@@ -1,5 +1,5 @@
-//! What every trace event's record has in common, and the records of the system
-//! call events, which BTF does not describe.
+//! The common fields of all trace event records, and the records of the system call events,
+//! which BTF does not describe.
 
 use super::syscalls::Syscall;
 
@@ -10,13 +10,13 @@ pub struct EventField {
     pub name: &'static str,
     /// Its type in C, without an array's brackets.
     pub c_type: &'static str,
-    /// Its first byte in the record.
+    /// Its offset in the record, in bytes.
     pub offset: u32,
-    /// Its size in bytes, that of the whole array if it is one.
+    /// Its size in bytes; for an array, of the whole array.
     pub size: u32,
-    /// How many elements it has; 1 unless it is an array.
+    /// Number of elements; 1 unless it is an array.
     pub count: u32,
-    /// Whether it is a number with a sign.
+    /// Whether it is a signed number.
     pub signed: bool,
 }
 
@@ -37,9 +37,8 @@ const fn field(
     }
 }
 
-/// Bytes of the record's header (`struct trace_entry`,
-/// `include/linux/trace_events.h`). A program does not see them: in its context
-/// these are the kernel's own.
+/// Bytes of the record's header (`struct trace_entry`, `include/linux/trace_events.h`). In
+/// a program's context these bytes are reserved for the kernel.
 pub const HEADER_SIZE: u32 = 8;
 
 /// The header's fields.
@@ -51,9 +50,9 @@ pub const COMMON_FIELDS: [EventField; 4] = [
 ];
 
 /// The fields after the header of a system call's event: `group` is `syscalls`, with
-/// `event` one of `sys_enter_…` and `sys_exit_…`, or `raw_syscalls`, with `sys_enter`
-/// or `sys_exit` (`kernel/trace/trace_syscalls.c`, `include/trace/events/syscalls.h`).
-/// `None` for any other event.
+/// `event` one of `sys_enter_…` and `sys_exit_…`, or `raw_syscalls`, with `sys_enter` or
+/// `sys_exit` (`kernel/trace/trace_syscalls.c`, `include/trace/events/syscalls.h`). `None`
+/// for any other event.
 #[must_use]
 pub fn syscall_event(group: &str, event: &str) -> Option<Vec<EventField>> {
     let id = field("id", "long", 8, 8, true);

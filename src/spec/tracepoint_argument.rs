@@ -1,7 +1,7 @@
-//! Arguments of tracepoints that may be null, or an error number in a pointer's place:
-//! the prototypes do not say so (`raw_tp_null_args`, `kernel/bpf/btf.c`).
+//! Tracepoint arguments that may be null or an error pointer, which the prototypes do not
+//! show (`raw_tp_null_args`, `kernel/bpf/btf.c`).
 
-/// For each argument, by number, the tracepoints of which it may be null.
+/// For each argument number, the tracepoints whose argument may be null.
 const NULLABLE: [&[&str]; 5] = [
     &[
         "afs_protocol_error",
@@ -151,7 +151,7 @@ const NULLABLE: [&[&str]; 5] = [
     ],
 ];
 
-/// Tracepoints, each with the argument that may be an error number.
+/// Tracepoints, each with the argument that may be an error pointer.
 const ERRORS: &[(&str, u32)] = &[
     ("cachefiles_lookup", 2),
     ("mr_integ_alloc", 3),
@@ -168,7 +168,7 @@ pub fn may_be_null(tracepoint: &str, argument: u32) -> bool {
     names.is_some_and(|names| names.binary_search(&tracepoint).is_ok())
 }
 
-/// Whether this argument of the tracepoint may be an error number.
+/// Whether this argument of the tracepoint may be an error pointer.
 #[must_use]
 pub fn may_be_error(tracepoint: &str, argument: u32) -> bool {
     ERRORS.contains(&(tracepoint, argument))

@@ -1,25 +1,25 @@
-//! Times of short runs on a machine that others use, too.
+//! Timing of short runs on a machine that also runs other work.
 
 use std::time::Duration;
 
-/// How a run is timed: many in a burst, since clocks are coarse and slow, and several
-/// bursts, of which the shortest counts, since nothing makes code faster than it is.
+/// How a run is timed: many runs per burst, since clocks are coarse and slow, and several
+/// bursts. The shortest burst counts: other work only makes runs slower.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bursts {
-    /// How many bursts.
+    /// Number of bursts.
     pub count: usize,
-    /// How long one is to be.
+    /// Target length of one burst.
     pub length: Duration,
 }
 
 impl Bursts {
-    /// How many runs fill a burst; at least one. `run` runs something so often, and
-    /// gives the time that this took.
+    /// Returns how many runs fill a burst; at least one. `run(n)` does `n` runs and returns
+    /// the time they took.
     ///
     /// # Errors
-    /// The first of `run`.
+    /// The first error of `run`.
     pub fn calibrate<E>(self, mut run: impl FnMut(u32) -> Result<Duration, E>) -> Result<u32, E> {
-        /// Of a burst: what is long enough to foretell the rest.
+        /// Fraction of a burst that is long enough to extrapolate from.
         const PART: u32 = 8;
         let mut times: u32 = 1;
         loop {
@@ -32,10 +32,10 @@ impl Bursts {
         }
     }
 
-    /// Nanoseconds of a run, on average in the shortest burst of `times` runs.
+    /// Nanoseconds per run: the average of the shortest burst of `times` runs.
     ///
     /// # Errors
-    /// The first of `run`.
+    /// The first error of `run`.
     pub fn shortest<E>(
         self,
         times: u32,
@@ -49,7 +49,7 @@ impl Bursts {
     }
 }
 
-/// The number in the middle, or the mean of the two there; no number where there is none.
+/// Median: the middle number, or the mean of the middle two. NaN for an empty list.
 #[must_use]
 pub fn median(mut numbers: Vec<f64>) -> f64 {
     numbers.sort_by(f64::total_cmp);
@@ -70,7 +70,7 @@ mod tests {
         length: Duration::from_micros(100),
     };
 
-    /// Something that takes 100 ns, and each other time twice that.
+    /// A run that takes 100 ns, and 200 ns every other time.
     fn uneven() -> impl FnMut(u32) -> Result<Duration, ()> {
         let mut calls = 0;
         move |times| {
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn a_burst_is_as_long_as_wished() {
         assert_eq!(BURSTS.calibrate(uneven()), Ok(1000));
-        // What takes longer than a burst runs once.
+        // A run that takes longer than a burst runs once.
         let slow = |times| Ok::<_, ()>(Duration::from_secs(1) * times);
         assert_eq!(BURSTS.calibrate(slow), Ok(1));
         assert_eq!(BURSTS.calibrate(|_| Err(7)), Err(7));

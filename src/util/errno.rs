@@ -1,14 +1,14 @@
-//! The kernel's error numbers, as far as BPF meets them.
+//! The kernel's error numbers that BPF uses.
 
 use std::fmt;
 
-/// A Linux error number, positive, as `errno` holds it. A helper returns it to a
-/// program negated ([`Errno::to_ret`]).
+/// A Linux error number, positive, as in `errno`. A helper returns it to a program negated
+/// ([`Errno::to_ret`]).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Errno(pub u16);
 
-/// The list of numbers: constants, names and texts come from this one place
-/// (`include/uapi/asm-generic/errno-base.h` and `errno.h`).
+/// The error numbers: constants, names and texts (`include/uapi/asm-generic/errno-base.h`
+/// and `errno.h`).
 macro_rules! errnos {
     ($($name:ident = $number:literal, $text:literal;)*) => {
         impl Errno {
@@ -24,7 +24,7 @@ macro_rules! errnos {
                 }
             }
 
-            /// The error of this symbol.
+            /// The error number of this symbol.
             #[must_use]
             pub fn from_name(name: &str) -> Option<Self> {
                 match name {
@@ -33,7 +33,7 @@ macro_rules! errnos {
                 }
             }
 
-            /// What `strerror` says.
+            /// The text of `strerror`.
             #[must_use]
             pub const fn text(self) -> &'static str {
                 match self.0 {

@@ -1,7 +1,7 @@
-//! Patterns of names, as shells and libbpf's `glob_match` have them.
+//! Name patterns, as in shells and libbpf's `glob_match`.
 
-/// Whether a text fits a pattern, in which `*` stands for anything and `?` for one
-/// character. Linear: of the stars only the last one is taken back.
+/// Whether a text matches a pattern, in which `*` stands for any text and `?` for one
+/// character. No exponential backtracking: only the last star is retried.
 #[must_use]
 pub fn glob(pattern: &str, text: &str) -> bool {
     let pattern: Vec<char> = pattern.chars().collect();

@@ -1,4 +1,4 @@
-//! Numbers that must not be mistaken for one another.
+//! Index and id types that can't be confused with one another.
 
 use std::fmt;
 

@@ -1,6 +1,5 @@
-//! What every layer needs and none of them owns: positions and numbers with a
-//! type of their own, a reader of bytes whose every error carries its offset, and the way
-//! in which times are taken.
+//! Utilities for all layers: types for positions and ids, a byte reader whose errors carry
+//! the offset, and timing of short runs.
 
 mod bursts;
 mod errno;

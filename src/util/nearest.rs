@@ -1,6 +1,6 @@
-//! What somebody may have meant who gave a name that isn't there.
+//! Suggestions for a name that does not exist.
 
-/// Sorts names by how near they are to the one that was asked for.
+/// Sorts names by edit distance from the requested one.
 #[must_use]
 pub fn nearest_first(asked: &str, mut names: Vec<String>) -> Vec<String> {
     // Equal distances keep their order.
@@ -8,8 +8,7 @@ pub fn nearest_first(asked: &str, mut names: Vec<String>) -> Vec<String> {
     names
 }
 
-/// Levenshtein's distance, on bytes; 0 to start with for a name that contains the
-/// other.
+/// Levenshtein distance in bytes, but 1 if one of the names contains the other.
 fn distance(a: &str, b: &str) -> usize {
     if !a.is_empty() && !b.is_empty() && (a.contains(b) || b.contains(a)) {
         return 1;

@@ -1,16 +1,16 @@
-//! A cursor over little-endian bytes; whatever fails says where.
+//! A cursor over little-endian bytes; errors carry the offset.
 
 use thiserror::Error;
 
-/// The bytes ended before what was asked for.
+/// The bytes ended inside a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("offset {offset:#x}: {wanted} bytes wanted, {left} left")]
 pub struct ReadError {
     /// Where the read began, in bytes from the start of the blob.
     pub offset: usize,
-    /// How many bytes were asked for.
+    /// Number of bytes to read.
     pub wanted: usize,
-    /// How many there were.
+    /// Number of bytes left.
     pub left: usize,
 }
 

@@ -1,15 +1,15 @@
-//! Arithmetic: on numbers by [`Scalar`], on pointers by the rules here.
+//! Arithmetic: on scalars by [`Scalar`], on pointers by the rules here (`check_alu_op`,
+//! `adjust_reg_min_max_vals`, `adjust_ptr_min_max_vals`).
 //!
-//! A pointer plus or minus a number stays a pointer: a known number goes into the
-//! fixed offset, another into the variable one. Two pointers may only be subtracted,
-//! which gives any number, and nothing else may be done with a pointer.
-//! (`check_alu_op`, `adjust_reg_min_max_vals`, `adjust_ptr_min_max_vals`.)
+//! A pointer plus or minus a scalar is a pointer: a constant goes into the fixed offset, an
+//! unknown scalar into the variable one. The difference of two pointers is an unknown
+//! scalar. Other operations on pointers are rejected.
 
 use super::env::Verifier;
 use super::log::log;
 use super::log::name::type_name;
 use super::reg::{ADD_CONST, ADD_CONST32, ADD_CONST64, Kind, RegState};
-use super::reject::{Checked, reject};
+use super::reject::{VerifyResult, reject};
 use super::scalar::Scalar;
 use super::tnum::Tnum;
 use crate::isa::{AluOp, EndianOp, EndianSize, Insn, Operand, Reg, SignedSize, Width, low32};
@@ -20,7 +20,13 @@ use crate::util::Errno;
 
 impl Verifier<'_> {
     /// `dst op= src`, and moves.
-    pub(super) fn check_alu(&mut self, op: AluOp, width: Width, dst: Reg, src: Operand) -> Checked {
+    pub(super) fn check_alu(
+        &mut self,
+        op: AluOp,
+        width: Width,
+        dst: Reg,
+        src: Operand,
+    ) -> VerifyResult {
         if let Operand::Reg(src) = src {
             self.check_read(src)?;
         }
@@ -42,14 +48,19 @@ impl Verifier<'_> {
     }
 
     /// `dst = -dst`.
-    pub(super) fn check_neg(&mut self, width: Width, dst: Reg) -> Checked {
+    pub(super) fn check_neg(&mut self, width: Width, dst: Reg) -> VerifyResult {
         self.check_unary(dst, |number| number.neg(width))
     }
 
     /// `dst = be16 dst` and its like.
-    pub(super) fn check_endian(&mut self, op: EndianOp, size: EndianSize, dst: Reg) -> Checked {
+    pub(super) fn check_endian(
+        &mut self,
+        op: EndianOp,
+        size: EndianSize,
+        dst: Reg,
+    ) -> VerifyResult {
         if (op, size) == (EndianOp::ToLe, EndianSize::B64) && self.reg(dst).is_scalar() {
-            // The machine's own order: the number stays, and what it is linked to.
+            // The CPU's own byte order: the value and its links stay.
             self.check_read(dst)?;
             self.check_write(dst)?;
             return self.keep_consistent(dst, "alu");
@@ -57,7 +68,7 @@ impl Verifier<'_> {
         self.check_unary(dst, |number| Scalar::endian(op, size, number))
     }
 
-    fn check_unary(&mut self, dst: Reg, apply: impl FnOnce(&Scalar) -> Scalar) -> Checked {
+    fn check_unary(&mut self, dst: Reg, apply: impl FnOnce(&Scalar) -> Scalar) -> VerifyResult {
         self.check_read(dst)?;
         self.check_write(dst)?;
         let reg = self.reg_mut(dst);
@@ -70,7 +81,7 @@ impl Verifier<'_> {
         self.keep_consistent(dst, "alu")
     }
 
-    /// A copy links both registers, so that a bound found for one holds for the other.
+    /// A copy shares the id of its source, so that a bound on one holds for the other.
     fn check_mov(&mut self, width: Width, dst: Reg, src: Operand) {
         let result = match (src, width) {
             (Operand::Imm(value), Width::W64) => {
@@ -96,10 +107,10 @@ impl Verifier<'_> {
         from: SignedSize,
         dst: Reg,
         src: Reg,
-    ) -> Checked {
+    ) -> VerifyResult {
         self.check_read(src)?;
         self.check_write(dst)?;
-        // A number that has no sign to extend stays what it is.
+        // A value without a sign bit to extend stays the same.
         let bits = 8 * from.size().bytes();
         let unchanged = self.reg(src).var.umax < 1 << (bits - 1);
         let result = self.narrow_copy(width, src, unchanged, |number| number.movsx(width, from));
@@ -107,8 +118,8 @@ impl Verifier<'_> {
         self.keep_consistent(dst, "alu")
     }
 
-    /// A copy that may lose bits: linked only if it doesn't. A pointer becomes any
-    /// number.
+    /// A copy that may lose bits: it shares the id only if it doesn't. A pointer becomes an
+    /// unknown scalar.
     fn narrow_copy(
         &mut self,
         width: Width,
@@ -119,7 +130,7 @@ impl Verifier<'_> {
         if !self.reg(src).is_scalar() {
             return match width {
                 Width::W64 => RegState::UNKNOWN,
-                // Nothing is known but that the upper half is gone.
+                // Only the upper half is known: it is zero.
                 Width::W32 => RegState::scalar(Scalar::UNKNOWN.zext32().synced()),
             };
         }
@@ -134,7 +145,7 @@ impl Verifier<'_> {
         copy
     }
 
-    /// Gives a number that is not known an id to share.
+    /// Assigns an id to a scalar that is not constant, for its copies to share.
     pub(super) fn link_before_move(&mut self, src: Reg) {
         let id = self.last_id + 1;
         if self.reg_mut(src).link(id) {
@@ -142,7 +153,13 @@ impl Verifier<'_> {
         }
     }
 
-    fn check_arithmetic(&mut self, op: AluOp, width: Width, dst: Reg, src: Operand) -> Checked {
+    fn check_arithmetic(
+        &mut self,
+        op: AluOp,
+        width: Width,
+        dst: Reg,
+        src: Operand,
+    ) -> VerifyResult {
         let target = *self.reg(dst);
         let other = match src {
             Operand::Reg(src) => *self.reg(src),
@@ -176,16 +193,17 @@ impl Verifier<'_> {
         }
         let mut target = target;
         if let Some((later, now)) = Scalar::fork(op, &target.var, &other.var) {
-            // The number is 0 or -1: both are walked, the other from here again.
+            // The value is 0 or -1: both are explored, the other one from this instruction
+            // again.
             let pc = self.pc;
-            self.fork(pc, pc, Errno::ENOMEM)?.reg_mut(dst).var = later;
+            self.push_branch(pc, pc, Errno::ENOMEM)?.reg_mut(dst).var = later;
             target.var = now;
         }
         let same_register = src == Operand::Reg(dst);
         let var = Scalar::alu(op, width, &target.var, &other.var);
         let reg = self.reg_mut(dst);
         reg.var = var;
-        // `r2 = r1; r2 += 4`: both stay linked, four apart.
+        // `r2 = r1; r2 += 4`: both stay linked, at a distance of 4.
         match added(op, width, &target.var, &other.var) {
             Some(delta) if !same_register && reg.id != 0 && reg.id & ADD_CONST == 0 => {
                 reg.id |= match width {
@@ -199,8 +217,8 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// `pointer ± number`, or `number + pointer` if the operands are `swapped`; the
-    /// result is in `dst` (`adjust_ptr_min_max_vals`).
+    /// `pointer ± scalar`, or `scalar + pointer` if the operands are `swapped`; the result
+    /// is in `dst` (`adjust_ptr_min_max_vals`).
     fn check_pointer_arithmetic(
         &mut self,
         op: AluOp,
@@ -209,7 +227,7 @@ impl Verifier<'_> {
         pointer: &RegState,
         number: &RegState,
         swapped: bool,
-    ) -> Checked {
+    ) -> VerifyResult {
         let (at, by) = (dst.number(), &number.var);
         let known = by.value().map(u64::cast_signed);
         let impossible = by.smin > by.smax || by.umin > by.umax;
@@ -299,7 +317,7 @@ impl Verifier<'_> {
                 operator(op)
             ),
         }
-        // Pointers carry no 32-bit bounds.
+        // Pointers have no 32-bit bounds.
         (result.var.umin32, result.var.umax32) = (0, u32::MAX);
         (result.var.smin32, result.var.smax32) = (i32::MIN, i32::MAX);
         check_sane_offset(&result, pointer)?;
@@ -308,8 +326,8 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// A packet pointer with a new variable offset is measured anew; the bytes that
-    /// were checked count on only if it moved towards the start.
+    /// Gives a packet pointer with a new variable offset a new id. With `lose_range`, its
+    /// range is reset: it may have moved towards the end.
     fn move_packet_base(&mut self, result: &mut RegState, lose_range: bool) {
         if result.is_packet() {
             result.id = self.new_id();
@@ -319,20 +337,20 @@ impl Verifier<'_> {
         }
     }
 
-    /// A register whose bits and bounds contradict each other, which can be on paths that
-    /// are never taken, keeps its bits; `context` says where in the log.
-    pub(super) fn keep_consistent(&mut self, dst: Reg, context: &str) -> Checked {
+    /// Resets bounds that contradict the known bits, which happens on paths that are never
+    /// taken. `context` names the operation in the log.
+    pub(super) fn keep_consistent(&mut self, dst: Reg, context: &str) -> VerifyResult {
         let var = self.reg(dst).var;
         self.reg_mut(dst).var = self.consistent(var, context)?;
         Ok(())
     }
 
-    /// The same of a number (`reg_bounds_sanity_check`).
+    /// Resets the bounds of a scalar if they contradict its bits
+    /// (`reg_bounds_sanity_check`).
     ///
     /// # Errors
-    /// Such a number is the verifier's own fault; a program can ask to be refused for it
-    /// (`BPF_F_TEST_REG_INVARIANTS`).
-    pub(super) fn consistent(&mut self, number: Scalar, context: &str) -> Checked<Scalar> {
+    /// With `BPF_F_TEST_REG_INVARIANTS`, such a scalar is a reject: it is a verifier bug.
+    pub(super) fn consistent(&mut self, number: Scalar, context: &str) -> VerifyResult<Scalar> {
         if number.is_consistent() {
             return Ok(number);
         }
@@ -346,8 +364,8 @@ impl Verifier<'_> {
 }
 
 impl RegState {
-    /// Gives a number that is not known this id to share, unless it has one; whether it
-    /// was used (`assign_scalar_id_before_mov`).
+    /// Gives a non-constant scalar without id this id; returns whether it was used
+    /// (`assign_scalar_id_before_mov`).
     pub(super) fn link(&mut self, id: u32) -> bool {
         if !self.is_scalar() {
             return false;
@@ -362,15 +380,15 @@ impl RegState {
         linked
     }
 
-    /// Ends the link to others (`clear_scalar_id`).
+    /// Clears the id (`clear_scalar_id`).
     pub(super) fn unlink(&mut self) {
         self.id = 0;
         self.off = 0;
     }
 }
 
-/// The constant that an addition or subtraction adds, if the operand can be told again
-/// from the result: one of 32 bits must not have cut anything off.
+/// The constant that an addition or subtraction adds, if the operand can be computed from
+/// the result: a 32-bit one must not have truncated anything.
 fn added(op: AluOp, width: Width, dst: &Scalar, src: &Scalar) -> Option<i32> {
     let by = match width {
         Width::W64 => i32::try_from(src.value()?.cast_signed()).ok()?,
@@ -384,7 +402,7 @@ fn added(op: AluOp, width: Width, dst: &Scalar, src: &Scalar) -> Option<i32> {
     }
 }
 
-/// The sum of two variable offsets, each bound by itself.
+/// The sum of two variable offsets; each bound is added separately.
 fn add_offsets(a: &Scalar, b: &Scalar) -> Scalar {
     let signed = a.smin.checked_add(b.smin).zip(a.smax.checked_add(b.smax));
     let unsigned = a.umin.checked_add(b.umin).zip(a.umax.checked_add(b.umax));
@@ -398,7 +416,7 @@ fn subtract_offsets(a: &Scalar, b: &Scalar) -> Scalar {
     offset(a.bits.sub(b.bits), signed, unsigned)
 }
 
-/// A variable offset of which these bounds are known; those that overflowed are not.
+/// A variable offset with these bounds; a bound that overflowed is unknown.
 fn offset(bits: Tnum, signed: Option<(i64, i64)>, unsigned: Option<(u64, u64)>) -> Scalar {
     let (smin, smax) = signed.unwrap_or((i64::MIN, i64::MAX));
     let (umin, umax) = unsigned.unwrap_or((0, u64::MAX));
@@ -412,9 +430,9 @@ fn offset(bits: Tnum, signed: Option<(i64, i64)>, unsigned: Option<(u64, u64)>) 
     }
 }
 
-/// Offsets stay within a range in which nothing can wrap (`check_reg_sane_offset`).
-/// `pointer` gives the name in the message.
-fn check_sane_offset(reg: &RegState, pointer: &RegState) -> Checked {
+/// Checks that offsets stay in a range in which no sum can wrap (`check_reg_sane_offset`).
+/// The message names the type of `pointer`.
+fn check_sane_offset(reg: &RegState, pointer: &RegState) -> VerifyResult {
     let sane = |value: i64| -MAX_VAR_OFFSET < value && value < MAX_VAR_OFFSET;
     let name = type_name(pointer);
     if let Some(value) = reg.var.value().map(u64::cast_signed)
@@ -441,8 +459,8 @@ fn check_sane_offset(reg: &RegState, pointer: &RegState) -> Checked {
     Ok(())
 }
 
-/// The operator as messages name it: by the bits of the opcode, which division has in
-/// common with signed division.
+/// The operator as messages name it, by the opcode's bits: signed division prints like
+/// unsigned.
 const fn operator(op: AluOp) -> &'static str {
     match op {
         AluOp::Sdiv => AluOp::Div.symbol(),

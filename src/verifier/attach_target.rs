@@ -1,9 +1,9 @@
-//! What a program that names a type of the kernel's BTF attaches to: a function, a
-//! hook, a tracepoint or an iterator, with the prototype that types its context
+//! The attach target of a program that names a type in the kernel's BTF: a function, a
+//! hook, a tracepoint or an iterator, with the prototype that types the context
 //! (`check_attach_btf_id` and `bpf_check_attach_target`).
 
 use super::missing::Feature;
-use super::reject::{Checked, Reject, reject, unmodelled};
+use super::reject::{Reject, VerifyResult, reject, unmodelled};
 use super::structure::is_gpl_compatible;
 use crate::btf::{Btf, Kind, Type};
 use crate::program::Program;
@@ -11,11 +11,12 @@ use crate::spec::limits::MAX_FUNC_ARGS;
 use crate::spec::{AttachType, ProgFlags, ProgType, iterator, lsm};
 use crate::util::TypeId;
 
-/// What a tracepoint's typedef is called, before its own name.
+/// The prefix of a tracepoint's typedef.
 const TRACEPOINT: &str = "btf_trace_";
-/// What the function behind a tracepoint is called, before the name of its template.
+/// The prefix of the function that calls a tracepoint's programs; its template's name
+/// follows.
 const TEMPLATE: &str = "__bpf_trace_";
-/// Functions that no tracing program may attach to (`btf_id_deny`).
+/// Functions that tracing programs must not attach to (`btf_id_deny`).
 const DENIED: &[&str] = &[
     "___migrate_enable",
     "migrate_disable",
@@ -41,7 +42,7 @@ const NO_RETURN: &[&str] = &[
     "kthread_exit",
     "make_task_dead",
 ];
-/// Functions of which a program may not sleep although they fail on request
+/// Functions open to error injection in which programs must not sleep
 /// (`btf_non_sleepable_error_inject`).
 const NEVER_SLEEP: &[&str] = &[
     "__filemap_add_folio",
@@ -49,19 +50,19 @@ const NEVER_SLEEP: &[&str] = &[
     "should_failslab",
 ];
 
-/// The target of a program.
+/// The attach target of a program.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AttachTarget<'p> {
     /// The name of the function, or of the tracepoint.
     pub name: &'p str,
     /// Its prototype.
     pub prototype: Type<'p>,
-    /// Whether it is a tracepoint, of which the first parameter is not the program's.
+    /// Whether it is a tracepoint, whose first parameter is not passed to the program.
     pub is_tracepoint: bool,
 }
 
-/// Whether a program attaches to a function in BTF, and the kernel's BTF was not given:
-/// there was no kernel in which the name could be looked for.
+/// Whether a program attaches to a function by name, but no kernel BTF was given in which
+/// to look it up.
 pub(crate) fn needs_kernel_btf(program: &Program) -> bool {
     let by_btf = matches!(program.prog_type, ProgType::Tracing | ProgType::Lsm);
     by_btf
@@ -73,11 +74,11 @@ pub(crate) fn needs_kernel_btf(program: &Program) -> bool {
 }
 
 impl<'p> AttachTarget<'p> {
-    /// The target of a program that has one.
+    /// Resolves the attach target, if the program has one.
     ///
     /// # Errors
-    /// The kernel's, for a type that the program can't attach to.
-    pub(crate) fn resolve(program: &'p Program) -> Checked<Option<Self>> {
+    /// The kernel's error, for a type that the program can't attach to.
+    pub(crate) fn resolve(program: &'p Program) -> VerifyResult<Option<Self>> {
         let sleepable = program.flags.contains(ProgFlags::SLEEPABLE);
         let prog_type = program.prog_type;
         if prog_type == ProgType::Syscall {
@@ -86,7 +87,7 @@ impl<'p> AttachTarget<'p> {
             }
             reject!(EINVAL, "Syscall programs can only be sleepable");
         }
-        // Whether a security hook may sleep shows when it is known.
+        // For a hook, whether it may sleep depends on the hook.
         let may_sleep =
             prog_type == ProgType::Lsm || prog_type.may_sleep(program.expected_attach_type);
         if sleepable && !may_sleep {
@@ -111,7 +112,7 @@ impl<'p> AttachTarget<'p> {
         }
     }
 
-    fn in_kernel(program: &'p Program, sleepable: bool) -> Checked<Self> {
+    fn in_kernel(program: &'p Program, sleepable: bool) -> VerifyResult<Self> {
         if needs_kernel_btf(program) {
             unmodelled!(KernelBtf);
         }
@@ -172,7 +173,7 @@ impl<'p> AttachTarget<'p> {
         Ok(target)
     }
 
-    fn tracepoint(btf: &'p Btf, ty: Type<'p>) -> Checked<Self> {
+    fn tracepoint(btf: &'p Btf, ty: Type<'p>) -> VerifyResult<Self> {
         let id = ty.id();
         if ty.kind() != Kind::Typedef {
             reject!(EINVAL, "attach_btf_id {id} is not a typedef");
@@ -184,8 +185,8 @@ impl<'p> AttachTarget<'p> {
                 "attach_btf_id {id} points to wrong type name {name}"
             );
         };
-        // The typedef's prototype has no names of parameters; the function has, if it
-        // is the tracepoint's own and not one of a class.
+        // The typedef's prototype has no parameter names. The function's has, if it is the
+        // tracepoint's own and not shared by an event class.
         let function = btf.find(&format!("{TEMPLATE}{name}"), Kind::Func);
         let prototype = match function.and_then(|function| function.target()) {
             Some(prototype) => Some(prototype),
@@ -201,7 +202,7 @@ impl<'p> AttachTarget<'p> {
         })
     }
 
-    fn function(btf: &Btf, ty: Type<'p>) -> Checked<Self> {
+    fn function(btf: &Btf, ty: Type<'p>) -> VerifyResult<Self> {
         if ty.kind() != Kind::Func {
             reject!(EINVAL, "attach_btf_id {} is not a function", ty.id());
         }
@@ -217,8 +218,8 @@ impl<'p> AttachTarget<'p> {
         Ok(target)
     }
 
-    /// Whether a trampoline can carry the parameters (`btf_distill_func_proto`).
-    fn check_prototype(&self, btf: &Btf) -> Checked {
+    /// Checks that a trampoline can pass the parameters (`btf_distill_func_proto`).
+    fn check_prototype(&self, btf: &Btf) -> VerifyResult {
         let name = self.name;
         let params = self.prototype.params();
         let count = params.len();
@@ -259,7 +260,7 @@ impl<'p> AttachTarget<'p> {
         Ok(())
     }
 
-    /// Whether the function's result is `void`.
+    /// Whether the function returns `void`.
     pub(crate) fn returns_nothing(&self) -> bool {
         self.prototype
             .target_id()
@@ -275,7 +276,7 @@ pub(crate) const fn kind_name(kind: Kind) -> &'static str {
     }
 }
 
-/// The name of a type as most messages have it (`__btf_name_by_offset`).
+/// The name of a type as most messages print it (`__btf_name_by_offset`).
 pub(crate) fn shown_name(ty: Type<'_>) -> &str {
     match ty.name() {
         "" => "(anon)",
@@ -283,8 +284,8 @@ pub(crate) fn shown_name(ty: Type<'_>) -> &str {
     }
 }
 
-/// The bytes that a value of this type takes in registers, if it can be passed in
-/// them; and the type itself (`__get_type_size`).
+/// The size of a type in registers, if it can be passed in them, and the type itself
+/// (`__get_type_size`).
 fn carried(btf: &Btf, id: TypeId) -> (Option<u32>, Type<'_>) {
     let ty = btf.resolve(id).unwrap_or(btf.ty(TypeId(0)));
     let size = match ty.kind() {
@@ -296,9 +297,9 @@ fn carried(btf: &Btf, id: TypeId) -> (Option<u32>, Type<'_>) {
     (size, ty)
 }
 
-/// Whether the function fails where a test asks it to: then a program may sleep there,
-/// and change its result. The list is in the kernel's memory, not in BTF; system calls
-/// are on it.
+/// Whether the function is open to error injection: then a program may sleep there and
+/// modify its return value. The list is in the kernel's memory, not in BTF; it includes the
+/// system calls.
 fn may_fail_on_request(function: &str) -> bool {
     const ON_REQUEST: &[&str] = &[
         "__filemap_add_folio",
@@ -325,9 +326,8 @@ fn may_sleep(prog_type: ProgType, function: &str) -> bool {
     }
 }
 
-/// Whether the function stands for a hook that is open to programs
-/// (`bpf_lsm_verify_prog`).
-fn check_hook(program: &Program, name: &str, id: TypeId) -> Checked {
+/// Checks that the function is a hook that programs may attach to (`bpf_lsm_verify_prog`).
+fn check_hook(program: &Program, name: &str, id: TypeId) -> VerifyResult {
     if !is_gpl_compatible(&program.license) {
         reject!(EINVAL, "LSM programs must have a GPL compatible license");
     }

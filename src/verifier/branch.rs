@@ -1,13 +1,14 @@
-//! Conditional jumps: which way they go, and what each way teaches.
+//! Conditional jumps: which branches are possible, and what holds on each of them
+//! (`check_cond_jmp_op`).
 //!
-//! A comparison of numbers bounds both, and every register that is linked to them; one
-//! with null turns a pointer that may be null into one that isn't, or into the number 0;
-//! one with a packet's end checks bytes of the packet. (`check_cond_jmp_op`.)
+//! A comparison of scalars bounds both operands and every scalar linked to them. A
+//! comparison with null makes a nullable pointer non-null, or the scalar 0. A comparison
+//! with a packet's end sets the range of packet pointers.
 
 use super::env::Verifier;
 use super::maps::Maps;
 use super::reg::{ADD_CONST, ADD_CONST32, Kind, MapRef, RegState};
-use super::reject::Checked;
+use super::reject::VerifyResult;
 use super::scalar::Scalar;
 use super::state::{Linked, LinkedSet, State};
 use crate::btf::FieldKind;
@@ -23,14 +24,14 @@ pub(super) struct Comparison {
     pub width: Width,
     pub dst: Reg,
     pub src: Operand,
-    /// Where it goes if the condition holds.
+    /// The target if the condition holds.
     pub target: Pc,
 }
 
 impl Verifier<'_> {
-    /// Walks on, or forks the walk if both ways are possible. Where the current state
-    /// goes on is given back.
-    pub(super) fn check_jump_if(&mut self, jump: &Comparison, next: Pc) -> Checked<Pc> {
+    /// Checks a conditional jump, and pushes the other branch's state if both are possible.
+    /// Returns where the current state continues.
+    pub(super) fn check_jump_if(&mut self, jump: &Comparison, next: Pc) -> VerifyResult<Pc> {
         let Comparison {
             op,
             width,
@@ -77,15 +78,15 @@ impl Verifier<'_> {
         }
 
         let pc = self.pc;
-        self.fork(target, pc, Errno::EFAULT)?;
-        self.learn_bounds(jump, linked)?;
-        self.learn_null(jump);
+        self.push_branch(target, pc, Errno::EFAULT)?;
+        self.refine_bounds(jump, linked)?;
+        self.refine_null(jump);
         self.log_insn_state();
         Ok(next)
     }
 
-    /// What the comparison says of numbers, on both ways (`reg_set_min_max`).
-    fn learn_bounds(&mut self, jump: &Comparison, linked: LinkedSet) -> Checked {
+    /// Refines the bounds of scalars on both branches (`reg_set_min_max`).
+    fn refine_bounds(&mut self, jump: &Comparison, linked: LinkedSet) -> VerifyResult {
         let Comparison {
             op,
             width,
@@ -93,7 +94,7 @@ impl Verifier<'_> {
             src,
             ..
         } = *jump;
-        // Collecting the links may have ended that of a register for want of room.
+        // Collecting the links may have cleared a register's id: a step holds only six.
         let left = *self.reg(dst);
         let (right, src) = match src {
             Operand::Reg(src) => (*self.reg(src), Some(src)),
@@ -136,8 +137,8 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// What the comparison says of pointers, on both ways.
-    fn learn_null(&mut self, jump: &Comparison) {
+    /// Refines pointers on both branches: null, or not null.
+    fn refine_null(&mut self, jump: &Comparison) {
         let Comparison {
             op,
             width,
@@ -164,7 +165,7 @@ impl Verifier<'_> {
                 let right = *this.reg(src);
                 let kernel = |reg: &RegState| matches!(reg.kind, Kind::BtfId { .. });
                 let pointers = left.is_pointer() && right.is_pointer();
-                // Equal to something that is not null is not null.
+                // A pointer that equals a non-null pointer is not null.
                 if pointers && !kernel(&left) && !kernel(&right) {
                     let state = match equal {
                         Some(true) => Some(&mut *other),
@@ -179,7 +180,7 @@ impl Verifier<'_> {
                         }
                     }
                 }
-                super::packet::learn_range(op, dst, src, this, other);
+                super::packet::refine_range(op, dst, src, this, other);
             }
             Operand::Imm(0) if left.maybe_null() => {
                 if let Some(equal) = equal {
@@ -191,15 +192,14 @@ impl Verifier<'_> {
         }
     }
 
-    /// Notes which operands are stack pointers: the way back need not know their
-    /// numbers.
+    /// Records which operands are stack pointers: backtracking doesn't need their values.
     fn note_stack_operands(&mut self, left: &RegState, right: &RegState) {
         let stack = |reg: &RegState| matches!(reg.kind, Kind::Stack { .. });
         self.note_compared_pointers(stack(left), stack(right));
     }
 
-    /// The registers and slots of an id, in every frame; one for which there is no room
-    /// loses its link (`collect_linked_regs`).
+    /// Collects the registers and slots with an id, in every frame. Those for which there
+    /// is no room lose their id (`collect_linked_regs`).
     fn collect_linked(&mut self, id: u32, set: &mut LinkedSet) {
         let id = id & !ADD_CONST;
         let structure = &self.structure;
@@ -213,7 +213,7 @@ impl Verifier<'_> {
             let frame = &mut self.state.frames[number];
             let mut add = |reg: &mut RegState, at: usize, is_reg: bool| {
                 if reg.is_scalar() && reg.id & !ADD_CONST == id {
-                    // Frames are fewer than 8, registers and slots than 64.
+                    // There are at most 8 frames, 64 slots in each.
                     let frame = u8::try_from(number).unwrap_or(0);
                     let at = u8::try_from(at).unwrap_or(0);
                     if !set.push(Linked { frame, at, is_reg }) {
@@ -243,7 +243,7 @@ fn outcome(op: JumpOp, width: Width, left: &RegState, right: &RegState) -> Optio
     if left.is_scalar() && right.is_scalar() {
         return Scalar::is_taken(op, width, &left.var, &right.var);
     }
-    // A pointer and a constant: one that is not null is not 0.
+    // A pointer and a constant: a non-null pointer is not 0.
     let constant = |reg: &RegState| match width {
         _ if !reg.is_scalar() => None,
         Width::W64 => reg.var.value(),
@@ -269,8 +269,9 @@ fn outcome(op: JumpOp, width: Width, left: &RegState, right: &RegState) -> Optio
     }
 }
 
-/// Gives what is known of a register to those that are linked to it
-/// (`sync_linked_regs`).
+/// Copies the bounds of a scalar to the scalars linked to it (`sync_linked_regs`).
+///
+/// After `r2 = r1; r2 += 4`, the branch `r1 < 10` gives `r2` in `[4, 13]`.
 fn sync_linked(state: &mut State, from: Reg, linked: LinkedSet) {
     let known = *state.reg(from);
     let current = state.current();
@@ -290,7 +291,7 @@ fn sync_linked(state: &mut State, from: Reg, linked: LinkedSet) {
         }
         let (this, that) = (reg.id & ADD_CONST, known.id & ADD_CONST);
         if this != 0 && that != 0 && this != that {
-            // One was cut off at 32 bits, the other not.
+            // One is linked by a 32-bit addition, the other not.
             continue;
         }
         if this | that == 0 || reg.off == known.off {
@@ -310,12 +311,12 @@ fn sync_linked(state: &mut State, from: Reg, linked: LinkedSet) {
     }
 }
 
-/// Every register of the id of this one is null, or not (`mark_ptr_or_null_regs`).
+/// Marks every register with the id of this one as null or not (`mark_ptr_or_null_regs`).
 fn mark_null(maps: &Maps<'_>, state: &mut State, reg: Reg, is_null: bool) {
     let RegState { id, ref_id, .. } = *state.reg(reg);
     if is_null && ref_id != 0 && ref_id == id {
-        // Nothing was acquired after all.
-        state.refs.retain(|held| held.id != id);
+        // The acquisition failed: there is no reference to release.
+        state.refs.retain(|reference| reference.id != id);
     }
     for reg in state.all_regs_mut() {
         if !reg.maybe_null() || reg.id != id {
@@ -335,8 +336,8 @@ fn mark_null(maps: &Maps<'_>, state: &mut State, reg: Reg, is_null: bool) {
     }
 }
 
-/// A pointer turns out not to be null (`mark_ptr_not_null_reg`): what was found in a map
-/// of maps is a map.
+/// Makes a pointer non-null (`mark_ptr_not_null_reg`). A value of a map of maps becomes a
+/// map pointer.
 pub(super) fn not_null(maps: &Maps<'_>, reg: &mut RegState) {
     let Kind::MapValue { map, .. } = reg.kind else {
         reg.flags -= TypeFlags::PTR_MAYBE_NULL;
@@ -348,7 +349,7 @@ pub(super) fn not_null(maps: &Maps<'_>, reg: &mut RegState) {
         return;
     };
     if def.inner.is_some() {
-        // What was found in different look-ups are different maps.
+        // Values from different look-ups may be different maps.
         let watched = [FieldKind::Timer, FieldKind::Workqueue, FieldKind::TaskWork];
         let told_apart = watched.iter().any(|kind| maps.has(inner, *kind));
         let uid = if told_apart { reg.id } else { 0 };

@@ -1,6 +1,5 @@
-//! Loads and stores through the context, and through what programs find in it: sockets,
-//! flow keys, the buffers of tracepoints and iterators (`check_ctx_access` and its
-//! siblings).
+//! Accesses through the context, and through pointers loaded from it: sockets, flow keys,
+//! buffers of tracepoints and iterators (`check_ctx_access` and its siblings).
 
 use super::attach_target::shown_name;
 use super::context_argument::{self, Argument};
@@ -9,7 +8,7 @@ use super::log::log;
 use super::log::name::type_name;
 use super::memory::{Access, MemoryAccess};
 use super::reg::{Kind, RegState};
-use super::reject::{Checked, Reject, reject};
+use super::reject::{Reject, VerifyResult, reject};
 use super::scalar::Scalar;
 use crate::btf;
 use crate::isa::Reg;
@@ -20,8 +19,9 @@ use crate::spec::lsm;
 use crate::util::{Errno, TypeId};
 
 impl Verifier<'_> {
-    /// An access through the context: what a load gives, and nothing for a store.
-    pub(crate) fn check_context(&mut self, a: &MemoryAccess) -> Checked<Option<RegState>> {
+    /// Checks an access through the context; returns the loaded register, `None` for a
+    /// store.
+    pub(crate) fn check_context(&mut self, a: &MemoryAccess) -> VerifyResult<Option<RegState>> {
         let reg = *self.reg(a.base);
         self.check_pointer_offset(&reg, a.base, false)?;
         let off = reg.off.wrapping_add(a.off);
@@ -39,7 +39,7 @@ impl Verifier<'_> {
         };
         let (Some(found), Some(place)) = (found, place) else {
             return Err(match (&self.attach, place) {
-                // Whatever else is wrong: the kernel looks at this first.
+                // The kernel checks this first, whatever else is wrong.
                 (Some(target), Some(off)) if is_array_read(a, off) && !off.is_multiple_of(8) => {
                     let text = format!("func '{}' offset {off} is not multiple of 8", target.name);
                     Reject::new(Errno::EACCES, text).and(invalid())
@@ -59,8 +59,8 @@ impl Verifier<'_> {
         Ok(Some(value))
     }
 
-    /// What a register holds after a load that gives this.
-    fn loaded(&mut self, found: Yield, off: u32, size: u32) -> Checked<RegState> {
+    /// The register after a load of this field.
+    fn loaded(&mut self, found: Yield, off: u32, size: u32) -> VerifyResult<RegState> {
         let none = TypeFlags::empty();
         let (kind, flags) = match found {
             Yield::Scalar => return Ok(RegState::UNKNOWN),
@@ -81,8 +81,8 @@ impl Verifier<'_> {
         Ok(self.fresh_pointer(kind, flags))
     }
 
-    /// A pointer that came out of the context: one that may be null has an id of its
-    /// own, so that a test of one copy is a test of all.
+    /// A pointer loaded from the context. A nullable one gets a new id, so that a null
+    /// check of one copy holds for all.
     fn fresh_pointer(&mut self, kind: Kind, flags: TypeFlags) -> RegState {
         let mut reg = RegState::pointer(kind, flags);
         if reg.maybe_null() {
@@ -98,8 +98,8 @@ impl Verifier<'_> {
         found.map_or(TypeId(0), |ty| ty.id())
     }
 
-    /// An argument of the function that the program is attached to.
-    fn argument(&mut self, off: u32, size: u32) -> Checked<RegState> {
+    /// An argument of the attach target.
+    fn argument(&mut self, off: u32, size: u32) -> VerifyResult<RegState> {
         let Some(target) = self.attach else {
             reject!(
                 EFAULT,
@@ -129,8 +129,8 @@ impl Verifier<'_> {
         })
     }
 
-    /// A load from a socket; none may be stored to (`check_sock_access`).
-    pub(crate) fn check_socket(&mut self, a: &MemoryAccess) -> Checked {
+    /// A load from a socket; stores are rejected (`check_sock_access`).
+    pub(crate) fn check_socket(&mut self, a: &MemoryAccess) -> VerifyResult {
         let reg = self.reg(a.base);
         let off = reg.off.wrapping_add(a.off);
         if reg.var.smin < 0 {
@@ -169,7 +169,7 @@ impl Verifier<'_> {
             && field.element.size() == 8
             && field.offset != off
         {
-            // It is allowed, but then the kernel can't make a load of its own from it.
+            // The access is valid, but the kernel fails to convert it.
             reject!(
                 EFAULT,
                 "verifier bug: error during ctx access conversion (0)"
@@ -179,7 +179,7 @@ impl Verifier<'_> {
     }
 
     /// An access to `struct bpf_flow_keys`.
-    pub(crate) fn check_flow_keys(&mut self, a: &MemoryAccess) -> Checked {
+    pub(crate) fn check_flow_keys(&mut self, a: &MemoryAccess) -> VerifyResult {
         let off = self.reg(a.base).off.wrapping_add(a.off);
         let end = u32::try_from(off)
             .ok()
@@ -191,9 +191,9 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// An access to the buffer of a writable raw tracepoint. How large it is shows when
-    /// the program is attached.
-    pub(crate) fn check_tp_buffer(&mut self, a: &MemoryAccess) -> Checked {
+    /// An access to the buffer of a writable raw tracepoint. Its size is checked at attach
+    /// time.
+    pub(crate) fn check_tp_buffer(&mut self, a: &MemoryAccess) -> VerifyResult {
         let off = self.reg(a.base).off.wrapping_add(a.off);
         let end = self.check_buffer_offset("tracepoint", a.base, off, a.size)?;
         let known = &mut self.requires.tracepoint_buffer;
@@ -201,8 +201,8 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// An access to a buffer that an iterator hands out.
-    pub(crate) fn check_buf(&mut self, a: &MemoryAccess) -> Checked {
+    /// An access to a buffer passed by an iterator.
+    pub(crate) fn check_buf(&mut self, a: &MemoryAccess) -> VerifyResult {
         let reg = self.reg(a.base);
         if a.access == Access::Write && reg.flags.contains(TypeFlags::MEM_RDONLY) {
             reject!(
@@ -216,7 +216,7 @@ impl Verifier<'_> {
         self.check_buffer_access(a.base, off, a.size, false)
     }
 
-    /// Bytes of such a buffer. How large it is shows when the program is attached
+    /// An access to such a buffer. Its size is checked at attach time
     /// (`check_buffer_access`).
     pub(crate) fn check_buffer_access(
         &mut self,
@@ -224,7 +224,7 @@ impl Verifier<'_> {
         off: i32,
         size: u32,
         _zero: bool,
-    ) -> Checked {
+    ) -> VerifyResult {
         let read_only = self.reg(number).flags.contains(TypeFlags::MEM_RDONLY);
         let name = if read_only { "rdonly" } else { "rdwr" };
         let end = self.check_buffer_offset(name, number, off, size)?;
@@ -239,7 +239,13 @@ impl Verifier<'_> {
 
     /// The end of an access at a constant offset from a buffer's start
     /// (`__check_buffer_access`).
-    fn check_buffer_offset(&self, name: &str, number: Reg, off: i32, size: u32) -> Checked<u32> {
+    fn check_buffer_offset(
+        &self,
+        name: &str,
+        number: Reg,
+        off: i32,
+        size: u32,
+    ) -> VerifyResult<u32> {
         let var = &self.reg(number).var;
         let Ok(start) = u32::try_from(off) else {
             reject!(
@@ -274,7 +280,7 @@ const fn mode(a: &MemoryAccess) -> Mode {
     }
 }
 
-/// Numbers from `min` to `max`, signed, in the low half and the whole
+/// A scalar with these signed bounds in the lower half and in the whole register
 /// (`__mark_reg_s32_range`).
 fn low_half(min: i32, max: i32) -> Scalar {
     Scalar {
@@ -310,7 +316,7 @@ mod tests {
         assert_eq!(message(ProgType::Xdp, &load(12)), "");
         assert_eq!(message(ProgType::Xdp, &load(24)), invalid(24));
         assert_eq!(message(ProgType::Xdp, &load(-4)), invalid(-4));
-        // The kernel takes a negative offset here, and reads what is before the record.
+        // The kernel accepts a negative offset here, and reads before the record.
         assert_eq!(message(ProgType::Tracepoint, &load(-4)), invalid(-4));
         let store = "*(u32 *)(r1 + 0) = 1\nr0 = 0\nexit";
         assert_eq!(message(ProgType::Xdp, store), invalid(0));

@@ -1,8 +1,8 @@
-//! The arguments of a kernel function as a program finds them in its context: an array
-//! of `u64`, of which BTF says what each is (`btf_ctx_access`, `kernel/bpf/btf.c`).
+//! The arguments of a kernel function in a program's context: an array of `u64`, typed by
+//! BTF (`btf_ctx_access`, `kernel/bpf/btf.c`).
 
 use super::attach_target::{AttachTarget, kind_name, shown_name};
-use super::reject::{Checked, reject};
+use super::reject::{VerifyResult, reject};
 use crate::btf::{Kind, Type};
 use crate::program::Program;
 use crate::spec::helpers::TypeFlags;
@@ -10,22 +10,22 @@ use crate::spec::iterator::{self, Element};
 use crate::spec::{AttachType, ProgType, lsm, tracepoint_argument};
 use crate::util::TypeId;
 
-/// What a load from the context gives.
+/// The result of a load from the context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Argument {
-    /// A number, or a pointer that is as good as one.
+    /// A scalar, or a pointer that is treated as one.
     Scalar,
-    /// What the hook has returned so far.
+    /// The return value of the hook so far.
     Result,
-    /// Memory of an iterator's.
+    /// A buffer of an iterator.
     Buffer(TypeFlags),
     /// A kernel object.
     Object {
         /// Its structure.
         id: TypeId,
-        /// What else is known of the pointer.
+        /// Flags of the pointer's type.
         flags: TypeFlags,
-        /// The argument's number if the log tells of it.
+        /// The argument's number, if the log mentions it.
         number: Option<u32>,
     },
 }
@@ -33,13 +33,13 @@ pub(super) enum Argument {
 /// The argument that a load of `size` bytes at `off` reads.
 ///
 /// # Errors
-/// The kernel's, without the line about the context that follows it.
+/// The kernel's error, without the line about the context that follows it.
 pub(super) fn at(
     target: &AttachTarget<'_>,
     program: &Program,
     off: u32,
     size: u32,
-) -> Checked<Argument> {
+) -> VerifyResult<Argument> {
     let name = target.name;
     if !off.is_multiple_of(8) {
         reject!(EACCES, "func '{name}' offset {off} is not multiple of 8");
@@ -140,8 +140,8 @@ pub(super) fn at(
     Ok(Argument::Object { id, flags, number })
 }
 
-/// The number of the argument at this offset, one more than the last for the result,
-/// two more past it (`btf_ctx_arg_idx`).
+/// The number of the argument at this offset; the result counts as one argument more, an
+/// offset past it as two more (`btf_ctx_arg_idx`).
 fn number_at(prototype: Type<'_>, off: u32) -> usize {
     let btf = prototype.btf();
     let params = prototype.params().map(|param| param.ty);
@@ -161,7 +161,7 @@ fn number_at(prototype: Type<'_>, off: u32) -> usize {
     prototype.params().len() + 1
 }
 
-/// What lies under qualifiers and typedefs, and its id.
+/// The type under qualifiers and typedefs, and its id.
 fn skip_modifiers(ty: Type<'_>, id: TypeId) -> (Type<'_>, TypeId) {
     let found = ty.btf().resolve(id).unwrap_or(ty);
     (found, found.id())
@@ -171,7 +171,7 @@ fn is_small_int(ty: Type<'_>) -> bool {
     ty.kind() == Kind::Int && ty.size().is_some_and(|size| size <= 8)
 }
 
-/// What a tag on the structure says of the pointer to it.
+/// The pointer flags from a type tag on the structure.
 fn tags(pointed: Type<'_>) -> TypeFlags {
     match pointed.name() {
         _ if pointed.kind() != Kind::TypeTag || pointed.kind_flag() => TypeFlags::empty(),
@@ -181,7 +181,7 @@ fn tags(pointed: Type<'_>) -> TypeFlags {
     }
 }
 
-/// Whether the kernel vouches for the arguments (`prog_args_trusted`).
+/// Whether the kernel guarantees that the arguments are valid (`prog_args_trusted`).
 fn is_trusted(program: &Program, target: &str) -> bool {
     match program.prog_type {
         ProgType::Tracing => matches!(

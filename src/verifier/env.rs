@@ -1,5 +1,5 @@
-//! What a verification holds (`struct bpf_verifier_env`). The rooms beside this one
-//! are its methods: `explore` drives the walk, the others judge one thing each.
+//! The verifier's environment (`struct bpf_verifier_env`). The other modules implement its
+//! methods: `explore` has the main loop, each of the others checks one thing.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::options::Options;
 use super::oracle::record::Recorder;
 use super::prune::Arena;
 use super::reg::{Kind, MapRef, RegState};
-use super::reject::Checked;
+use super::reject::VerifyResult;
 use super::requirements::Requirements;
 use super::state::{Frame, NO_PC, State};
 use super::structure::{self, InsnInfo, Structure, SubprogramInfo, Usage};
@@ -24,89 +24,89 @@ use crate::spec::AttachType;
 use crate::spec::helpers::{Caller, TypeFlags};
 use crate::util::Pc;
 
-/// A fork of the walk that waits for its turn (`struct bpf_verifier_stack_elem`).
+/// A state that waits to be explored (`struct bpf_verifier_stack_elem`).
 #[derive(Debug)]
 pub(crate) struct Pending {
     pub state: State,
-    /// Where it goes on.
+    /// The instruction at which exploration continues.
     pub pc: Pc,
-    /// Where it forked.
+    /// The instruction that pushed it.
     pub prev: Pc,
-    /// How long the log was then.
+    /// The length of the log at that time.
     pub log_len: usize,
 }
 
-/// The numbers of the walk.
+/// Counters of the exploration.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
-    /// Instructions walked (`insn_processed`).
+    /// Instructions processed (`insn_processed`).
     pub processed: u64,
-    /// Jumps walked.
+    /// Jumps processed.
     pub jumps: u64,
-    /// Both when the last state was kept.
+    /// Both counters at the last checkpoint.
     pub processed_before: u64,
     pub jumps_before: u64,
-    /// States kept in all, at most at once, and at most at one instruction.
+    /// Checkpoints: in total, at most at one time, and at most at one instruction.
     pub total_states: u64,
     pub peak_states: u64,
     pub max_states_per_insn: u64,
 }
 
-/// What the log shows after an instruction: registers and slots of the innermost frame
-/// that it touched (`scratched_regs`, `scratched_stack_slots`).
+/// Registers and slots of the innermost frame that the log shows after an instruction
+/// because it touched them (`scratched_regs`, `scratched_stack_slots`).
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Touched {
     pub regs: u16,
     pub slots: u64,
 }
 
-/// A verification under way.
+/// The state of one verification.
 pub(crate) struct Verifier<'p> {
     pub program: &'p Program,
     pub maps: Maps<'p>,
-    /// What the program attaches to, if it says so by a type in the kernel's BTF.
+    /// The attach target, if the program names a type in the kernel's BTF.
     pub attach: Option<AttachTarget<'p>>,
-    /// What it asks of the one who attaches or runs it.
+    /// What the program requires of its context and buffers.
     pub requires: Requirements,
     pub options: Options,
-    /// What is known before the walk.
+    /// The results of the checks before exploration.
     pub structure: Arc<Structure>,
     pub log: Log,
-    /// Where the walk stands.
+    /// The current state.
     pub state: State,
-    /// The instruction under way, and the one walked before it.
+    /// The current instruction, and the one before it.
     pub pc: Pc,
     pub prev: Pc,
-    /// Forks that wait, the next one last.
+    /// States that wait to be explored; the last one is next.
     pub pending: Vec<Pending>,
-    /// The states that were kept for pruning.
+    /// The explored states, for pruning.
     pub arena: Arena,
     pub liveness: StackLiveness,
-    /// The last id given out.
+    /// The last id assigned.
     pub last_id: u32,
     pub counts: Counts,
     pub touched: Touched,
-    /// Whether the instruction under way has a step in the history (`cur_hist_ent`).
+    /// Whether the current instruction has an entry in the jump history (`cur_hist_ent`).
     pub step_noted: bool,
-    /// What the walk finds out about each function.
+    /// What exploration finds out about each function.
     pub usage: Vec<Usage>,
-    /// What the program is to helpers.
+    /// How the helper tables see the program.
     pub caller: Caller<'p>,
-    /// For each load and store, what it goes through (`ptr_type`).
+    /// For each load and store, the kind of pointer that it uses (`ptr_type`).
     pub pointers: Vec<Option<(Kind, TypeFlags)>>,
     /// What is proved for the engines.
     pub facts: Facts,
-    /// Who records the states of the walk; the walk then goes on where a verdict's
-    /// would be cut off.
+    /// Records the explored states, if set. Pruning is stricter then: states must be
+    /// subsumed for dead registers, too.
     pub recorder: Option<Box<Recorder>>,
-    /// The types of the functions' arguments, as far as they were asked for.
+    /// The argument types of the functions, filled on first use.
     pub signatures: Signatures,
-    /// Which global functions were called, and so are to be verified on their own.
+    /// Which global functions are called, and so have to be verified on their own.
     pub called: Vec<bool>,
 }
 
 impl<'p> Verifier<'p> {
-    /// A verification that is about to begin.
+    /// Prepares a verification.
     pub(super) fn new(
         program: &'p Program,
         caller: Caller<'p>,
@@ -145,11 +145,10 @@ impl<'p> Verifier<'p> {
         }
     }
 
-    /// Walks the program, then each global function that is called, and holds their
-    /// stacks against the limits.
-    pub(super) fn verify(&mut self) -> Checked {
-        self.walk_subprogram(0)?;
-        self.walk_called_globals()?;
+    /// Explores the program, then each called global function, and checks the stack limits.
+    pub(super) fn verify(&mut self) -> VerifyResult {
+        self.explore_subprogram(0)?;
+        self.explore_called_globals()?;
         let starts = self.structure.subprograms.iter().map(|sub| sub.start);
         let depths = self.usage.iter().map(|usage| usage.stack_depth);
         self.facts.set_stacks(starts.zip(depths));
@@ -158,7 +157,7 @@ impl<'p> Verifier<'p> {
         self.check_rewrite()
     }
 
-    /// The numbers of the walk so far.
+    /// The counters so far.
     pub(super) fn statistics(&self) -> Statistics {
         let counts = &self.counts;
         Statistics {
@@ -171,7 +170,7 @@ impl<'p> Verifier<'p> {
         }
     }
 
-    /// The stack of each function as the statistics of an accepted program show it.
+    /// The stack depth of each function as the statistics of an accepted program show it.
     pub(super) fn reported_depths(&self) -> Vec<u32> {
         let seen = |pc| self.facts.is_seen(pc);
         let plain_loop = |pc| self.facts.may_be_plain_loop(pc);
@@ -184,8 +183,8 @@ impl<'p> Verifier<'p> {
         &self.structure.code
     }
 
-    /// The attach type that the program is verified for: the one that it names, or that
-    /// the kernel takes for it.
+    /// The attach type that the program is verified for: the one it names, or the kernel's
+    /// default for it.
     pub(crate) fn attach_type(&self) -> Option<AttachType> {
         self.caller.attach_type
     }
@@ -196,12 +195,12 @@ impl<'p> Verifier<'p> {
         self.last_id
     }
 
-    /// What is known of the instruction at `pc` before the walk.
+    /// What the structure checks found about the instruction at `pc`.
     pub(crate) fn insn_info(&self, pc: Pc) -> &InsnInfo {
         &self.structure.insns[pc.index()]
     }
 
-    /// The function of this number.
+    /// The function with this number.
     pub(crate) fn subprogram(&self, number: u32) -> &SubprogramInfo {
         &self.structure.subprograms[number as usize]
     }
@@ -211,7 +210,7 @@ impl<'p> Verifier<'p> {
         u32::try_from(self.structure.subprogram_at(pc)?).ok()
     }
 
-    /// The definition of a map that a register points to.
+    /// The definition of a map that a register refers to.
     pub(crate) fn map(&self, map: MapRef) -> Option<&'p MapDef> {
         self.maps.def(map)
     }
@@ -220,12 +219,12 @@ impl<'p> Verifier<'p> {
         self.state.reg(reg)
     }
 
-    /// A register that is about to change.
+    /// Mutable access to a register.
     pub(crate) fn reg_mut(&mut self, reg: Reg) -> &mut RegState {
         self.state.reg_mut(reg)
     }
 
-    /// Sets a register and shows it in the log.
+    /// Sets a register and marks it for the log.
     pub(crate) fn set_reg(&mut self, reg: Reg, state: RegState) {
         self.touch(reg);
         *self.state.reg_mut(reg) = state;
@@ -235,17 +234,17 @@ impl<'p> Verifier<'p> {
         self.state.frame()
     }
 
-    /// The log shows this register next.
+    /// Marks a register for the next log line.
     pub(crate) fn touch(&mut self, reg: Reg) {
         self.touched.regs |= 1 << reg.number();
     }
 
-    /// The log shows this slot of the innermost frame next.
+    /// Marks a slot of the innermost frame for the next log line.
     pub(crate) fn touch_slot(&mut self, slot: usize) {
         self.touched.slots |= 1 << slot;
     }
 
-    /// The way that led to frame number `frame`, for the liveness of the stack.
+    /// The call chain to frame number `frame`, for stack liveness.
     pub(crate) fn chain(state: &State, structure: &Structure, frame: usize) -> CallChain {
         CallChain::new((0..=frame).filter_map(|number| {
             let this = state.frames.get(number)?;
@@ -255,14 +254,14 @@ impl<'p> Verifier<'p> {
         }))
     }
 
-    /// Says that the instruction under way reads these slots of a frame.
+    /// Records that the current instruction reads these slots of a frame.
     pub(crate) fn stack_read(&mut self, frame: u8, slots: u64) {
         let (state, structure) = (&self.state, &self.structure);
         let chain = || Self::chain(state, structure, state.current());
         self.liveness.read(chain, frame.into(), self.pc, slots);
     }
 
-    /// Says that the instruction under way overwrites these slots of a frame.
+    /// Records that the current instruction overwrites these slots of a frame.
     pub(crate) fn stack_write(&mut self, frame: u8, slots: u64) {
         self.liveness.write(frame.into(), slots);
     }

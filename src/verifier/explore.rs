@@ -1,38 +1,38 @@
-//! The walk: every path of the program, one instruction at a time.
+//! Exploration: simulates every path of the program, one instruction at a time
+//! (`do_check`).
 //!
-//! The current state goes on along one path; where both ways of a branch are possible, a
-//! copy waits for the other. A path ends at the outermost exit, or where a kept state
-//! covers it; the last copy that waits is then taken up. (`do_check`.)
+//! Where both ways of a branch are possible, the current state follows one and a copy for
+//! the other is pushed on a stack. A path ends at the outermost exit, or where an explored
+//! state subsumes the current one. Then the state that was pushed last is taken up.
 
 use super::branch::Comparison;
 use super::env::{Pending, Touched, Verifier};
 use super::log::log;
-use super::memory::insn::Place;
+use super::memory::insn::MemoryOperand;
 use super::missing::Feature;
 use super::reg::{Kind, MapRef, RegState};
-use super::reject::{Checked, Reject, reject};
+use super::reject::{Reject, VerifyResult, reject};
 use super::state::{Frame, LinkedSet, NO_PC, State, Step};
-use super::structure::{self, Asks};
+use super::structure::{self, PriorCheck};
 use crate::isa::{CallTarget, DecodeError, Insn, Pseudo, Reg};
 use crate::spec::helpers::TypeFlags;
 use crate::spec::limits::{MAX_INSNS, MAX_JUMP_SEQUENCE};
 use crate::spec::{MapType, ProgFlags};
 use crate::util::{Errno, MapId, Pc, TypeId};
 
-/// Where a path goes after an instruction.
+/// Where a path continues after an instruction.
 enum Next {
-    /// On at this instruction.
+    /// At this instruction.
     At(Pc),
-    /// Into another frame.
+    /// In another frame.
     Frame(Pc),
-    /// Nowhere: it came to its end.
+    /// The path has ended.
     End,
 }
 
 impl Verifier<'_> {
-    /// Walks a function from its start, with what its registers hold at first
-    /// (`do_check_common`).
-    pub(super) fn walk_subprogram(&mut self, number: u32) -> Checked {
+    /// Explores a function from its start with its initial registers (`do_check_common`).
+    pub(super) fn explore_subprogram(&mut self, number: u32) -> VerifyResult {
         let start = self.subprogram(number).start;
         self.state = State {
             first: start,
@@ -47,7 +47,7 @@ impl Verifier<'_> {
         self.log_restart();
         self.set_arguments(number)?;
         self.liveness.reset_current();
-        self.walk()?;
+        self.explore()?;
         self.arena.clear();
         if !self.log.is_full() {
             self.log.truncate(0);
@@ -55,9 +55,9 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    fn walk(&mut self) -> Checked {
+    fn explore(&mut self) -> VerifyResult {
         let mut prev = NO_PC;
-        // Whether the state is shown before the next instruction.
+        // Whether to log the whole state before the next instruction.
         let mut show_state = false;
         loop {
             self.step_noted = false;
@@ -73,9 +73,9 @@ impl Verifier<'_> {
             self.state.pc = pc;
             let info = self.insn_info(pc);
             let (prune_point, jmp_point) = (info.prune_point, info.jmp_point);
-            let covered =
+            let pruned =
                 prune_point && self.is_visited(pc).map_err(|reject| self.refuse(reject))?;
-            let next = if covered {
+            let next = if pruned {
                 if show_state {
                     log!(self, "\nfrom {prev} to {pc}: safe\n");
                 } else {
@@ -98,7 +98,7 @@ impl Verifier<'_> {
                 if let Some(recorder) = &mut self.recorder
                     && !recorder.record(&self.state)
                 {
-                    reject!(E2BIG, "the walk that is recorded is longer than asked for");
+                    reject!(E2BIG, "more states than the recorder takes");
                 }
                 prev = pc;
                 self.begin_marks();
@@ -132,21 +132,21 @@ impl Verifier<'_> {
         }
     }
 
-    /// A reject at the instruction under way, with the way that led to it.
+    /// Adds the current instruction and the path that led to it to a reject.
     #[cold]
     fn refuse(&self, reject: Reject) -> Reject {
         reject.at(self.pc).with_trail(|| self.trail())
     }
 
-    /// The story of one instruction (`do_check_insn`).
-    fn check_insn(&mut self) -> Checked<Next> {
+    /// Simulates one instruction (`do_check_insn`).
+    fn check_insn(&mut self) -> VerifyResult<Next> {
         let pc = self.pc;
         let Some(insn) = self.structure.code.insn(pc) else {
             return Err(self.refuse_slot(pc));
         };
         let next = Pc(pc.0 + insn.slots());
         if let Some(feature) = Feature::of_insn(self.program, &insn) {
-            // Of these, the kernel looks at the register that is written first.
+            // For these instructions, the kernel first checks the register that is written.
             if let Insn::LoadPseudo { dst, .. } = insn {
                 self.check_write(dst)?;
             }
@@ -182,7 +182,7 @@ impl Verifier<'_> {
                 base,
                 off,
             } => {
-                self.check_load(dst, Place { base, off, size }, None, false)?;
+                self.check_load(dst, MemoryOperand { base, off, size }, None, false)?;
             }
             Insn::LoadSx {
                 from,
@@ -191,7 +191,7 @@ impl Verifier<'_> {
                 off,
             } => {
                 let size = from.size();
-                self.check_load(dst, Place { base, off, size }, Some(from), false)?;
+                self.check_load(dst, MemoryOperand { base, off, size }, Some(from), false)?;
             }
             Insn::Store {
                 size,
@@ -199,7 +199,7 @@ impl Verifier<'_> {
                 off,
                 src,
             } => {
-                self.check_store(Place { base, off, size }, src, false)?;
+                self.check_store(MemoryOperand { base, off, size }, src, false)?;
             }
             Insn::Atomic {
                 op,
@@ -216,7 +216,7 @@ impl Verifier<'_> {
                 base,
                 off,
             } => {
-                self.check_load_acquire(dst, Place { base, off, size })?;
+                self.check_load_acquire(dst, MemoryOperand { base, off, size })?;
             }
             Insn::StoreRelease {
                 size,
@@ -224,7 +224,7 @@ impl Verifier<'_> {
                 off,
                 src,
             } => {
-                self.check_store_release(Place { base, off, size }, src)?;
+                self.check_store_release(MemoryOperand { base, off, size }, src)?;
             }
             Insn::LoadPacket { index, .. } => {
                 return Ok(Next::At(self.check_packet_load(index, next)?));
@@ -271,7 +271,7 @@ impl Verifier<'_> {
         Ok(Next::At(next))
     }
 
-    /// A slot that is no instruction, on a path that is walked.
+    /// The reject for a slot that is not a valid instruction, reached by a path.
     fn refuse_slot(&mut self, pc: Pc) -> Reject {
         let Some(Err(error)) = self.code().get(pc) else {
             return Reject::new(Errno::EFAULT, format!("invalid insn idx {pc}"));
@@ -282,12 +282,12 @@ impl Verifier<'_> {
         }
     }
 
-    /// What the kernel checks before it comes to the fault of a slot.
-    fn check_before_slot(&mut self, error: &DecodeError) -> Checked {
-        match structure::asks_first(error) {
-            Some(Asks::LegacyLoads) => self.check_legacy_loads()?,
-            Some(Asks::PacketContext) => self.check_packet_context()?,
-            Some(Asks::Arena) => self.check_arena()?,
+    /// Performs the checks that the kernel makes before it reports an invalid slot.
+    fn check_before_slot(&mut self, error: &DecodeError) -> VerifyResult {
+        match structure::prior_check(error) {
+            Some(PriorCheck::LegacyLoads) => self.check_legacy_loads()?,
+            Some(PriorCheck::PacketContext) => self.check_packet_context()?,
+            Some(PriorCheck::Arena) => self.check_arena()?,
             None => {}
         }
         match structure::read_before(error)? {
@@ -296,8 +296,8 @@ impl Verifier<'_> {
         }
     }
 
-    /// A cast between address spaces wants an arena.
-    fn check_arena(&self) -> Checked {
+    /// Checks that the program has an arena, which a cast between address spaces needs.
+    fn check_arena(&self) -> VerifyResult {
         if self
             .program
             .maps
@@ -312,15 +312,15 @@ impl Verifier<'_> {
         )
     }
 
-    fn check_call(&mut self, call: CallTarget, next: Pc) -> Checked<Pc> {
+    fn check_call(&mut self, call: CallTarget, next: Pc) -> VerifyResult<Pc> {
         match call {
             CallTarget::Helper(id) => self.check_helper_call(id, next),
             CallTarget::Subprogram { rel } => {
                 let target = i64::from(self.pc.0) + 1 + i64::from(rel);
                 self.check_subprogram_call(Pc(u32::try_from(target).unwrap_or(u32::MAX)), next)
             }
-            // A weak function that is missing. If this call is alive after all, the
-            // kernel says so when it rewrites the program.
+            // An unresolved weak function. If this call is not dead code, the kernel
+            // reports it when it rewrites the program.
             CallTarget::Kfunc { id: TypeId(0), .. } if self.held_lock().is_none() => Ok(next),
             CallTarget::Kfunc { id: TypeId(0), .. } => {
                 reject!(
@@ -333,7 +333,7 @@ impl Verifier<'_> {
     }
 
     /// The exit of a function (`process_bpf_exit_full`).
-    fn check_exit(&mut self) -> Checked<Next> {
+    fn check_exit(&mut self) -> VerifyResult<Next> {
         let outermost = self.state.current() == 0;
         self.check_leak(outermost, "BPF_EXIT instruction in main prog")?;
         if outermost {
@@ -343,12 +343,12 @@ impl Verifier<'_> {
         Ok(Next::Frame(self.check_return()?))
     }
 
-    /// `may_goto`: leaves the loop once its budget is used up, so both ways are possible
-    /// and the loop ends whatever it does.
-    fn check_may_goto(&mut self, next: Pc) -> Checked {
+    /// `may_goto` leaves the loop once its budget is used up. Both ways are possible, so
+    /// the loop always terminates.
+    fn check_may_goto(&mut self, next: Pc) -> VerifyResult {
         let pc = self.pc;
         let before = self.previous_entry(pc);
-        let queued = self.fork(next, pc, Errno::ENOMEM)?;
+        let queued = self.push_branch(next, pc, Errno::ENOMEM)?;
         queued.may_goto_depth += 1;
         if let Some(before) = before {
             self.widen_pending(before);
@@ -356,8 +356,9 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// A 64-bit immediate that names something (`check_ld_imm`).
-    fn check_pseudo(&mut self, dst: Reg, source: Pseudo) -> Checked {
+    /// Loads a 64-bit immediate that stands for a map, a function or another object
+    /// (`check_ld_imm`).
+    fn check_pseudo(&mut self, dst: Reg, source: Pseudo) -> VerifyResult {
         self.check_write(dst)?;
         let map = |index| MapRef {
             id: MapId(index),
@@ -374,7 +375,7 @@ impl Verifier<'_> {
                     uid: 0,
                 };
                 let pointer = RegState {
-                    // Below the value's size.
+                    // The offset is below the value's size.
                     off: off.cast_signed(),
                     ..RegState::pointer(kind, Default::default())
                 };
@@ -395,7 +396,7 @@ impl Verifier<'_> {
                 }
                 Kind::Func { subprogram }
             }
-            // Memory of no bytes: the address can be compared, not followed
+            // Memory of size 0: the address can be compared but not dereferenced
             // (`check_pseudo_btf_id`). Kernel variables are not explored.
             Pseudo::BtfId { .. } => {
                 *self.reg_mut(dst) =
@@ -410,24 +411,29 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// Forks the walk: a copy of the current state waits to go on at `pc`
-    /// (`push_stack`). The copy is given back to be changed. Where too many wait, the
-    /// error number depends on what forks: it is `full`.
-    pub(crate) fn fork(&mut self, pc: Pc, prev: Pc, full: Errno) -> Checked<&mut State> {
+    /// Pushes the other branch's state: a copy of the current one, to be explored from `pc`
+    /// (`push_stack`). Returns the copy so that the caller can change it. If too many are
+    /// pushed, the reject carries the error number `full`, which depends on the caller.
+    pub(crate) fn push_branch(
+        &mut self,
+        pc: Pc,
+        prev: Pc,
+        full: Errno,
+    ) -> VerifyResult<&mut State> {
         if self.pending.len() >= MAX_JUMP_SEQUENCE {
             return Err(Reject::new(full, self.too_complex()));
         }
-        Ok(self.leave_pending(pc, prev))
+        Ok(self.push_state(pc, prev))
     }
 
-    /// Forks the walk as [`fork`](Self::fork) does, but where too many wait, only the log
-    /// says so: what Linux 6.18 does at a tail call (`check_helper_call` takes the null
-    /// pointer of `push_stack` for a state).
-    pub(crate) fn fork_without_limit(&mut self, pc: Pc, prev: Pc) {
+    /// Like [`push_branch`](Self::push_branch), but if too many states are pushed, only logs
+    /// it. Linux 6.18 behaves like this at a tail call: `check_helper_call` mistakes the null
+    /// pointer from `push_stack` for a state.
+    pub(crate) fn push_branch_without_limit(&mut self, pc: Pc, prev: Pc) {
         if self.pending.len() >= MAX_JUMP_SEQUENCE {
             log!(self, "{}\n", self.too_complex());
         }
-        self.leave_pending(pc, prev);
+        self.push_state(pc, prev);
     }
 
     fn too_complex(&self) -> String {
@@ -435,7 +441,7 @@ impl Verifier<'_> {
         format!("The sequence of {waiting} jumps is too complex.")
     }
 
-    fn leave_pending(&mut self, pc: Pc, prev: Pc) -> &mut State {
+    fn push_state(&mut self, pc: Pc, prev: Pc) -> &mut State {
         let state = self.arena.copy(&self.state);
         if let Some(parent) = state.parent {
             self.arena.get_mut(parent).branches += 1;
@@ -451,8 +457,8 @@ impl Verifier<'_> {
         &mut self.pending[at].state
     }
 
-    /// Notes that the instruction under way is a step that can't be told from the code
-    /// alone (`push_jmp_history`); what an instruction notes twice is combined.
+    /// Adds the current instruction to the jump history, for a step that the code alone
+    /// doesn't determine (`push_jmp_history`). Two entries of one instruction are merged.
     pub(crate) fn note_step(&mut self, stack: Option<(u8, u8)>, linked: LinkedSet) {
         let (pc, prev) = (self.pc, self.prev);
         if self.step_noted
@@ -472,7 +478,7 @@ impl Verifier<'_> {
         self.step_noted = true;
     }
 
-    /// The log shows all registers and slots next.
+    /// Shows all registers and slots in the next log line.
     pub(crate) fn touch_all(&mut self) {
         self.touched = Touched {
             regs: u16::MAX,
@@ -480,8 +486,8 @@ impl Verifier<'_> {
         };
     }
 
-    /// A slot of the calling convention that lets helpers keep registers is used for
-    /// something else (`check_fastcall_stack_contract`).
+    /// Notes an access to a stack slot that the `bpf_fastcall` pattern may use for spills
+    /// (`check_fastcall_stack_contract`).
     pub(crate) fn check_fastcall_contract(&mut self, frame: u8, off: i32) {
         let frame = self.state.frames.get(usize::from(frame));
         let Some(usage) = frame.and_then(|frame| self.usage.get_mut(frame.subprogram as usize))
@@ -491,14 +497,14 @@ impl Verifier<'_> {
         usage.touch_stack(&self.structure.info(self.pc), off);
     }
 
-    /// The liveness of the stack collects what the instruction under way does.
+    /// Starts collecting the stack reads and writes of the current instruction.
     fn begin_marks(&mut self) {
         let (state, structure) = (&self.state, &self.structure);
         let chain = || Self::chain(state, structure, state.current());
         self.liveness.begin(chain, self.pc);
     }
 
-    /// What was collected about a function is propagated through it
+    /// Propagates the stack reads and writes that were collected for each function
     /// (`bpf_update_live_stack`).
     pub(crate) fn update_liveness(&mut self) {
         let (state, structure) = (&self.state, &self.structure);
@@ -508,7 +514,7 @@ impl Verifier<'_> {
     }
 }
 
-/// Where a jump goes; that it is inside the function was checked.
+/// The target of a jump, already checked to be inside the function.
 fn target(insn: &Insn, pc: Pc) -> Pc {
     let target = insn.jump_target(pc).unwrap_or_default();
     Pc(u32::try_from(target).unwrap_or(u32::MAX))

@@ -1,57 +1,58 @@
-//! What a verification proves, for the engines.
+//! Facts that a verification proves, for the engines.
 //!
-//! A fact is kept only if pruning can't make it false: it holds for every path that
-//! was walked and for those that were cut off because a kept state covers them.
+//! A fact is recorded only if pruning can't make it false: it must hold for every explored
+//! path and for the paths that were pruned because an explored state subsumes them.
 
 use rustc_hash::FxHashMap;
 
 use crate::util::{MapId, Pc};
 
-/// What a load, store or atomic goes through, the same on every path that executes it.
+/// The memory that a load, store or atomic accesses, the same on every path that executes
+/// it.
 ///
-/// Pruning preserves it: a kept state covers another only where pointers are of one
-/// kind, into one map, and those to a stack or the context have one offset
-/// (`regsafe`, `kernel/bpf/verifier.c`).
+/// Pruning preserves this: a state subsumes another only if their pointers have the same
+/// kind and the same map, and, for the stack and the context, the same offset (`regsafe`,
+/// `kernel/bpf/verifier.c`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Through {
-    /// The stack of the function itself, at this offset from the frame pointer, the
-    /// instruction's own included.
+    /// The function's own stack, at this offset from the frame pointer, including the
+    /// instruction's offset.
     Stack {
-        /// Below zero.
+        /// Negative.
         off: i32,
     },
-    /// The context at this offset, the instruction's own included.
+    /// The context at this offset, including the instruction's offset.
     Context {
-        /// From the context's start.
+        /// From the start of the context.
         off: i32,
     },
     /// A value of this map, at any offset.
     MapValue {
-        /// One of the program's maps.
+        /// The index of the program's map.
         map: MapId,
     },
     /// The packet, at any offset.
     Packet,
-    /// Something else, or not the same on all paths.
+    /// Other memory, or not the same on all paths.
     Other,
 }
 
 /// Facts about instructions.
 #[derive(Debug, Default)]
 pub(crate) struct Facts {
-    /// Instructions that some path walks; the others are dead.
+    /// Instructions that some path executes; the others are dead code.
     seen: Vec<bool>,
-    /// For each call of `bpf_loop` that was walked, the function that it calls, if that
-    /// is the same on all paths and the flags are 0 on all.
+    /// For each explored call of `bpf_loop`, the callback, if it is the same on all paths
+    /// and the flags are always 0.
     loops: FxHashMap<Pc, Option<u32>>,
-    /// What each load and store goes through.
+    /// The memory that each load and store accesses.
     through: Vec<Option<Through>>,
-    /// For each call of a helper that takes a map, which one if it is always the same.
+    /// For each helper call that takes a map, the map if it is the same on all paths.
     maps: FxHashMap<Pc, Option<MapId>>,
-    /// The first instruction of each function, in rising order, and the bytes of stack
-    /// that it and those who get pointers to it touch.
+    /// For each function, in ascending order: its first instruction, and the bytes of its
+    /// stack that are touched by it or through pointers that it passes on.
     stacks: Vec<(Pc, u32)>,
-    /// For each tail call, to which place in the array if that is always the same.
+    /// For each tail call, the index into the array if it is the same on all paths.
     tail_calls: FxHashMap<Pc, Option<u32>>,
 }
 
@@ -67,25 +68,25 @@ impl Facts {
         }
     }
 
-    /// A path walks this instruction.
+    /// Records that a path executes this instruction.
     pub(crate) fn see(&mut self, pc: Pc) {
         if let Some(seen) = self.seen.get_mut(pc.index()) {
             *seen = true;
         }
     }
 
-    /// Whether a path walks it.
+    /// Whether a path executes it.
     pub(crate) fn is_seen(&self, pc: Pc) -> bool {
         self.seen.get(pc.index()).copied().unwrap_or(false)
     }
 
-    /// Whether the paths so far leave it open that this call of `bpf_loop` is plain.
+    /// Whether this call of `bpf_loop` has one callback and flags 0 on all paths so far.
     pub(crate) fn may_be_plain_loop(&self, pc: Pc) -> bool {
         self.loops.get(&pc).is_none_or(Option::is_some)
     }
 
-    /// A path walks a call of `bpf_loop`, with this callback if the flags are 0. The
-    /// callback and the zero are precise, so that pruning preserves them.
+    /// Records a call of `bpf_loop`, with its callback if the flags are 0. The callback and
+    /// the flags are precise, so pruning preserves them.
     pub(crate) fn see_loop(&mut self, pc: Pc, callback: Option<u32>) {
         let known = self.loops.entry(pc).or_insert(callback);
         if *known != callback {
@@ -93,7 +94,7 @@ impl Facts {
         }
     }
 
-    /// A path walks a load or store that goes through this.
+    /// Records a load or store of this memory.
     pub(crate) fn see_access(&mut self, pc: Pc, through: Through) {
         if let Some(known) = self.through.get_mut(pc.index()) {
             let known = known.get_or_insert(through);
@@ -103,13 +104,13 @@ impl Facts {
         }
     }
 
-    /// What a load or store goes through; none for one that no path executes.
+    /// The memory that a load or store accesses; `None` if no path executes it.
     pub(crate) fn through(&self, pc: Pc) -> Option<Through> {
         self.through.get(pc.index()).copied().flatten()
     }
 
-    /// A path walks a call of a helper with this map. (Two pointers to maps are equal
-    /// states only if they are to the same map.)
+    /// Records a helper call with this map. (A state subsumes another only if their map
+    /// pointers refer to the same map.)
     pub(crate) fn see_map(&mut self, pc: Pc, map: Option<MapId>) {
         let known = self.maps.entry(pc).or_insert(map);
         if *known != map {
@@ -117,18 +118,18 @@ impl Facts {
         }
     }
 
-    /// Keeps how deep the functions' stacks are, after the walk.
+    /// Sets the stack depths, after exploration.
     pub(crate) fn set_stacks(&mut self, stacks: impl Iterator<Item = (Pc, u32)>) {
         self.stacks = stacks.collect();
     }
 
-    /// Where functions begin and how deep their stacks are.
+    /// The first instruction and the stack depth of each function.
     pub(crate) fn stacks(&self) -> &[(Pc, u32)] {
         &self.stacks
     }
 
-    /// A path walks a tail call to this place, if it is known. (It is precise then, so
-    /// that pruning preserves it.)
+    /// Records a tail call to this index, if it is known. (The index is precise then, so
+    /// pruning preserves it.)
     pub(crate) fn see_tail_call(&mut self, pc: Pc, key: Option<u32>) {
         let known = self.tail_calls.entry(pc).or_insert(key);
         if *known != key {
@@ -136,14 +137,14 @@ impl Facts {
         }
     }
 
-    /// How many tail calls always go to one place of one array.
+    /// The number of tail calls that always use one index of one array.
     pub(crate) fn direct_tail_calls(&self) -> usize {
         let direct =
             |(pc, key): &(&Pc, &Option<u32>)| key.is_some() && self.map_of_call(**pc).is_some();
         self.tail_calls.iter().filter(direct).count()
     }
 
-    /// The map that a call of a helper always gets.
+    /// The map that this helper call gets on every path.
     pub(crate) fn map_of_call(&self, pc: Pc) -> Option<MapId> {
         self.maps.get(&pc).copied().flatten()
     }

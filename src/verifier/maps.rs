@@ -1,4 +1,4 @@
-//! The program's maps, and the fields of their values that only helpers may touch.
+//! The program's maps, and the special fields of their values.
 
 use super::reg::{MapRef, RegState};
 use crate::btf::{FieldKind, SpecialField, SpecialFields};
@@ -7,7 +7,7 @@ use crate::program::{MapDef, Program, kernel_name};
 /// The maps of a program with their fields.
 pub(crate) struct Maps<'p> {
     program: &'p Program,
-    /// For each map its own fields, and those of what it holds; none where it has no types.
+    /// For each map its own special fields and those of its inner map; `None` without BTF.
     fields: Vec<[Option<SpecialFields>; 2]>,
 }
 
@@ -33,18 +33,18 @@ impl<'p> Maps<'p> {
         }
     }
 
-    /// Its name as the kernel prints it: what stands for the maps in a map has none.
+    /// The name as the kernel prints it; inner maps have none.
     pub(crate) fn name(&self, map: MapRef) -> String {
         let def = self.def(map).filter(|_| !map.inner);
         def.map_or_else(String::new, |def| kernel_name(&def.name))
     }
 
-    /// The fields of its value.
+    /// The special fields of its value.
     pub(crate) fn fields(&self, map: MapRef) -> &[SpecialField] {
         self.typed(map).map_or(&[], |fields| fields)
     }
 
-    /// Whether the map has types.
+    /// Whether the map has BTF.
     pub(crate) fn is_typed(&self, map: MapRef) -> bool {
         self.typed(map).is_some()
     }

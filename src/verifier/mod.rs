@@ -1,30 +1,30 @@
-//! The verifier: what Linux 6.18 would say about a program.
+//! The verifier: decides whether Linux 6.18 would accept a program, and with which error.
 //!
-//! It walks a program as the kernel does, with a set of possible values in place of
-//! each register's one value. A program that passes has been shown to do no harm on
-//! any input; one that doesn't gets the kernel's error line. A program that uses what is
-//! not modelled is unjudged: it gets neither, but a list of all such uses.
+//! It explores every path of the program as the kernel does. Each register holds the set of
+//! its possible values instead of one value. An accepted program is safe on any input; a
+//! rejected one gets the kernel's error line. A program that uses a feature which bpflab
+//! does not model is unjudged: it gets a list of these features instead of a verdict.
 //!
-//! | room | what it judges |
+//! | module | what it checks |
 //! |---|---|
-//! | `structure` | what can be seen before the walk: jumps, subprograms, reserved fields, BTF |
+//! | `structure` | before exploration: jumps, subprograms, reserved fields, BTF |
 //! | `liveness` | which registers and stack slots are read later |
-//! | `explore` | the walk: the story of one instruction, forks, the end of a path |
-//! | `tnum`, `scalar` | numbers: known bits, bounds, arithmetic, comparisons |
-//! | `reg`, `stack`, `state` | what is known of registers, stack slots, frames, references |
-//! | `alu`, `branch`, `packet` | arithmetic on pointers, what a branch teaches |
+//! | `explore` | the main loop: one instruction, branches, the end of a path |
+//! | `tnum`, `scalar` | scalars: known bits, bounds, arithmetic, comparisons |
+//! | `reg`, `stack`, `state` | the state of registers, stack slots, frames, references |
+//! | `alu`, `branch`, `packet` | pointer arithmetic, bounds refined by a branch |
 //! | `memory` | loads and stores, by kind of pointer |
 //! | `call` | helpers, subprograms, callbacks, return values |
-//! | `precision`, `prune` | which numbers matter, and which paths are covered already |
-//! | `missing` | what is not modelled: a program that uses it is unjudged |
-//! | `log`, `reject`, `verdict` | the kernel's words |
+//! | `precision`, `prune` | which scalars are precise, which paths are pruned |
+//! | `missing` | features that are not modelled: a program that uses one is unjudged |
+//! | `log`, `reject`, `verdict` | the kernel's messages |
 //! | `facts` | what is proved, for the engines |
-//! | `oracle` | what the walk believed, held against runs |
+//! | `oracle` | compares the explored states with actual runs |
 //!
-//! Two laws hold for each operation. *Soundness*: a result contains every number that
-//! the instruction could compute from members of its operands. *Parity*: it is exactly
-//! as wide as the kernel's, for a program that relies on more than the kernel knows
-//! would be rejected there, and the log prints it.
+//! Two laws hold for each operation. *Soundness*: a result contains every number that the
+//! instruction could compute from members of its operands. *Parity*: the result is exactly
+//! as wide as the kernel's. A narrower one would accept programs that the kernel rejects,
+//! and the log prints the bounds.
 
 mod alu;
 mod attach_target;
@@ -86,22 +86,22 @@ pub use unverified::{Unjudged, Unverified};
 pub use verdict::{Decision, LogLevel, Statistics, Verdict};
 
 /// Whether a program that attaches through BTF may load the 8 bytes of its context at
-/// `off`, an argument of what it attaches to; `None` if nobody knows what that is.
+/// `off`, which are an argument of the attach target; `None` if the target is not known.
 pub(crate) fn context_argument_is_readable(program: &Program, off: u32) -> Option<bool> {
     let target = AttachTarget::resolve(program).ok().flatten()?;
     Some(context_argument::at(&target, program, off, 8).is_ok())
 }
 
-/// What came of a verification.
+/// The result of a verification.
 #[derive(Debug, Clone)]
 pub struct Verification {
-    /// The verdict in the kernel's words.
+    /// The verdict, with the kernel's error line.
     pub verdict: Verdict,
-    /// The program with what was proved of it, or why it is not verified.
+    /// The verified program with its facts, or why it is not verified.
     pub outcome: Result<Verified, Unverified>,
 }
 
-/// Why a program is not verified whose verification ended with `reject`.
+/// Converts the reject that ended a verification: an unmodelled feature makes it unjudged.
 fn unverified(program: &Program, reject: Reject, kernel: KernelConfig) -> Unverified {
     let Some(feature) = reject.feature() else {
         return reject.into();
@@ -110,9 +110,9 @@ fn unverified(program: &Program, reject: Reject, kernel: KernelConfig) -> Unveri
     Unjudged::new(stopped, missing::scan(program, &caller_of(program, kernel))).into()
 }
 
-/// A program that does no harm, with what was proved of it.
+/// A program that passed verification, with the facts that were proved.
 ///
-/// Only [`verify`] makes one, so whoever holds one may rely on it.
+/// Only [`verify`] creates one, so its holder may rely on the facts.
 #[derive(Debug, Clone)]
 pub struct Verified {
     program: Arc<Program>,
@@ -139,34 +139,34 @@ impl Verified {
         self.facts.is_seen(pc)
     }
 
-    /// What a load, store or atomic goes through, if a path executes it.
+    /// What kind of memory a load, store or atomic accesses; `None` if no path executes it.
     #[must_use]
     pub fn through(&self, pc: Pc) -> Option<Through> {
         self.facts.through(pc)
     }
 
-    /// What it asks of whoever attaches or runs it: a context that is large enough.
+    /// What the program requires of its context and buffers.
     #[must_use]
     pub fn requirements(&self) -> &Requirements {
         &self.requirements
     }
 
-    /// The first instruction of each function, in rising order, and how many bytes below
-    /// its frame pointer it and those to whom it gives pointers there touch.
+    /// For each function, in ascending order: its first instruction, and how many bytes
+    /// below its frame pointer are touched by it or through pointers that it passes on.
     #[must_use]
     pub fn stacks(&self) -> &[(Pc, u32)] {
         self.facts.stacks()
     }
 
-    /// The map that a call of a helper always gets.
+    /// The map that this helper call gets on every path; `None` if there is no single one.
     #[must_use]
     pub fn map_of_call(&self, pc: Pc) -> Option<MapId> {
         self.facts.map_of_call(pc)
     }
 }
 
-/// What a program is to the helpers of this kernel: its type, and what it attaches to by
-/// name.
+/// How the helper tables of this kernel see the program: program type, attach type and
+/// attach target's name.
 fn caller_of(program: &Program, kernel: KernelConfig) -> Caller<'_> {
     let types = program.kernel_btf.as_ref();
     let target = types
@@ -268,11 +268,11 @@ pub fn verify(program: &Arc<Program>, options: &Options) -> Verification {
     Verification { verdict, outcome }
 }
 
-/// Walks a program and records every state that the walk is in, at most `limit` of them
-/// (each takes a kilobyte or more).
+/// Explores a program and records every state, at most `limit` of them (each takes a
+/// kilobyte or more).
 ///
 /// # Errors
-/// Why a program is not verified.
+/// Returns why the program is not verified.
 pub fn trace(program: &Arc<Program>, options: &Options, limit: u64) -> Result<Trace, Unverified> {
     let caller = caller_of(program, options.kernel);
     let attach = || AttachTarget::resolve(program);
@@ -293,7 +293,7 @@ pub fn trace(program: &Arc<Program>, options: &Options, limit: u64) -> Result<Tr
         .unwrap_or_default();
     match result {
         Ok(()) => recording.complete = true,
-        // It was too long: nothing is claimed of what it did not come to.
+        // Too complex: the recording is incomplete.
         Err(reject) if reject.errno() == Errno::E2BIG => {}
         Err(reject) => return Err(unverified(program, reject, options.kernel)),
     }

@@ -1,4 +1,4 @@
-//! How a program is verified.
+//! Options of a verification.
 
 use std::num::NonZeroU32;
 
@@ -6,24 +6,24 @@ use super::verdict::LogLevel;
 use crate::spec::KernelConfig;
 use crate::spec::limits::MAX_CPUS;
 
-/// How a program is verified.
+/// Options of a verification.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options {
-    /// What the log holds; the error line is there anyway.
+    /// The contents of the log; the error line is always included.
     pub log: LogLevel,
-    /// Whether memory has to be aligned as on a machine that can't do otherwise
-    /// (`BPF_F_STRICT_ALIGNMENT`; a program's own flags ask for it, too).
+    /// Whether every access has to be aligned, as for CPUs without unaligned access
+    /// (`BPF_F_STRICT_ALIGNMENT`; a program's own flags can request this, too).
     pub strict_alignment: bool,
-    /// How many CPUs the machine may have (`nr_cpu_ids`), which bounds the number that a
-    /// program gets of its own; by default as many as a kernel is built for.
+    /// The number of possible CPUs (`nr_cpu_ids`), the bound of `bpf_get_smp_processor_id`;
+    /// by default the kernel's maximum.
     pub cpus: Option<NonZeroU32>,
-    /// How the kernel that is meant was built and locked down, which decides what helpers
-    /// there are; by default it has all of them.
+    /// The configuration and lockdown state of the kernel, which decide the helpers
+    /// available; by default all of them.
     pub kernel: KernelConfig,
 }
 
 impl Options {
-    /// How many CPUs the machine may have.
+    /// The number of possible CPUs.
     pub(crate) fn cpus(&self) -> u32 {
         self.cpus.map_or(MAX_CPUS, NonZeroU32::get)
     }

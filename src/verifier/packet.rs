@@ -1,15 +1,24 @@
-//! Packet pointers: how many bytes from a pointer on are checked.
+//! Packet pointers: how many bytes after a pointer are known to be in the packet
+//! (`try_match_pkt_pointers`, `find_good_pkt_pointers`).
 //!
-//! `if (data + 14 > data_end) return` proves that fourteen bytes are there: every packet
-//! pointer of the same id gets that range. The metadata before the packet ends where the
-//! packet begins. (`try_match_pkt_pointers`, `find_good_pkt_pointers`.)
+//! ```text
+//! 0: r2 = *(u32 *)(r1 + 0)    ; r2 = data, range 0
+//! 1: r3 = *(u32 *)(r1 + 4)    ; r3 = data_end
+//! 2: r4 = r2
+//! 3: r4 += 14
+//! 4: if r4 > r3 goto +1       ; falls through: r2 and r4 get range 14
+//! 5: r5 = *(u8 *)(r2 + 13)
+//! ```
+//!
+//! Every packet pointer with the same id gets the range. The end of the metadata is the
+//! start of the packet.
 
 use super::reg::{AT_END, BEYOND_END, Kind, RegState};
 use super::state::State;
 use crate::isa::{JumpOp, Reg};
 use crate::spec::limits::MAX_PACKET_OFFSET;
 
-/// Whether a comparison of a packet pointer with the end is decided by an earlier one
+/// The outcome of a comparison with the packet's end, if an earlier comparison decides it
 /// (`is_pkt_ptr_branch_taken`).
 pub(super) fn is_taken(op: JumpOp, left: &RegState, right: &RegState) -> Option<bool> {
     let (packet, op) = if right.kind == Kind::PacketEnd {
@@ -26,11 +35,11 @@ pub(super) fn is_taken(op: JumpOp, left: &RegState, right: &RegState) -> Option<
     }
 }
 
-/// What a comparison with the end of a packet, or of its metadata, teaches: `this` is
-/// the way on which the condition does not hold.
-pub(super) fn learn_range(op: JumpOp, dst: Reg, src: Reg, this: &mut State, other: &mut State) {
+/// Sets the range after a comparison with the end of a packet or of its metadata. `this` is
+/// the fall-through state, `other` that of the taken branch.
+pub(super) fn refine_range(op: JumpOp, dst: Reg, src: Reg, this: &mut State, other: &mut State) {
     let (left, right) = (*this.reg(dst), *this.reg(src));
-    // With the pointer into the packet on the left.
+    // Puts the packet pointer on the left.
     let (pointer, reg, op) = if is_inside(&left, &right) {
         (left, dst, op)
     } else if is_inside(&right, &left) {
@@ -38,8 +47,8 @@ pub(super) fn learn_range(op: JumpOp, dst: Reg, src: Reg, this: &mut State, othe
     } else {
         return;
     };
-    // On `inside`, the pointer is at the end at most, or (`open`) before it; on
-    // `outside`, past it, or (`open`) at it at least.
+    // In `inside`, the pointer is at most at the end, or (`open`) before it. In `outside`,
+    // it is past the end, or (`open`) at least at the end.
     let (inside, outside, open) = match op {
         JumpOp::Gt => (this, other, false),
         JumpOp::Lt => (other, this, true),
@@ -54,7 +63,7 @@ pub(super) fn learn_range(op: JumpOp, dst: Reg, src: Reg, this: &mut State, othe
     }
 }
 
-/// Whether the second register is the end of what the first points into.
+/// Whether the second register is the end of the region of the first.
 fn is_inside(pointer: &RegState, end: &RegState) -> bool {
     match (pointer.kind, end.kind) {
         (Kind::Packet { .. }, Kind::PacketEnd) => true,
@@ -66,7 +75,8 @@ fn is_inside(pointer: &RegState, end: &RegState) -> bool {
     }
 }
 
-/// The bytes before `pointer` are there, and with `open` the one that it points to.
+/// Sets the range to the bytes before `pointer`, with `open` including the byte it points
+/// to.
 fn check_bytes(state: &mut State, pointer: &RegState, open: bool) {
     let off = pointer.off;
     if off < 0 || off == 0 && open {

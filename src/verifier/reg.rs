@@ -1,43 +1,43 @@
-//! What the verifier knows of one register, or of eight bytes of stack that hold one.
+//! The state of one register, or of an 8-byte stack slot that holds a spilled register
+//! (`struct bpf_reg_state`, `include/linux/bpf_verifier.h`).
 //!
-//! A register holds nothing yet, a number, or a pointer. A pointer has a kind with
-//! what belongs to it, a fixed offset (`off`) and a variable one (`var`), so that
-//! its address is `object + off + var`. Of a number, `var` is all there is, and `off`
-//! counts from the register that it is linked to (`id` with [`ADD_CONST`]).
-//! (`struct bpf_reg_state`, `include/linux/bpf_verifier.h`.)
+//! A register is uninitialised, a scalar or a pointer. A pointer has a kind with its
+//! attributes, a fixed offset (`off`) and a variable one (`var`): its address is `object +
+//! off + var`. A scalar has only `var`; its `off` is the distance from the register that it
+//! is linked to (`id` with [`ADD_CONST`]).
 
 use super::scalar::Scalar;
 use crate::spec::helpers::TypeFlags;
 use crate::util::{MapId, TypeId};
 
-/// A map that a register may point to: one of the program's, or the shape of those
-/// that it holds.
+/// A map that a register refers to: one of the program's maps, or the inner map of a map of
+/// maps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct MapRef {
     /// The program's map.
     pub id: MapId,
-    /// Whether what is meant is a map inside it.
+    /// Whether this is the inner map.
     pub inner: bool,
 }
 
-/// In an id: the register is the one of that id plus a constant, which is in `off`
-/// (`BPF_ADD_CONST`).
+/// Bits in an id: the register equals the register with the plain id plus the constant in
+/// `off` (`BPF_ADD_CONST`).
 pub(crate) const ADD_CONST: u32 = ADD_CONST64 | ADD_CONST32;
 /// The constant was added in 64 bits.
 pub(crate) const ADD_CONST64: u32 = 1 << 31;
-/// The constant was added in 32 bits: what is above them is zero.
+/// The constant was added in 32 bits: the upper half is zero.
 pub(crate) const ADD_CONST32: u32 = 1 << 30;
 
-/// What a register holds (`enum bpf_reg_type`), with what belongs to the kind.
+/// The type of a register (`enum bpf_reg_type`), with the attributes of that type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
-    /// Nothing that may be read.
+    /// Uninitialised: it must not be read.
     NotInit,
-    /// A number.
+    /// A scalar.
     Scalar,
     /// The program's context.
     Ctx,
-    /// A map itself; `uid` tells apart maps found in a map of maps.
+    /// A map itself; `uid` distinguishes maps that were looked up in a map of maps.
     MapPtr { map: MapRef, uid: u32 },
     /// A value in a map.
     MapValue { map: MapRef, uid: u32 },
@@ -45,9 +45,9 @@ pub(crate) enum Kind {
     MapKey { map: MapRef, uid: u32 },
     /// The stack of a frame.
     Stack { frame: u8 },
-    /// The metadata before a packet, checked up to `range`.
+    /// The metadata before a packet, bounds checked up to `range`.
     PacketMeta { range: i32 },
-    /// A packet, checked up to `range`; below zero [`AT_END`] and [`BEYOND_END`].
+    /// A packet, bounds checked up to `range`; negative: [`AT_END`] or [`BEYOND_END`].
     Packet { range: i32 },
     /// The end of the packet.
     PacketEnd,
@@ -65,13 +65,13 @@ pub(crate) enum Kind {
     XdpSock,
     /// A kernel object of a type in the kernel's BTF.
     BtfId { id: TypeId },
-    /// Memory of so many bytes.
+    /// Memory of this many bytes.
     Mem { size: u32 },
-    /// Memory that an iterator hands out.
+    /// A buffer passed by an iterator.
     Buf,
     /// A subprogram, by number.
     Func { subprogram: u32 },
-    /// A dynamic pointer that a callback gets.
+    /// A dynptr passed to a callback.
     Dynptr,
 }
 
@@ -81,30 +81,30 @@ pub(crate) const AT_END: i32 = -1;
 /// The range of a packet pointer that is known to be past the end (`BEYOND_PKT_END`).
 pub(crate) const BEYOND_END: i32 = -2;
 
-/// What is known of a register.
+/// The state of a register.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct RegState {
-    /// What it holds.
+    /// The type.
     pub kind: Kind,
-    /// What else is true of a pointer.
+    /// Flags of a pointer's type.
     pub flags: TypeFlags,
     /// The fixed part of a pointer's offset, in bytes.
     pub off: i32,
-    /// The number, or the variable part of a pointer's offset.
+    /// The scalar's value, or the variable part of a pointer's offset.
     pub var: Scalar,
-    /// Registers of one id came from one another: null for one is null for all, a
-    /// bound of one bounds all. 0 is none.
+    /// Registers with the same id are copies: a null check or a bound of one holds for all.
+    /// 0 for none.
     pub id: u32,
-    /// The reference that a pointer stands for, or 0.
+    /// The id of the acquired reference that a pointer stands for, or 0.
     pub ref_id: u32,
-    /// Whether the path's safety rests on this number.
+    /// Whether the scalar is precise: the safety of the path depends on its value.
     pub precise: bool,
 }
 
 impl RegState {
     /// A register that was never written.
     pub(crate) const NOT_INIT: Self = Self::of(Kind::NotInit, Scalar::UNKNOWN);
-    /// Any number (`__mark_reg_unknown_imprecise`).
+    /// An unknown, imprecise scalar (`__mark_reg_unknown_imprecise`).
     pub(crate) const UNKNOWN: Self = Self::of(Kind::Scalar, Scalar::UNKNOWN);
 
     const fn of(kind: Kind, var: Scalar) -> Self {
@@ -119,12 +119,12 @@ impl RegState {
         }
     }
 
-    /// A known number.
+    /// A known constant.
     pub(crate) const fn constant(value: u64) -> Self {
         Self::of(Kind::Scalar, Scalar::constant(value))
     }
 
-    /// A number out of these.
+    /// A scalar with these bounds.
     pub(crate) const fn scalar(var: Scalar) -> Self {
         Self::of(Kind::Scalar, var)
     }
@@ -144,7 +144,7 @@ impl RegState {
         self.kind == Kind::Scalar
     }
 
-    /// Whether this is neither a number nor nothing.
+    /// Whether this is neither a scalar nor uninitialised.
     pub(crate) fn is_pointer(&self) -> bool {
         !matches!(self.kind, Kind::Scalar | Kind::NotInit)
     }
@@ -153,7 +153,7 @@ impl RegState {
         self.flags.contains(TypeFlags::PTR_MAYBE_NULL)
     }
 
-    /// The constant that it holds.
+    /// Its value, if it is a known constant.
     pub(crate) fn value(&self) -> Option<u64> {
         if self.is_scalar() {
             self.var.value()
@@ -162,30 +162,29 @@ impl RegState {
         }
     }
 
-    /// Whether it is the number 0 (`register_is_null`).
+    /// Whether it is the constant 0 (`register_is_null`).
     pub(crate) fn is_null(&self) -> bool {
         self.value() == Some(0)
     }
 
-    /// Whether both are of one kind, whatever belongs to it, with the same flags: what
-    /// the kernel's `rold->type == rcur->type` compares.
+    /// Whether both have the same type and flags, whatever their attributes: the kernel's
+    /// `rold->type == rcur->type`.
     pub(crate) fn same_type(&self, other: &Self) -> bool {
         std::mem::discriminant(&self.kind) == std::mem::discriminant(&other.kind)
             && self.flags == other.flags
     }
 
-    /// Whether it points to the packet or the metadata before it
-    /// (`reg_is_pkt_pointer`).
+    /// Whether it points to the packet or its metadata (`reg_is_pkt_pointer`).
     pub(crate) fn is_packet(&self) -> bool {
         matches!(self.kind, Kind::Packet { .. } | Kind::PacketMeta { .. })
     }
 
-    /// The same or the packet's end (`reg_is_pkt_pointer_any`).
+    /// Whether it points to the packet, its metadata or its end (`reg_is_pkt_pointer_any`).
     pub(crate) fn is_packet_any(&self) -> bool {
         self.is_packet() || self.kind == Kind::PacketEnd
     }
 
-    /// The checked bytes of a packet pointer.
+    /// The bounds-checked bytes of a packet pointer.
     pub(crate) const fn range(&self) -> i32 {
         match self.kind {
             Kind::Packet { range } | Kind::PacketMeta { range } => range,
@@ -193,7 +192,7 @@ impl RegState {
         }
     }
 
-    /// Sets the checked bytes of a packet pointer.
+    /// Sets the bounds-checked bytes of a packet pointer.
     pub(crate) fn set_range(&mut self, to: i32) {
         if let Kind::Packet { range } | Kind::PacketMeta { range } = &mut self.kind {
             *range = to;
@@ -210,7 +209,7 @@ impl RegState {
         }
     }
 
-    /// Whether the pointer is not null for certain (`reg_not_null`).
+    /// Whether the pointer is known not to be null (`reg_not_null`).
     pub(crate) fn is_not_null(&self) -> bool {
         if self.maybe_null() {
             return false;
@@ -229,8 +228,7 @@ impl RegState {
         }
     }
 
-    /// Whether a spilled register of this kind can be filled again as what it was
-    /// (`is_spillable_regtype`).
+    /// Whether a spill keeps the type of this register (`is_spillable_regtype`).
     pub(crate) fn is_spillable(&self) -> bool {
         !matches!(
             self.kind,
@@ -243,7 +241,7 @@ impl RegState {
 mod tests {
     use super::*;
 
-    /// States are copied at each branch: a register stays below two cache lines.
+    /// States are copied at each branch: a register should stay below two cache lines.
     #[test]
     fn a_register_stays_small() {
         assert!(size_of::<RegState>() <= 104, "{}", size_of::<RegState>());

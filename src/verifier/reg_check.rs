@@ -2,13 +2,13 @@
 
 use super::env::Verifier;
 use super::reg::RegState;
-use super::reject::{Checked, reject};
+use super::reject::{VerifyResult, reject};
 use crate::isa::Reg;
 
 impl Verifier<'_> {
-    /// The instruction reads a register, so something must have been written to it
+    /// Checks that a register which the instruction reads was written before
     /// (`check_reg_arg` with `SRC_OP`).
-    pub(crate) fn check_read(&mut self, reg: Reg) -> Checked {
+    pub(crate) fn check_read(&mut self, reg: Reg) -> VerifyResult {
         self.touch(reg);
         if !self.reg(reg).is_init() {
             reject!(EACCES, "R{} !read_ok", reg.number());
@@ -16,9 +16,9 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// The instruction writes a register, which the frame pointer does not bear
+    /// Checks that a register which the instruction writes is not the frame pointer
     /// (`check_reg_arg` with `DST_OP_NO_MARK`).
-    pub(crate) fn check_write(&mut self, reg: Reg) -> Checked {
+    pub(crate) fn check_write(&mut self, reg: Reg) -> VerifyResult {
         self.touch(reg);
         if reg == Reg::FP {
             reject!(EACCES, "frame pointer is read only");
@@ -26,12 +26,12 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// The register holds any number now (`mark_reg_unknown`).
+    /// Makes the register an unknown scalar (`mark_reg_unknown`).
     pub(crate) fn set_unknown(&mut self, reg: Reg) {
         self.set_reg(reg, RegState::UNKNOWN);
     }
 
-    /// What a call leaves of the caller-saved registers: nothing.
+    /// Makes the caller-saved registers uninitialised after a call.
     pub(crate) fn forget_caller_saved(&mut self) {
         for reg in Reg::ALL {
             if reg <= Reg::R5 {

@@ -1,4 +1,4 @@
-//! Why a program is refused.
+//! The reject: why a program is not accepted.
 
 use std::fmt;
 
@@ -8,12 +8,12 @@ use super::missing::Feature;
 use super::trail::Trail;
 use crate::util::{Errno, Pc};
 
-/// What every check of the verifier gives back.
-pub(crate) type Checked<T = ()> = Result<T, Reject>;
+/// The result of a check of the verifier.
+pub(crate) type VerifyResult<T = ()> = Result<T, Reject>;
 
-/// A program refused: the kernel's error number and words, and where it happened.
+/// A reject: the kernel's error number and message, and the instruction.
 ///
-/// Boxed inside, so that the checks that pass stay cheap.
+/// Boxed inside, so that checks that pass stay cheap.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{}", self.message())]
 pub struct Reject(Box<Fault>);
@@ -28,7 +28,7 @@ struct Fault {
 }
 
 impl Reject {
-    /// A reject in the kernel's words: one or more lines without the last line's end.
+    /// A reject with the kernel's message: one or more lines, without the final newline.
     pub(crate) fn new(errno: Errno, text: impl Into<String>) -> Self {
         Self(Box::new(Fault {
             errno,
@@ -39,35 +39,35 @@ impl Reject {
         }))
     }
 
-    /// The end of a verification that comes to what this verifier does not model. Only
-    /// the verifier sees one: [`verify`](super::verify) makes `Unverified::Unjudged` of it.
+    /// Ends a verification at a feature that this verifier does not model. Internal to the
+    /// verifier: [`verify`](super::verify) turns it into `Unverified::Unjudged`.
     pub(super) fn unmodelled(feature: Feature) -> Self {
         let mut reject = Self::new(Errno(0), "");
         reject.0.unmodelled = Some(feature);
         reject
     }
 
-    /// What this verifier does not model, if that is why the verification ended. Whoever
-    /// makes another error of one that a check gives back asks first.
+    /// The unmodelled feature that ended the verification, if any. A caller that replaces a
+    /// check's reject by its own has to check this first.
     pub(super) fn feature(&self) -> Option<Feature> {
         self.0.unmodelled
     }
 
-    /// The same at an instruction, unless one is named already.
+    /// Sets the instruction, unless there is one already.
     #[must_use]
     pub(crate) fn at(mut self, pc: Pc) -> Self {
         self.0.pc.get_or_insert(pc);
         self
     }
 
-    /// The same with the way that led to it, unless one is known already.
+    /// Sets the trail, unless there is one already.
     #[must_use]
     pub(crate) fn with_trail(mut self, trail: impl FnOnce() -> Trail) -> Self {
         self.0.trail.get_or_insert_with(trail);
         self
     }
 
-    /// One more line behind those that are there.
+    /// Appends a line to the message.
     #[must_use]
     pub(crate) fn and(mut self, line: impl fmt::Display) -> Self {
         if self.0.unmodelled.is_some() {
@@ -80,7 +80,7 @@ impl Reject {
         self
     }
 
-    /// The same words under another error number.
+    /// Replaces the error number.
     #[must_use]
     pub(crate) fn with_errno(mut self, errno: Errno) -> Self {
         if self.0.unmodelled.is_none() {
@@ -95,7 +95,7 @@ impl Reject {
         self.0.errno
     }
 
-    /// The lines that the kernel prints for it; empty where it refuses in silence.
+    /// The lines that the kernel prints; empty if it prints nothing.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.0.text
@@ -107,20 +107,20 @@ impl Reject {
         self.0.text.lines().next_back().unwrap_or_default()
     }
 
-    /// The instruction at fault; none where the fault is the program's as a whole.
+    /// The instruction at fault; `None` if the fault is not at one instruction.
     #[must_use]
     pub fn pc(&self) -> Option<Pc> {
         self.0.pc
     }
 
-    /// The way that led to it, where the walk has noted one.
+    /// The path that led to the reject, if one was recorded.
     #[must_use]
     pub fn trail(&self) -> Option<&Trail> {
         self.0.trail.as_ref()
     }
 }
 
-/// `Err` with an error number and a line in the kernel's words.
+/// Returns `Err` with an error number and a kernel message.
 macro_rules! reject {
     ($errno:ident, $($text:tt)+) => {
         return Err($crate::verifier::reject::Reject::new(
@@ -131,7 +131,7 @@ macro_rules! reject {
 }
 pub(crate) use reject;
 
-/// `Err` for a program that uses a [`Feature`] that this verifier does not model.
+/// Returns `Err` for a program that uses a [`Feature`] which this verifier does not model.
 macro_rules! unmodelled {
     ($feature:ident) => {
         return Err($crate::verifier::reject::Reject::unmodelled(
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn what_is_not_modelled_stays_so() {
-        fn check() -> Checked {
+        fn check() -> VerifyResult {
             unmodelled!(Arena);
         }
         let stop = check().unwrap_err();
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_check_returns_with_the_words() {
-        fn check(offset: i32) -> Checked {
+        fn check(offset: i32) -> VerifyResult {
             if offset > 0 {
                 reject!(EINVAL, "invalid offset {offset}");
             }

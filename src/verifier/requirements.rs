@@ -1,9 +1,9 @@
-//! What a program asks of its surroundings, found by the walk.
+//! What a program requires of its context and buffers, found during exploration.
 
-/// What a program asks of the one who attaches or runs it.
+/// What a program requires of its context and buffers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Requirements {
-    /// Bytes of context that it touches (`max_ctx_offset`).
+    /// Bytes of context that it accesses (`max_ctx_offset`).
     pub context: u32,
     /// Bytes of a writable raw tracepoint's buffer (`max_tp_access`).
     pub tracepoint_buffer: u32,
@@ -11,7 +11,7 @@ pub struct Requirements {
     pub read_only_buffer: u32,
     /// Bytes of a writable buffer (`max_rdwr_access`).
     pub writable_buffer: u32,
-    /// Whether it may be attached only where it said when it was loaded
+    /// Whether the attach type must be the one given at load time
     /// (`enforce_expected_attach_type`).
     pub attach_type: bool,
 }

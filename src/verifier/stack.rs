@@ -1,15 +1,15 @@
-//! The stack of a frame, in slots of eight bytes that grow as they are written.
+//! The stack of a frame, in slots of eight bytes that are added as they are touched
+//! (`struct bpf_stack_state`, `enum bpf_stack_slot_type`).
 //!
-//! Slot 0 is the one at `fp-8`. Of each byte is known whether it was written, and if
-//! so whether as part of a register that can be filled again (`Spill`), as a zero, or
-//! as anything else. (`struct bpf_stack_state`, `enum bpf_stack_slot_type`.)
+//! Slot 0 is at `fp-8`. Each byte is either unwritten, part of a spilled register
+//! (`Spill`), a zero, or anything else (`Misc`).
 
 use super::reg::RegState;
 
 /// Bytes of a slot.
 pub(crate) const SLOT: usize = 8;
 
-/// What a byte of the stack holds; the letters are those of the log.
+/// The type of a stack byte; the letters are those of the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum SlotKind {
@@ -17,7 +17,7 @@ pub(crate) enum SlotKind {
     Invalid,
     /// A byte of the register in the slot.
     Spill,
-    /// Written with something.
+    /// Written with an unknown value.
     Misc,
     /// Zero.
     Zero,
@@ -26,10 +26,11 @@ pub(crate) enum SlotKind {
 /// Eight bytes of stack.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Slot {
-    /// The register that was spilled here, if a byte is of kind `Spill`. A spill of
-    /// fewer than eight bytes takes those at the lowest addresses.
+    /// The register that was spilled here, if a byte is of kind `Spill`. A spill of fewer
+    /// than eight bytes takes the lowest addresses.
     pub reg: RegState,
-    /// Each byte; number 7 is `fp - 8 * (slot + 1)`, number 0 the highest address.
+    /// The type of each byte; number 7 is at `fp - 8 * (slot + 1)`, number 0 has the
+    /// highest address.
     pub bytes: [SlotKind; SLOT],
 }
 
@@ -45,25 +46,24 @@ impl Slot {
         self.bytes[SLOT - 1] == SlotKind::Spill
     }
 
-    /// Whether that is a number (`is_spilled_scalar_reg`).
+    /// Whether a scalar is spilled here (`is_spilled_scalar_reg`).
     pub(crate) fn is_scalar_spill(&self) -> bool {
         self.is_spill() && self.reg.is_scalar()
     }
 
-    /// Whether that is a number of eight bytes (`is_spilled_scalar_reg64`).
+    /// Whether a scalar is spilled here with all eight bytes (`is_spilled_scalar_reg64`).
     pub(crate) fn is_scalar_spill64(&self) -> bool {
         self.bytes[0] == SlotKind::Spill && self.reg.is_scalar()
     }
 
-    /// Whether nothing is known of the bytes, so that they are any number
+    /// Whether the bytes are unknown, so that they read as an unknown scalar
     /// (`is_stack_all_misc` with `allow_uninit_stack`).
     pub(crate) fn is_all_misc(&self) -> bool {
         let anything = |kind: &SlotKind| matches!(kind, SlotKind::Misc | SlotKind::Invalid);
         self.bytes.iter().all(anything)
     }
 
-    /// Forgets what the bytes hold, but not that they were written
-    /// (`scrub_spilled_slot`).
+    /// Turns the written bytes into bytes of unknown value (`scrub_spilled_slot`).
     pub(crate) fn scrub(&mut self) {
         for kind in &mut self.bytes {
             if *kind != SlotKind::Invalid {
@@ -72,8 +72,8 @@ impl Slot {
         }
     }
 
-    /// Spills the lowest `size` bytes of a register here (`save_register_state`).
-    /// The bytes above keep being zero or unwritten, and else are anything.
+    /// Spills the lowest `size` bytes of a register here (`save_register_state`). The bytes
+    /// above stay zero or unwritten; any others become unknown.
     pub(crate) fn spill(&mut self, reg: &RegState, size: usize) {
         self.reg = *reg;
         for (at, kind) in self.bytes.iter_mut().enumerate() {
@@ -86,13 +86,13 @@ impl Slot {
     }
 }
 
-/// The slot that holds the byte at `fp + off`, for an offset below zero
-/// (`get_spi`), and past the end for others.
+/// The slot that holds the byte at `fp + off`, for a negative offset (`get_spi`);
+/// `usize::MAX` otherwise.
 pub(crate) fn slot_of(off: i32) -> usize {
     usize::try_from(-1 - i64::from(off)).map_or(usize::MAX, |at| at / SLOT)
 }
 
-/// Where in its slot the byte at `fp + off` is, for an offset below zero.
+/// The number of the byte at `fp + off` in its slot, for a negative offset.
 pub(crate) fn byte_of(off: i32) -> usize {
     usize::try_from(-1 - i64::from(off)).unwrap_or(0) % SLOT
 }
@@ -102,12 +102,12 @@ pub(crate) fn starts_slot(off: i32) -> bool {
     byte_of(off) == SLOT - 1
 }
 
-/// The number of a slot as a step keeps it: there are 64.
+/// The number of a slot as the jump history stores it: there are 64 slots.
 pub(crate) fn slot_number(slot: usize) -> u8 {
     u8::try_from(slot).unwrap_or(u8::MAX)
 }
 
-/// An offset from the frame pointer that was found to lie in the frame, so that it fits.
+/// Narrows an offset from the frame pointer that was checked to be inside the frame.
 pub(crate) fn in_frame(off: i64) -> i32 {
     i32::try_from(off).unwrap_or(i32::MIN)
 }

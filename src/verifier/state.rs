@@ -1,5 +1,5 @@
-//! Where a walk stands: the frames of the calls, the references held, and the way
-//! back to where it forked (`struct bpf_verifier_state`).
+//! The verifier state: call frames, acquired references and the link to the parent
+//! checkpoint (`struct bpf_verifier_state`).
 
 use super::reg::{MapRef, RegState};
 use super::stack::{SLOT, Slot};
@@ -7,17 +7,17 @@ use crate::isa::Reg;
 use crate::spec::limits::{MAX_CALL_FRAMES, STACK_SIZE};
 use crate::util::{HelperId, Pc};
 
-/// The most slots of a frame.
+/// The maximum number of slots of a frame.
 pub(crate) const MAX_SLOTS: usize = STACK_SIZE / SLOT;
 
-/// A kept state, by its place in the [`Arena`](super::prune::Arena).
+/// The index of a checkpoint in the [`Arena`](super::prune::Arena).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct StateId(pub u32);
 
-/// No instruction: what was walked before a walk's first one.
+/// No instruction: the predecessor of the first instruction.
 pub(crate) const NO_PC: Pc = Pc(u32::MAX);
 
-/// The values that may be in `r0` at an exit (`struct bpf_retval_range`).
+/// The values allowed in `r0` at an exit (`struct bpf_retval_range`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ReturnRange {
     pub min: i32,
@@ -29,35 +29,35 @@ pub(crate) struct ReturnRange {
 pub(crate) enum Entry {
     /// The main program, a global function verified on its own, or a call.
     Call,
-    /// A helper that calls back before it returns.
+    /// A callback that the helper calls before it returns.
     Callback,
-    /// A helper that has it called later; with the count of such entries.
+    /// A callback that the helper schedules for later, with the number of such entries so
+    /// far.
     AsyncCallback(u32),
 }
 
-/// The registers and the stack of a function that is being walked
-/// (`struct bpf_func_state`).
+/// The registers and the stack of a function call (`struct bpf_func_state`).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Frame {
     pub regs: [RegState; Reg::COUNT],
-    /// The slots that were touched so far; more are as if never written.
+    /// The slots touched so far; slots beyond them were never written.
     pub stack: Vec<Slot>,
-    /// The call that led here; none for the main function.
+    /// The call instruction; `None` for the main function.
     pub callsite: Option<Pc>,
     /// The function's number.
     pub subprogram: u32,
     /// Why it was entered.
     pub entry: Entry,
-    /// What a callback has to return.
+    /// The values that a callback may return.
     pub callback_range: ReturnRange,
-    /// How often a callback was simulated by the call in this frame.
+    /// How many times the call in this frame has simulated its callback.
     pub callback_depth: u32,
-    /// The helper that the callback is for, where the rules of its context need it.
+    /// The helper that calls this callback, if context rules depend on it.
     pub callback_of: Option<HelperId>,
 }
 
 impl Frame {
-    /// A frame that begins with nothing in its registers.
+    /// A frame with uninitialised registers, except for the frame pointer.
     pub(crate) fn new(callsite: Option<Pc>, subprogram: u32, number: u8) -> Self {
         let mut regs = [RegState::NOT_INIT; Reg::COUNT];
         let frame_pointer = super::reg::Kind::Stack { frame: number };
@@ -78,7 +78,7 @@ impl Frame {
         !matches!(self.entry, Entry::Call)
     }
 
-    /// Makes slots up to and with this one.
+    /// Extends the stack up to and including this slot.
     pub(crate) fn grow(&mut self, slot: usize) {
         if self.stack.len() <= slot && slot < MAX_SLOTS {
             self.stack.resize(slot + 1, Slot::EMPTY);
@@ -94,40 +94,40 @@ impl Frame {
     }
 }
 
-/// Something acquired and to be given back (`struct bpf_reference_state`).
+/// A reference that was acquired and must be released (`struct bpf_reference_state`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Reference {
-    /// The number that pointers to it carry in `ref_id`.
+    /// The id that pointers to the object carry in `ref_id`.
     pub id: u32,
     /// The call that acquired it.
     pub pc: Pc,
-    /// What it is.
-    pub held: Held,
+    /// What was acquired.
+    pub kind: ReferenceKind,
 }
 
-/// What is held (`enum ref_state_type`).
+/// What a reference stands for (`enum ref_state_type`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Held {
-    /// An object, to be given back.
+pub(crate) enum ReferenceKind {
+    /// An object, which must be released.
     Object,
-    /// The `bpf_spin_lock` in a value of this map; the reference's number is that of the
+    /// The `bpf_spin_lock` in a value of this map. The reference's id is that of the
     /// pointer to the value.
     SpinLock(MapRef),
 }
 
-/// One step back on the path to a state (`struct bpf_jmp_history_entry`).
+/// One entry of the jump history (`struct bpf_jmp_history_entry`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Step {
-    /// The instruction that was walked.
+    /// The instruction.
     pub pc: Pc,
-    /// The one before it.
+    /// The instruction before it.
     pub prev: Pc,
-    /// The slot that it spilled to or filled from through any pointer: frame and slot.
+    /// The slot that it spilled to or filled from, through any pointer: frame and slot.
     pub stack: Option<(u8, u8)>,
     /// Whether the operands of its comparison, destination and source, are pointers to
     /// the stack.
     pub stack_operands: (bool, bool),
-    /// The registers and slots that its comparison bounded together.
+    /// The linked registers and slots that its comparison bounded together.
     pub linked: LinkedSet,
 }
 
@@ -140,16 +140,16 @@ pub(crate) struct Linked {
     pub is_reg: bool,
 }
 
-/// Up to six of them (`linked_regs_pack`: what fits in a history entry).
+/// Up to six linked registers and slots, packed (`linked_regs_pack`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct LinkedSet {
     packed: u64,
 }
 
 impl LinkedSet {
-    /// How many fit (`LINKED_REGS_MAX`).
+    /// The maximum number of entries (`LINKED_REGS_MAX`).
     pub(crate) const MAX: usize = 6;
-    /// Bits of an entry: 3 of the frame, 6 of the number, 1 of the sort.
+    /// Bits of an entry: 3 for the frame, 6 for the number, 1 for register or slot.
     const BITS: u32 = 10;
 
     pub(crate) const fn len(self) -> usize {
@@ -185,39 +185,39 @@ impl LinkedSet {
     }
 }
 
-/// Where a walk stands.
+/// A verifier state.
 #[derive(Clone, Debug)]
 pub(crate) struct State {
     /// The calls, the outermost first; never empty.
     pub frames: Vec<Frame>,
-    /// What is held.
+    /// The references acquired and not yet released.
     pub refs: Vec<Reference>,
-    /// The kept state that this one came from.
+    /// The checkpoint that this state descends from.
     pub parent: Option<StateId>,
-    /// How many paths from here are still to be walked.
+    /// The number of paths from here that are not yet explored to their end.
     pub branches: u32,
-    /// The instruction at which it was kept.
+    /// The instruction at which it was checkpointed.
     pub pc: Pc,
     /// The first instruction since the parent.
     pub first: Pc,
-    /// The last one walked.
+    /// The last instruction before the checkpoint.
     pub last: Pc,
-    /// The steps since the parent that can't be told from the code alone.
+    /// The steps since the parent that the code alone doesn't determine.
     pub history: Vec<Step>,
-    /// Kept states above it.
+    /// The number of checkpoints above it.
     pub depth: u32,
     pub callback_unroll_depth: u32,
     pub may_goto_depth: u32,
     /// Whether a program that may sleep does so here.
     pub sleepable: bool,
-    /// Whether what is dead was removed from it.
+    /// Whether dead registers and slots were removed.
     pub cleaned: bool,
-    /// The kept state that it was found equal to.
+    /// For a back edge: the checkpoint that subsumes it.
     pub equal_to: Option<StateId>,
 }
 
 impl State {
-    /// A walk that begins in this frame.
+    /// The initial state, with this frame.
     pub(crate) fn new(frame: Frame) -> Self {
         Self {
             frames: vec![frame],
@@ -273,8 +273,8 @@ impl State {
         self.frames.iter_mut().flat_map(Frame::all_regs_mut)
     }
 
-    /// Where a frame stands: the innermost at `pc`, the others at their calls
-    /// (`frame_insn_idx`).
+    /// The current instruction of a frame: `pc` for the innermost one, the call for the
+    /// others (`frame_insn_idx`).
     pub(crate) fn frame_pc(&self, frame: usize) -> Pc {
         self.frames
             .get(frame + 1)
@@ -282,7 +282,7 @@ impl State {
             .unwrap_or(self.pc)
     }
 
-    /// Whether both came by the same calls (`same_callsites`).
+    /// Whether both states have the same call chain (`same_callsites`).
     pub(crate) fn same_callsites(&self, other: &Self) -> bool {
         self.frames.len() == other.frames.len()
             && std::iter::zip(&self.frames, &other.frames).all(|(a, b)| a.callsite == b.callsite)

@@ -1,10 +1,10 @@
 //! Tristate numbers: for each bit of a `u64`, whether it is 0, 1 or unknown.
 //!
-//! The order is that of sets: a tnum stands for every number that agrees with its
-//! known bits ([`Tnum::contains`]). There is no bottom: the intersection of two that
-//! disagree holds arbitrary numbers, as the kernel's does (`kernel/bpf/tnum.c`).
-//! Addition and multiplication are those of "Sound, precise, and fast abstract
-//! interpretation with tristate numbers" (CGO 2022), as Linux 6.18 refined them.
+//! A tnum is the set of all numbers that agree with its known bits ([`Tnum::contains`]).
+//! There is no empty tnum: the intersection of two that disagree holds arbitrary numbers,
+//! as in the kernel (`kernel/bpf/tnum.c`). Addition and multiplication are those of "Sound,
+//! precise, and fast abstract interpretation with tristate numbers" (CGO 2022), as refined
+//! by Linux 6.18.
 
 use std::fmt;
 
@@ -19,9 +19,9 @@ pub struct Tnum {
     pub mask: u64,
 }
 
-/// Largest number that the kernel's log prints in decimal.
+/// The largest number that the kernel's log prints in decimal.
 const DECIMAL_MAX: u64 = u16::MAX as u64;
-/// The bits of the low half.
+/// The lower half.
 const LOW: u64 = u32::MAX as u64;
 
 impl Tnum {
@@ -31,14 +31,14 @@ impl Tnum {
         mask: u64::MAX,
     };
 
-    /// Just this number.
+    /// The tnum of one number.
     #[must_use]
     pub const fn constant(value: u64) -> Self {
         Self { value, mask: 0 }
     }
 
-    /// The narrowest tnum with every number from `min` to `max`: their common leading
-    /// bits.
+    /// The narrowest tnum that contains every number from `min` to `max`: their common
+    /// leading bits are known.
     #[must_use]
     pub const fn range(min: u64, max: u64) -> Self {
         let mask = match (min ^ max).leading_zeros() {
@@ -75,16 +75,16 @@ impl Tnum {
         self.value | self.mask
     }
 
-    /// The least member above `number`; the largest member where none is.
+    /// The smallest member above `number`; the largest member if there is none.
     #[must_use]
     pub const fn next_member(self, number: u64) -> u64 {
         if number >= self.max() {
             return self.max();
         }
-        // Down to the first known bit that `number` has otherwise, it begins like a
-        // member. Where that member's bit is the set one, the member is the greater for
-        // it; else the unknown bits above it must count up by one, as they must where
-        // `number` is a member. The bits that are not counted in carry.
+        // `wrong` are the known bits in which `number` differs; only the highest decides.
+        // Down to it, `number` begins like a member. If the member has a 1 there, the
+        // member is already greater. Otherwise, and if `number` is a member, the unknown
+        // bits above must count up by one. The other bits propagate the carry.
         let wrong = (number ^ self.value) & !self.mask;
         let below = match wrong.leading_zeros() {
             64 => 0,
@@ -116,20 +116,20 @@ impl Tnum {
         (self.value ^ other.value) & !self.mask & !other.mask == 0
     }
 
-    /// Whether every member is a multiple of `size`, a power of two (or 0, of which
-    /// anything counts as a multiple).
+    /// Whether every member is a multiple of `size`, a power of two or 0; for 0, always
+    /// true.
     #[must_use]
     pub const fn is_aligned(self, size: u64) -> bool {
         size == 0 || self.max() & (size - 1) == 0
     }
 
-    /// What both know. Where they disagree on a bit, it is 1.
+    /// The intersection. A bit on which both disagree becomes 1.
     #[must_use]
     pub const fn intersect(self, other: Self) -> Self {
         Self::of(self.value | other.value, self.mask & other.mask)
     }
 
-    /// The narrowest tnum with the members of both.
+    /// The narrowest tnum that contains both.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self::of(
@@ -138,13 +138,13 @@ impl Tnum {
         )
     }
 
-    /// The low half, the upper bits known to be zero.
+    /// The lower half, with the upper bits zero.
     #[must_use]
     pub const fn low(self) -> Self {
         self.truncate(32)
     }
 
-    /// The low `bits` bits, the others known to be zero.
+    /// The low `bits` bits, with the others zero.
     #[must_use]
     pub const fn truncate(self, bits: u8) -> Self {
         let keep = match bits {
@@ -157,7 +157,7 @@ impl Tnum {
         }
     }
 
-    /// The upper half as it is, the low half from `low`.
+    /// The upper half of `self` with the lower half of `low`.
     #[must_use]
     pub const fn with_low(self, low: Self) -> Self {
         Self {
@@ -166,13 +166,13 @@ impl Tnum {
         }
     }
 
-    /// What an operation of this width sees of the number.
+    /// The bits that an operation of this width uses.
     #[must_use]
     pub const fn at(self, width: Width) -> Self {
         self.truncate(width.bits())
     }
 
-    /// The tnum with this mask, a bit that is unknown taken out of the value.
+    /// A tnum with this mask; clears the unknown bits of the value.
     const fn of(value: u64, mask: u64) -> Self {
         Self {
             value: value & !mask,
@@ -203,8 +203,8 @@ impl Tnum {
         Self::constant(0).sub(self)
     }
 
-    /// The product, wrapping: long multiplication, in which an unknown bit of `self`
-    /// leaves the sums with and without it.
+    /// The product, wrapping: long multiplication. An unknown bit of `self` joins the sums
+    /// with and without its term.
     #[must_use]
     pub const fn mul(self, other: Self) -> Self {
         let mut sum = Self::constant(0);
@@ -247,7 +247,7 @@ impl Tnum {
         Self::of(self.value ^ other.value, self.mask | other.mask)
     }
 
-    /// Shifted left, modulo 64.
+    /// Left shift, modulo 64.
     #[must_use]
     pub const fn shl(self, by: u32) -> Self {
         Self {
@@ -256,7 +256,7 @@ impl Tnum {
         }
     }
 
-    /// Shifted right, modulo 64, filled with zeros.
+    /// Logical right shift, modulo 64.
     #[must_use]
     pub const fn shr(self, by: u32) -> Self {
         Self {
@@ -265,11 +265,11 @@ impl Tnum {
         }
     }
 
-    /// Shifted right, modulo the width, filled with the sign bit, known or not; of 32
-    /// bits the low half counts, and the result's upper half is zero.
+    /// Arithmetic right shift, modulo the width, filled with the sign bit, known or not.
+    /// With 32 bits, the lower half is shifted and the upper half is zero.
     #[must_use]
     pub const fn sar(self, by: u32, width: Width) -> Self {
-        // The sign travels to bit 63, the shift copies it, and the number travels back.
+        // Move the sign to bit 63, shift, and move back.
         let up = 64 - width.bits() as u32;
         let by = by % width.bits() as u32;
         Self {
@@ -293,7 +293,8 @@ impl Tnum {
 }
 
 impl fmt::Display for Tnum {
-    /// The kernel's text: a number, in decimal up to 65535, or `(value; mask)` in hex.
+    /// Formats as the kernel does: a number, in decimal up to 65535, or `(value; mask)` in
+    /// hex.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self { value, mask: 0 } if value <= DECIMAL_MAX => write!(f, "{value}"),

@@ -1,4 +1,4 @@
-//! What the walk knows when it refuses: the way back to its start, and the registers.
+//! The trail of a reject: the path back to the start, and the registers.
 
 use super::env::Verifier;
 use super::log::RegText;
@@ -8,12 +8,11 @@ use super::trail::Trail;
 use crate::isa::Reg;
 use crate::util::Pc;
 
-/// The most instructions of a path that are noted, so that a loop with a million rounds
-/// is not.
+/// The maximum length of a recorded path: a loop may have a million iterations.
 const LONGEST: usize = 1 << 14;
 
 impl Verifier<'_> {
-    /// The trail to the instruction under way.
+    /// The trail to the current instruction.
     pub(super) fn trail(&self) -> Trail {
         Trail {
             path: self.path(),
@@ -21,13 +20,14 @@ impl Verifier<'_> {
         }
     }
 
-    /// Back through the kept states, as the marking of precise numbers goes.
+    /// The path, found by going back through the checkpoints as precision backtracking
+    /// does.
     fn path(&self) -> Vec<Pc> {
         let code = &self.structure.code;
         let mut path = vec![self.pc];
         let mut state = &self.state;
         let mut steps = state.history.as_slice();
-        // The step to the instruction under way may not be noted yet.
+        // The step to the current instruction may not be in the history yet.
         let noted = before(state.first, self.pc, &mut steps);
         let parent_of = |state: &State| state.parent.map(|id| self.arena.get(id));
         let mut pc = self.prev;
@@ -38,7 +38,7 @@ impl Verifier<'_> {
             steps = state.history.as_slice();
         }
         while pc.index() < code.len() && path.len() < LONGEST {
-            // The second slot of an instruction is none.
+            // The second slot of a 64-bit immediate is not an instruction.
             if code.insn(pc).is_some() {
                 path.push(pc);
             }

@@ -14,7 +14,7 @@ pub enum Unverified {
     /// Linux 6.18 rejects the program.
     #[error(transparent)]
     Rejected(#[from] Reject),
-    /// The program uses what this verifier does not model: there is no verdict.
+    /// The program uses a feature that this verifier does not model: there is no verdict.
     #[error(transparent)]
     Unjudged(#[from] Unjudged),
 }
@@ -29,7 +29,7 @@ impl Unverified {
         }
     }
 
-    /// What the verifier does not model; `None` for a rejected program.
+    /// The unmodelled features; `None` for a rejected program.
     #[must_use]
     pub const fn unjudged(&self) -> Option<&Unjudged> {
         match self {
@@ -38,8 +38,8 @@ impl Unverified {
         }
     }
 
-    /// The instruction at which the verifier stopped; `None` if the program as a whole
-    /// is the reason.
+    /// The instruction at which the verifier stopped; `None` if the reason is not at one
+    /// instruction.
     #[must_use]
     pub fn pc(&self) -> Option<Pc> {
         match self {
@@ -49,7 +49,7 @@ impl Unverified {
     }
 }
 
-/// What a program uses that this verifier does not model.
+/// The features of a program that this verifier does not model.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub struct Unjudged {
     stopped: Missing,
@@ -57,7 +57,7 @@ pub struct Unjudged {
 }
 
 impl Unjudged {
-    /// The exploration stopped at `stopped`; the program as a whole uses `found`.
+    /// Exploration stopped at `stopped`; `found` are the uses in the whole program.
     pub(super) fn new(stopped: Missing, mut found: Vec<Missing>) -> Self {
         if !found.contains(&stopped) {
             found.push(stopped.clone());
@@ -69,7 +69,7 @@ impl Unjudged {
         }
     }
 
-    /// The use at which the exploration stopped.
+    /// The use at which exploration stopped.
     #[must_use]
     pub const fn stopped(&self) -> &Missing {
         &self.stopped

@@ -1,4 +1,4 @@
-//! The words in which a verdict is given, by this verifier and by the kernel's alike.
+//! Verdicts: the common form for this verifier and the kernel's.
 
 use std::fmt;
 
@@ -8,32 +8,32 @@ use crate::spec::limits::MAX_INSNS;
 use crate::util::Errno;
 
 bitflags! {
-    /// What the log holds: `log_level` of a load (`include/linux/bpf_verifier.h`).
+    /// The contents of the log: `log_level` of a load (`include/linux/bpf_verifier.h`).
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct LogLevel: u32 {
         /// The path that leads to the error.
         const PATH = 1;
-        /// Every instruction that is walked, with the registers behind it.
+        /// Every explored instruction, with the registers after it.
         const ALL = 2;
         /// Statistics at the end.
         const STATISTICS = 4;
     }
 }
 
-/// What a verification took.
+/// Counters of a verification.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Statistics {
-    /// Instructions that it walked.
+    /// Instructions processed.
     pub processed: u64,
-    /// States that it made in all.
+    /// Checkpoints in total.
     pub total_states: u64,
-    /// The most states at one time.
+    /// The most checkpoints at one time.
     pub peak_states: u64,
-    /// The most states at one instruction.
+    /// The most checkpoints at one instruction.
     pub max_states_per_insn: u64,
     /// Microseconds that verification took.
     pub time_us: Option<u64>,
-    /// Bytes of stack of each function that is verified on its own.
+    /// Stack depth in bytes of each function that is verified on its own.
     pub stack_depth: Vec<u32>,
 }
 
@@ -63,8 +63,8 @@ pub enum Decision {
     Accept,
     /// The program may not run.
     Reject,
-    /// The program uses what the verifier does not model. An unjudged program agrees with
-    /// no verdict, not even with that of another unjudged one. A kernel never says so.
+    /// The program uses a feature that the verifier does not model. The kernel never
+    /// returns this. It agrees with no verdict, not even with another unjudged one.
     Unjudged,
 }
 
@@ -80,19 +80,19 @@ impl Decision {
     }
 }
 
-/// What a verifier said of a program.
+/// The verdict on a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
     /// Accepted, rejected or unjudged.
     pub decision: Decision,
     /// The error number of a reject, `None` otherwise.
     pub errno: Option<Errno>,
-    /// The last line of the log before the statistics: the error line of a reject,
-    /// often empty for an accepted program. Of an unjudged one, what is not modelled.
+    /// The last line of the log before the statistics: the error line of a reject, often
+    /// empty for an accepted program. For an unjudged program, the missing features.
     pub message: String,
-    /// The statistics; none if the program was refused before it was verified.
+    /// The statistics; `None` if the load failed before verification.
     pub statistics: Option<Statistics>,
-    /// The log as it was asked for, statistics included.
+    /// The log at the requested level, including statistics.
     pub log: String,
 }
 
@@ -109,7 +109,7 @@ impl Verdict {
         matches!(self.decision, Decision::Unjudged)
     }
 
-    /// Instructions that were walked; 0 if it didn't come to that.
+    /// Instructions processed; 0 without statistics.
     #[must_use]
     pub fn processed(&self) -> u64 {
         self.statistics

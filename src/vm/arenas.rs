@@ -1,13 +1,12 @@
-//! Pointers into arenas, on both sides of a cast.
+//! Address conversion for arena pointers (`addr_space_cast`).
 
 use super::handle::MapHandle;
 use super::machine::Machine;
 use super::maps::Kind;
 
 impl Machine {
-    /// What a program with this arena makes of a pointer: one that user space knows of one
-    /// that it can load from, or the other way round (`addr_space_cast`). `None` where the
-    /// map is no arena.
+    /// Converts an arena pointer: from the user-space address to the one that the program loads
+    /// from, or back with `to_user` (`addr_space_cast`). `None` if the map is not an arena.
     #[must_use]
     pub fn cast(&self, arena: MapHandle, pointer: u64, to_user: bool) -> Option<u64> {
         let region = self.arena_region(arena)?;

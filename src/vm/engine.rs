@@ -1,4 +1,4 @@
-//! Which engine runs a program, and why it may be another one than was chosen.
+//! Which engine runs a program, and why another one ran than was chosen.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ pub enum EngineKind {
 }
 
 impl EngineKind {
-    /// Its name, as `bpflab run --engine` takes it.
+    /// The name that `bpflab run --engine` takes.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -27,7 +27,7 @@ impl EngineKind {
 }
 
 impl EngineKind {
-    /// The checked interpreter for this reason, where another engine was chosen.
+    /// The checked interpreter with `why` as the fallback reason. No reason if it was chosen.
     #[must_use]
     pub const fn unless(self, why: Fallback) -> RanOn {
         match self {
@@ -43,12 +43,12 @@ impl fmt::Display for EngineKind {
     }
 }
 
-/// The engine that a run ran on.
+/// The engine that executed a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RanOn {
-    /// Which. Of a run that a tail call led over to the checked interpreter, that one.
+    /// The engine. The checked interpreter if a tail call switched to it in the middle.
     pub engine: EngineKind,
-    /// Why it is not the one that was chosen; none if it is.
+    /// Why the run did not use the chosen engine; `None` if it did.
     pub fallback: Option<Fallback>,
 }
 
@@ -62,7 +62,7 @@ impl RanOn {
         }
     }
 
-    /// The checked interpreter, where another one was chosen.
+    /// The checked interpreter, used in place of the chosen engine.
     #[must_use]
     pub const fn checked(why: Fallback) -> Self {
         Self {
@@ -79,10 +79,10 @@ impl fmt::Display for RanOn {
     }
 }
 
-/// Why a run is on another engine than the one that was chosen: every reason there is.
+/// Why a run did not use the chosen engine. Lists every reason.
 ///
-/// It is not among them that machine code leaves the last instructions of a budget, and
-/// operations that are rare, to steps of the fast interpreter: that is how it is made.
+/// Not a fallback: machine code always leaves rare operations, and the last instructions of
+/// a budget, to the fast interpreter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Fallback {
@@ -90,11 +90,11 @@ pub enum Fallback {
     Rejected,
     /// The verifier did not judge the program.
     Unjudged,
-    /// There is no machine code for the program on this host.
+    /// The program has no machine code on this host.
     NoCode,
     /// A helper that the program calls is mocked.
     Mocked,
-    /// Calls are to fail, as an [`Injection`](super::Injection) says.
+    /// An [`Injection`](super::Injection) makes calls fail.
     Injected,
     /// The context is not that of an event of the program's type.
     Event,
@@ -102,16 +102,16 @@ pub enum Fallback {
     Context,
     /// The program was loaded for another machine or number of CPUs.
     Machine,
-    /// The run is watched, instruction by instruction, or events fire in its middle.
+    /// A callback watches each instruction, or events fire in the middle of the run.
     Watched,
-    /// A timer, a work queue or another deferred call.
+    /// The run is a timer, a work queue or another deferred call.
     Deferred,
-    /// A tail call led to a program that could not go on on the chosen engine.
+    /// A tail call reached a program that can't run on the chosen engine.
     TailCall,
 }
 
 impl Fallback {
-    /// The word for it in JSON.
+    /// The reason's name in JSON.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -129,8 +129,7 @@ impl Fallback {
         }
     }
 
-    /// Whether the verifier is the reason: a kernel would not run the program, or nobody
-    /// knows whether it would.
+    /// Whether the verifier is the reason: it rejects the program, or has not judged it.
     #[must_use]
     pub const fn is_unverified(self) -> bool {
         matches!(self, Self::Rejected | Self::Unjudged)

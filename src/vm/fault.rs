@@ -1,4 +1,4 @@
-//! Every way in which a program can stop before its end, in one place.
+//! All reasons why a run stops before its end.
 
 use std::fmt;
 
@@ -11,29 +11,28 @@ use crate::program::Program;
 use crate::spec::{MapType, helpers};
 use crate::util::{HelperId, Pc, TypeId};
 
-/// A program did something that the machine refuses: what, at which instruction,
-/// on which line of the C source.
+/// Why a run was stopped: the reason, the instruction and the line of C.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// The program's name.
     pub program: String,
-    /// The function of the program in which it happened.
+    /// The subprogram that the instruction is in.
     pub function: Option<String>,
     /// The instruction.
     pub pc: Pc,
     /// The instruction's text.
     pub insn: String,
-    /// Its place in the C source.
-    pub source: Option<Source>,
-    /// The C access that CO-RE relocated here.
+    /// The instruction's line in the C source.
+    pub source: Option<SourceLine>,
+    /// The C access that CO-RE relocated at this instruction.
     pub core_access: Option<String>,
     /// What happened.
     pub kind: FaultKind,
 }
 
-/// An owned place in the C source.
+/// A line of the C source.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
+pub struct SourceLine {
     /// File name as the compiler wrote it.
     pub file: String,
     /// Line number, from 1.
@@ -44,25 +43,25 @@ pub struct Source {
     pub text: String,
 }
 
-/// What happened.
+/// Why a run was stopped.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum FaultKind {
-    /// A load, store or atomic at a place that does not allow it.
+    /// An invalid load, store or atomic operation.
     #[error("{0}")]
     Access(#[from] AccessFault),
-    /// No such instruction.
+    /// An invalid instruction.
     #[error("{0}")]
     Decode(#[from] DecodeError),
     /// Execution left the program.
     #[error("execution leaves the program, for instruction {0}")]
     OutOfProgram(i64),
-    /// The budget is used up.
+    /// The instruction budget is used up.
     #[error("the budget of {0} instructions is used up: an endless loop?")]
     Budget(u64),
     /// Too many nested calls.
     #[error("more than {0} nested calls")]
     Depth(usize),
-    /// A helper can't do what it was asked.
+    /// A helper can't carry out the call.
     #[error("helper {}: {problem}", helper_name(*.helper))]
     Helper {
         /// The helper.
@@ -70,22 +69,22 @@ pub enum FaultKind {
         /// What is wrong.
         problem: HelperProblem,
     },
-    /// A kernel function can't do what it was asked.
-    #[error("kernel function {name}: {problem}")]
+    /// A kfunc can't carry out the call.
+    #[error("kfunc {name}: {problem}")]
     Kfunc {
-        /// Its name.
+        /// The kfunc's name.
         name: String,
         /// What is wrong.
         problem: HelperProblem,
     },
-    /// A kernel function whose name is not known.
+    /// A kfunc whose name is not known.
     #[error(
-        "the kernel function with BTF id {0} has no name here: \
-         the program comes without the BTF of the kernel or module that it is in"
+        "the name of the kfunc with BTF id {0} is unknown: \
+         the program comes without the BTF of the kernel or module that defines the kfunc"
     )]
     UnknownKfunc(TypeId),
-    /// The program threw in a function that a helper called back.
-    #[error("bpf_throw() in a callback, where no program may call it")]
+    /// The program called `bpf_throw` in a callback.
+    #[error("bpf_throw() called in a callback, where it is not allowed")]
     ThrownInCallback,
     /// The instruction was poisoned: its CO-RE relocation had no target.
     #[error(
@@ -93,39 +92,39 @@ pub enum FaultKind {
          guard it with bpf_core_field_exists() or give other types"
     )]
     Poisoned(String),
-    /// A call through a register or of a callback that leads nowhere.
-    #[error("{0} is no function of this program to call")]
+    /// A call or callback whose target is not a function of the program.
+    #[error("call target {0} is not a function of this program")]
     NoFunction(Pointer),
-    /// A 64-bit immediate that names nothing here.
+    /// A 64-bit immediate that refers to an object the program does not have.
     #[error("{}", no_object(.0))]
     NoObject(Pseudo),
-    /// An event that was to happen here and can't.
-    #[error("an event in the middle of it: {0}")]
+    /// An event that was to fire in the middle of the run and can't.
+    #[error("event in the middle of the run: {0}")]
     Interrupt(String),
-    /// Too many objects alive.
+    /// Too many regions in the address space.
     #[error("{0}")]
     Space(#[from] SpaceFull),
 }
 
-/// Why a helper can't go on.
+/// Why a helper or kfunc can't carry out a call.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum HelperProblem {
-    /// There is no implementation.
+    /// The helper has no implementation.
     #[error(
-        "no implementation here; supply one: \
+        "not implemented; mock it: \
          `vm.mock_helper(\"{0}\", |call| Ok(0))`"
     )]
     Missing(&'static str),
-    /// The same for a kernel function.
+    /// The kfunc has no implementation.
     #[error(
-        "no implementation here; supply one: \
+        "not implemented; mock it: \
          `vm.mock_kfunc(\"{0}\", |call| Ok(0))`"
     )]
     MissingKfunc(String),
-    /// There is no such helper.
+    /// No helper has this number.
     #[error("Linux 6.18 has helpers 1 to 211 only")]
     Unknown,
-    /// Memory that an argument points to.
+    /// An invalid access to the memory that an argument points to.
     #[error("argument {arg}: {fault}")]
     Access {
         /// The argument, from 1.
@@ -133,18 +132,18 @@ pub enum HelperProblem {
         /// What is wrong with it.
         fault: AccessFault,
     },
-    /// An argument that is not what the prototype says.
-    #[error("argument {arg} is {found}, {wanted} wanted")]
+    /// An argument that does not match the prototype.
+    #[error("argument {arg} is {found}, expected {wanted}")]
     Argument {
         /// The argument, from 1.
         arg: usize,
-        /// What it is.
+        /// What the argument is.
         found: Pointer,
-        /// What it should be.
+        /// What the prototype expects.
         wanted: &'static str,
     },
-    /// A map of a type that the helper can't use.
-    #[error("argument {arg} is map {map} of type {map_type}, which it can't be called on")]
+    /// The helper does not support maps of this type.
+    #[error("argument {arg} is map {map} of type {map_type}, which the function does not support")]
     MapType {
         /// The argument, from 1.
         arg: usize,
@@ -153,7 +152,7 @@ pub enum HelperProblem {
         /// Its type.
         map_type: MapType,
     },
-    /// A map that programs may not write, or not read.
+    /// A map that is read-only or write-only for programs.
     #[error("argument {arg} is map {map}, which is {rights} for programs")]
     MapRights {
         /// The argument, from 1.
@@ -163,20 +162,20 @@ pub enum HelperProblem {
         /// `read-only` or `write-only`.
         rights: &'static str,
     },
-    /// Too many objects alive.
+    /// Too many regions in the address space.
     #[error("{0}")]
     Space(#[from] SpaceFull),
-    /// An object of the kernel that can't be made or found.
+    /// An object in kernel memory can't be created or found.
     #[error("{0}")]
     Kernel(#[from] Box<KernelError>),
-    /// Anything else, in words.
+    /// Any other problem, as text.
     #[error("{0}")]
     Other(String),
-    /// The program ends here (`bpf_throw`), with this cookie.
+    /// `bpf_throw` ends the program with this cookie.
     #[error("bpf_throw({0:#x})")]
     Thrown(u64),
-    /// A function that the helper called back stopped.
-    #[error("in its callback: {0}")]
+    /// A callback of the helper faulted.
+    #[error("in the callback: {0}")]
     Callback(Box<Fault>),
 }
 
@@ -191,7 +190,7 @@ fn helper_name(id: HelperId) -> String {
     helpers::helper(id).map_or_else(|| format!("number {id}"), |h| format!("bpf_{}", h.name))
 }
 
-/// Why a 64-bit immediate has no value.
+/// Why a 64-bit immediate can't be resolved.
 fn no_object(pseudo: &Pseudo) -> String {
     match pseudo {
         Pseudo::MapIdx { index } => format!("the program has no map {index}"),
@@ -199,15 +198,15 @@ fn no_object(pseudo: &Pseudo) -> String {
             format!("the program has no map {index} whose value has an address")
         }
         Pseudo::MapFd { fd } | Pseudo::MapValue { fd, .. } => {
-            format!("map file descriptor {fd} means nothing here: maps go by index")
+            format!("map file descriptor {fd} can't be resolved: bpflab refers to maps by index")
         }
-        Pseudo::BtfId { id, .. } => format!("the kernel variable with BTF id {id} is not there"),
-        Pseudo::Func { rel } => format!("there is no function {rel} instructions on"),
+        Pseudo::BtfId { id, .. } => format!("there is no kernel variable with BTF id {id}"),
+        Pseudo::Func { rel } => format!("there is no function at relative offset {rel}"),
     }
 }
 
 impl Fault {
-    /// A fault at an instruction of `program`, with what is known of the place.
+    /// A fault at an instruction of `program`, with the subprogram and source line if known.
     #[must_use]
     pub fn at(program: &Program, pc: Pc, insn: String, kind: FaultKind) -> Self {
         Self {
@@ -215,7 +214,7 @@ impl Fault {
             function: program.subprogram(pc).map(|sub| sub.name.clone()),
             pc,
             insn,
-            source: program.source(pc).map(|line| Source {
+            source: program.source(pc).map(|line| SourceLine {
                 file: line.file.into(),
                 line: line.line,
                 column: line.column,

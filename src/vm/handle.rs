@@ -1,4 +1,4 @@
-//! Names for what lives in a machine.
+//! Handles of maps and programs in a machine.
 
 /// Defines a handle: an index into a table of the machine.
 macro_rules! handle {
@@ -18,11 +18,11 @@ macro_rules! handle {
 }
 
 handle!(
-    /// A map in a machine, as the kernel's map id is one in the kernel. Several
-    /// objects may share it.
+    /// A map in a machine, as the map id identifies one in the kernel. Several objects may
+    /// share the map.
     MapHandle
 );
 handle!(
-    /// A program in a machine, as the kernel's program id is one in the kernel.
+    /// A program in a machine, as the program id identifies one in the kernel.
     ProgramHandle
 );

@@ -5,19 +5,18 @@ use std::sync::Arc;
 use super::maps::Map;
 use super::memory::Address;
 
-/// A map with its place in the address space.
+/// A map with its addresses.
 #[derive(Debug, Clone)]
 pub(super) struct LoadedMap {
     pub map: Arc<dyn Map>,
-    /// What a program holds for the map itself.
+    /// The map's own address, which programs pass to helpers.
     pub handle: Address,
-    /// Where element 0 of its values is, and how many bytes of address space
-    /// further the next is.
+    /// Address of the value of element 0, and the address distance between elements.
     pub values: Option<(Address, u64)>,
-    /// Where offset 0 of an arena's region is.
+    /// Address of offset 0 of an arena's region.
     pub arena: Option<Address>,
-    /// What messages call a record that a program has reserved in it.
+    /// How messages name a reserved record of the map.
     pub record_name: Arc<str>,
-    /// What outputs call it.
+    /// The map's name in outputs.
     pub name: Arc<str>,
 }

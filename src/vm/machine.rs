@@ -1,4 +1,4 @@
-//! The state of a machine: memory, maps, the world and what programs gave out.
+//! The state of a machine: memory, maps, the world and the outputs of programs.
 //! Engines run programs on it; helpers act on it.
 
 use std::fmt;
@@ -8,11 +8,11 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::attach::{Guards, Sessions, Site};
-use super::cpus::{CpuError, Seat};
+use super::cpus::{CpuClaim, CpuError};
 use super::deferred::Deferred;
+use super::event_storage::EventStorage;
 use super::events::{Event, Placed};
 use super::fault::{Fault, HelperProblem};
-use super::given::{Destination, Emitted, Given};
 use super::handle::MapHandle;
 use super::helpers::Mock;
 use super::inject::Injections;
@@ -23,7 +23,7 @@ use super::maps::Record;
 use super::memory::{Address, Pointer, Region, SharedBytes, Space, SpaceFull};
 use super::names::Names;
 use super::outcome::{Nested, Outcome, Output};
-use super::passing::Passing;
+use super::output_buffer::{Destination, Emitted, OutputBuffer};
 use super::probed::Probed;
 use super::sockets::state::Sockets;
 use super::world::World;
@@ -31,94 +31,93 @@ use crate::program::Program;
 use crate::spec::ProgType;
 use crate::util::HelperId;
 
-/// Memory, maps and world: all that programs act on.
+/// One CPU with its memory, maps and world. One thread uses it at a time.
 ///
-/// One of them is one CPU, which one thread uses at a time. [`fork`](Self::fork) makes
-/// another CPU of the same machine for another thread.
+/// [`fork`](Self::fork) makes another CPU of the same machine for another thread.
 pub struct Machine {
     /// The address space.
     pub space: Space,
-    /// The mocked outside.
+    /// The mocked environment.
     pub world: World,
-    /// The kernel memory that the address space has: the world's.
+    /// The world's kernel memory, which the address space uses.
     kernel: KernelMemory,
     pub(super) maps: Vec<LoadedMap>,
-    /// For each region of the address space the map that it stands for.
+    /// For each region of the address space, the map whose own address it is.
     pub(super) by_region: Vec<Option<MapHandle>>,
-    /// Helpers that a test replaced. All CPUs share a function, one at a time.
+    /// Helpers that a test mocked. All CPUs share a mock; a lock allows one call at a time.
     pub(super) mocks: FxHashMap<HelperId, Arc<Mutex<Mock>>>,
-    /// Calls that are to fail.
+    /// Injected failures of calls.
     pub injections: Injections,
-    /// Memory that helpers lent to a program: ring-buffer records, the last one last.
-    lent: SmallVec<[Lent; 2]>,
+    /// Ring-buffer records that programs reserved, the latest one last.
+    reserved: SmallVec<[ReservedRecord; 2]>,
     /// Addresses of the `bpf_spin_lock`s that the program holds.
     pub(super) locks: SmallVec<[u64; 1]>,
-    /// Storage of objects that are there for the event under way only.
-    pub(super) passing: Passing,
-    /// Callbacks that will run later, on all CPUs.
+    /// Local storage of objects that exist only during the current event.
+    pub(super) event_storage: EventStorage,
+    /// Deferred callbacks (timers, work queues), on all CPUs.
     pub(super) deferred: Arc<Deferred>,
-    /// Which of them runs now.
+    /// The deferred callback that runs now.
     pub(super) running: Option<u64>,
-    /// Loads that found nothing ([`probed`](super::Outcome::probed)).
+    /// Loads of unmapped addresses that read 0 ([`probed`](super::Outcome::probed)).
     probed: Probed,
-    /// What kernel functions keep.
+    /// The state of kfuncs.
     pub(super) kfuncs: KfuncState,
-    /// What `bpf_get_current_task` returns, once it was asked for.
+    /// The result of `bpf_get_current_task`, once a program called it.
     task: Option<Address>,
-    pub(super) given: Given,
+    pub(super) outputs: OutputBuffer,
     current: Option<Current>,
     pub(super) sockets: Sockets,
-    /// Attached programs that are active, and events in the middle of runs.
+    /// Which attached programs are active, and events in the middle of runs.
     pub(super) nesting: Nesting,
-    seat: Seat,
-    /// What outcomes may be asked for.
+    cpu_claim: CpuClaim,
+    /// The names that outcomes accept.
     names: Arc<Names>,
 }
 
-/// Who can fire an event on a machine in the middle of a run.
+/// Fires an event on a machine in the middle of a run.
 pub trait Fire: Send + Sync {
-    /// Runs the programs that are attached where the event happens.
+    /// Runs the programs that are attached to the event's hook.
     ///
     /// # Errors
     /// [`HelperProblem::Callback`] with the fault of a program that stopped,
-    /// [`HelperProblem::Other`] for an event that can't be.
+    /// [`HelperProblem::Other`] if the event can't fire.
     fn fire(&self, machine: &mut Machine, event: &Event) -> Result<Outcome, HelperProblem>;
 }
 
-/// What a CPU keeps of attached programs while they run.
+/// A CPU's state of attached programs while they run.
 #[derive(Default)]
 pub(super) struct Nesting {
     pub guards: Guards,
     pub sessions: Sessions,
-    /// Who fires events meanwhile.
+    /// Fires events in the middle of runs.
     pub firing: Option<Arc<dyn Fire>>,
-    /// What came of such events, until it is collected.
+    /// Outcomes of such events, until they are taken.
     pub nested: Vec<Nested>,
 }
 
 /// A ring-buffer record that a program has reserved.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Lent {
+pub(super) struct ReservedRecord {
     /// The ring buffer.
     pub map: MapHandle,
-    /// Where the record is in its data area.
+    /// Position of the record in the map's data area.
     pub record: Record,
     /// The region that the program writes to.
     region: Address,
-    /// What the program was given.
+    /// The address that the program got.
     address: u64,
 }
 
-/// The program that runs, and what it has reserved, locked, given out, and not found.
-pub(super) struct OfRun {
+/// The state of one run: the program, its reserved records, locks, outputs and probed loads.
+pub(super) struct RunState {
     current: Option<Current>,
-    lent: SmallVec<[Lent; 2]>,
+    reserved: SmallVec<[ReservedRecord; 2]>,
     locks: SmallVec<[u64; 1]>,
-    given: Given,
+    outputs: OutputBuffer,
     probed: Probed,
 }
 
-/// The program that runs now, as helpers need to know it.
+/// The running program, as far as helpers need to know it.
 #[derive(Debug)]
 pub struct Current {
     /// Its type.
@@ -128,27 +127,27 @@ pub struct Current {
 }
 
 impl Machine {
-    /// A machine without maps in this world.
+    /// A machine without maps.
     #[must_use]
     pub fn new(world: World) -> Self {
         Self {
             space: Space::over(world.kernel_memory().blocks().clone()),
             kernel: world.kernel_memory().clone(),
-            seat: Seat::first(world.cpu(), world.cpus()),
+            cpu_claim: CpuClaim::first(world.cpu(), world.cpus()),
             world,
             maps: Vec::new(),
             by_region: Vec::new(),
             mocks: FxHashMap::default(),
             injections: Injections::default(),
-            lent: SmallVec::new(),
+            reserved: SmallVec::new(),
             locks: SmallVec::new(),
-            passing: Passing::default(),
+            event_storage: EventStorage::default(),
             deferred: Arc::default(),
             running: None,
             probed: Probed::default(),
             kfuncs: KfuncState::default(),
             task: None,
-            given: Given::default(),
+            outputs: OutputBuffer::default(),
             current: None,
             sockets: Sockets::default(),
             nesting: Nesting::default(),
@@ -156,12 +155,12 @@ impl Machine {
         }
     }
 
-    /// Says which program is loaded, so that outcomes know its name.
+    /// Adds the names of a loaded program to those that outcomes accept.
     pub(crate) fn add_names(&mut self, program: &Program) {
         Arc::make_mut(&mut self.names).add_program(program);
     }
 
-    /// An outcome of which nothing came yet.
+    /// An empty outcome.
     pub(crate) fn outcome(&self) -> Outcome {
         Outcome {
             names: Some(self.names.clone()),
@@ -169,20 +168,19 @@ impl Machine {
         }
     }
 
-    /// Another CPU of the same machine. The two share the maps, as they are now and
-    /// later, and what has an address only: functions, maps themselves. Mocked helpers
-    /// are shared, too: one call at a time. World and outputs are its own from now on,
-    /// and so is what lies in memory for one CPU: stack, context, packet, records that
-    /// were reserved and not released, whatever the test put there.
+    /// Another CPU of the same machine. The CPUs share maps, the addresses of maps and
+    /// functions, and mocked helpers (a lock allows one call at a time). Each CPU has its own
+    /// world, outputs, stack, context, packet, reserved records and whatever the test put
+    /// into its memory.
     ///
-    /// Chance goes another way on each CPU, the same each time, as in the kernel.
+    /// Random numbers differ from CPU to CPU and are the same in every run.
     ///
     /// # Errors
-    /// [`CpuError::Missing`] where the machine has not so many CPUs, [`CpuError::Taken`]
-    /// where the number is in use.
+    /// [`CpuError::Missing`] if the machine does not have this CPU, [`CpuError::Taken`]
+    /// if it is in use.
     pub fn fork(&self, cpu: u32) -> Result<Self, CpuError> {
         Ok(Self {
-            seat: self.seat.take(cpu)?,
+            cpu_claim: self.cpu_claim.claim(cpu)?,
             space: self.space.fork(),
             kernel: self.kernel.clone(),
             world: self.world.on_cpu(cpu),
@@ -190,15 +188,15 @@ impl Machine {
             by_region: self.by_region.clone(),
             mocks: self.mocks.clone(),
             injections: self.injections.fork(),
-            lent: SmallVec::new(),
+            reserved: SmallVec::new(),
             locks: SmallVec::new(),
-            passing: Passing::default(),
+            event_storage: EventStorage::default(),
             deferred: self.deferred.clone(),
             running: None,
             probed: Probed::default(),
             kfuncs: self.kfuncs.fork(),
             task: self.task,
-            given: Given::default(),
+            outputs: OutputBuffer::default(),
             current: None,
             sockets: self.sockets.fork(),
             nesting: Nesting::default(),
@@ -206,33 +204,33 @@ impl Machine {
         })
     }
 
-    /// Takes the CPU that the world was moved to, if it was moved: to be called before
-    /// programs run, which may then rely on its number being one that maps have values
-    /// for. They find the world's kernel memory, with the current task as it is now.
+    /// Switches to the world's CPU and kernel memory, if they changed, and refreshes the
+    /// current task. Call it before programs run: they rely on maps having values for the
+    /// CPU number.
     ///
     /// # Errors
-    /// [`CpuError::Taken`]; [`CpuError::Missing`] where the world was replaced by one
-    /// with more CPUs.
+    /// [`CpuError::Taken`]; [`CpuError::Missing`] if the world was replaced by one with more
+    /// CPUs.
     #[inline]
     pub fn settle(&mut self) -> Result<(), CpuError> {
         let kernel = self.world.kernel_memory().blocks();
-        if self.seat.number() != self.world.cpu() || !kernel.same(self.space.kernel()) {
+        if self.cpu_claim.number() != self.world.cpu() || !kernel.same(self.space.kernel()) {
             self.move_to_world()?;
         }
         self.world.refresh();
         Ok(())
     }
 
-    /// The world was moved to another CPU, or is another world.
+    /// The world was moved to another CPU, or was replaced.
     #[inline(never)]
     fn move_to_world(&mut self) -> Result<(), CpuError> {
         let cpu = self.world.cpu();
-        if self.seat.number() != cpu {
-            self.seat = self.seat.take(cpu)?;
+        if self.cpu_claim.number() != cpu {
+            self.cpu_claim = self.cpu_claim.claim(cpu)?;
         }
         let kernel = self.world.kernel_memory();
         if !kernel.blocks().same(self.space.kernel()) {
-            // What was loaded brings its types.
+            // Loaded objects have added their types to the old kernel memory.
             kernel.adopt_types(&self.kernel);
             self.kernel = kernel.clone();
             self.space.set_kernel(kernel.blocks().clone());
@@ -245,17 +243,17 @@ impl Machine {
         self.may_add("").is_ok()
     }
 
-    /// Whether programs and maps can be added: no other CPU is in use.
+    /// Checks that programs and maps can be added: no other CPU may be in use.
     ///
     /// # Errors
-    /// [`CpuError::Shared`] with `what` was to be added.
+    /// [`CpuError::Shared`] with `what`, the kind of thing to add.
     pub fn may_add(&self, what: &'static str) -> Result<(), CpuError> {
-        self.seat.adds(what)
+        self.cpu_claim.check_alone(what)
     }
 
-    /// Gives a record of a ring buffer an address of its own, until it is given
-    /// [back](Self::take_back).
-    pub(super) fn lend(
+    /// Maps a reserved ring-buffer record at an address of its own, until
+    /// [`unmap_record`](Self::unmap_record).
+    pub(super) fn map_record(
         &mut self,
         map: MapHandle,
         area: Arc<SharedBytes>,
@@ -266,7 +264,7 @@ impl Machine {
         let window = record.at..record.at + record.len;
         let region = self.space.insert(Region::window(name, area, window))?;
         let address = region.plus(record.at as u64);
-        self.lent.push(Lent {
+        self.reserved.push(ReservedRecord {
             map,
             record,
             region,
@@ -275,31 +273,33 @@ impl Machine {
         Ok(address)
     }
 
-    /// Takes back what was lent at an address.
-    pub(super) fn take_back(&mut self, address: u64) -> Option<Lent> {
-        let at = self.lent.iter().rposition(|lent| lent.address == address)?;
-        let lent = self.lent.remove(at);
-        self.space.remove(lent.region);
-        Some(lent)
+    /// Unmaps the reserved record at an address.
+    pub(super) fn unmap_record(&mut self, address: u64) -> Option<ReservedRecord> {
+        let at = self
+            .reserved
+            .iter()
+            .rposition(|reserved| reserved.address == address)?;
+        let reserved = self.reserved.remove(at);
+        self.space.remove(reserved.region);
+        Some(reserved)
     }
 
-    /// What programs have reserved in ring buffers and neither submitted nor
-    /// discarded, and what else the one that runs now has to give back: the verifier
-    /// lets no program end with any.
+    /// Ring-buffer records that programs have reserved and neither submitted nor discarded,
+    /// and the references that the running program has not released. The verifier rejects
+    /// programs that can end with any.
     #[must_use]
     pub fn unreleased(&self) -> Vec<Pointer> {
-        if self.lent.is_empty() && self.holds_nothing() {
+        if self.reserved.is_empty() && self.holds_nothing() {
             return Vec::new();
         }
-        let records = self.lent.iter().map(|lent| lent.address);
-        let mut addresses: Vec<_> = records.chain(self.held_sockets()).collect();
+        let records = self.reserved.iter().map(|reserved| reserved.address);
+        let mut addresses: Vec<_> = records.chain(self.unreleased_sockets()).collect();
         addresses.sort_unstable();
         let records = addresses.into_iter().map(|address| self.pointer(address));
         records.chain(self.still_held()).collect()
     }
 
-    /// Whether the program that runs now holds neither sockets nor anything that kernel
-    /// functions gave it.
+    /// Whether the running program holds no references to sockets or from kfuncs.
     fn holds_nothing(&self) -> bool {
         self.sockets.holds_nothing() && self.kfuncs.holds_nothing()
     }
@@ -309,13 +309,13 @@ impl Machine {
         Ok(self.world.task_address()?)
     }
 
-    /// The program that runs now, if one does.
+    /// The running program, if there is one.
     #[must_use]
     pub const fn current(&self) -> Option<&Current> {
         self.current.as_ref()
     }
 
-    /// What helpers know of the place where the program that runs now is attached.
+    /// Where the running program is attached, as far as helpers know it.
     pub const fn site(&mut self) -> Option<&mut Site> {
         match &mut self.current {
             Some(current) => Some(&mut current.placed.site),
@@ -323,7 +323,7 @@ impl Machine {
         }
     }
 
-    /// The program that runs now and the memory that its event lies in.
+    /// The running program, and the memory with its context.
     pub(super) fn current_mut(&mut self) -> Option<(&mut Current, &mut Space)> {
         Some((self.current.as_mut()?, &mut self.space))
     }
@@ -331,21 +331,21 @@ impl Machine {
     /// A program of this type begins to run on an event.
     ///
     /// # Errors
-    /// [`KernelError::Full`] where the event's socket finds no address.
+    /// [`KernelError::Full`] if there is no address left for the event's socket.
     pub fn enter(&mut self, prog_type: ProgType, placed: Placed) -> Result<(), KernelError> {
         self.kfuncs.begin();
         self.current = Some(Current { prog_type, placed });
         self.point_to_socket()
     }
 
-    /// The program has ended: what it held is released, and its event is taken out of
+    /// Ends the program: releases its locks and references, and removes its event from
     /// memory.
     pub fn leave(&mut self) {
         if !self.locks.is_empty() {
             self.release_locks();
         }
         self.forget_sockets();
-        self.forget_owners();
+        self.remove_event_storage();
         self.forget_held();
         if let Some(current) = &self.current {
             current.placed.remove(&mut self.space);
@@ -353,45 +353,44 @@ impl Machine {
         self.current = None;
     }
 
-    /// Puts another event in the place of the current one, which is where the other was
-    /// then: for programs that run by turns, each on an event that stays in memory.
+    /// Swaps the current event for `other`: for programs that run by turns, each on an event
+    /// that stays in memory.
     pub const fn exchange_event(&mut self, other: &mut Option<Current>) {
         std::mem::swap(&mut self.current, other);
     }
 
-    /// What the run under way has of its own, so that another program can run.
-    pub(super) fn take_run(&mut self) -> OfRun {
-        OfRun {
+    /// Takes the state of the current run, so that another program can run.
+    pub(super) fn take_run(&mut self) -> RunState {
+        RunState {
             current: self.current.take(),
-            lent: std::mem::take(&mut self.lent),
+            reserved: std::mem::take(&mut self.reserved),
             locks: std::mem::take(&mut self.locks),
-            given: std::mem::take(&mut self.given),
+            outputs: std::mem::take(&mut self.outputs),
             probed: std::mem::take(&mut self.probed),
         }
     }
 
-    /// Gives it back.
-    pub(super) fn put_run(&mut self, run: OfRun) {
+    /// Restores the state of a run.
+    pub(super) fn put_run(&mut self, run: RunState) {
         self.current = run.current;
-        self.lent = run.lent;
+        self.reserved = run.reserved;
         self.locks = run.locks;
-        self.given = run.given;
+        self.outputs = run.outputs;
         self.probed = run.probed;
     }
 
-    /// Releases what a program held that stopped at a fault: programs on other CPUs wait.
+    /// Releases the locks of a program that faulted: programs on other CPUs may wait for them.
     #[cold]
     fn release_locks(&mut self) {
         for lock in std::mem::take(&mut self.locks) {
-            // It was there when the lock was taken, and maps stay.
+            // It was there when the lock was taken, and maps are never removed.
             let _ = self.space.store(lock, 4, 0);
         }
     }
 
-    /// Bytes of the current packet, `at` bytes from where the program's `data`
-    /// points, or, far below zero, from one of its headers
-    /// ([`Placed::legacy_bytes`]); `None` where the packet has none there, or there
-    /// is no packet.
+    /// `len` bytes of the current packet, `at` bytes from the program's `data` pointer. Very
+    /// negative offsets are relative to a header ([`Placed::legacy_bytes`]). `None` if there
+    /// is no packet or it does not have these bytes.
     #[must_use]
     pub fn packet_bytes(&self, at: i32, len: usize) -> Option<Vec<u8>> {
         self.current
@@ -400,18 +399,18 @@ impl Machine {
             .legacy_bytes(&self.space, at, len)
     }
 
-    /// Records something that a program gave out.
+    /// Records an output of a program.
     pub fn output(&mut self, output: Output) {
-        self.given.push(output);
+        self.outputs.push(output);
     }
 
-    /// Takes what programs have given out since the last call.
+    /// Takes the outputs of programs since the last call.
     pub fn take_outputs(&mut self) -> Vec<Output> {
-        if self.given.is_empty() {
+        if self.outputs.is_empty() {
             return Vec::new();
         }
-        let mut given = std::mem::take(&mut self.given);
-        let taken = given.take(|to, data| match to {
+        let mut outputs = std::mem::take(&mut self.outputs);
+        let taken = outputs.take(|to, data| match to {
             Destination::Ring(map) => {
                 let map = self.map_name(map);
                 Output::RingBuf { map, data }
@@ -421,51 +420,50 @@ impl Machine {
                 Output::Perf { map, cpu, data }
             }
         });
-        self.given = given;
+        self.outputs = outputs;
         taken
     }
 
-    /// Shows what programs have given out since the last call, and forgets it: the same as
-    /// [`take_outputs`](Self::take_outputs) for someone who sees millions of records.
+    /// Calls `each` with the outputs since the last call and removes them. Like
+    /// [`take_outputs`](Self::take_outputs), without an allocation per record.
     pub fn drain_outputs(&mut self, each: impl FnMut(Emitted<'_>)) {
-        self.given.drain(each);
+        self.outputs.drain(each);
     }
 
-    /// Notes a load that found nothing and read zero, if there is room for it.
+    /// Notes a load of an unmapped address that read 0, if there is room for it.
     #[cold]
     pub fn note_probed(&self, fault: impl FnOnce() -> Box<Fault>) {
         self.probed.note(fault);
     }
 
-    /// Takes the loads that found nothing since the last call, at most 16.
+    /// Takes the loads of unmapped addresses since the last call, at most 16.
     pub fn take_probed(&mut self) -> Vec<Fault> {
         self.probed.take()
     }
 
-    /// Puts a function of the test in place of a helper's body, here and on CPUs that
-    /// are [forked](Self::fork) later.
+    /// Mocks a helper on this CPU and on CPUs that are [forked](Self::fork) later.
     pub fn mock_helper(&mut self, helper: HelperId, body: Mock) {
         self.mocks.insert(helper, Arc::new(Mutex::new(body)));
     }
 
-    /// The same for a kernel function.
+    /// Mocks a kfunc, like [`mock_helper`](Self::mock_helper).
     pub fn mock_kfunc(&mut self, name: &str, body: Mock) {
         self.kfuncs.mock(name, body);
     }
 
-    /// Whether a test put a function in place of some helper's or kernel function's body.
+    /// Whether any helper or kfunc is mocked.
     #[must_use]
     pub fn has_mocks(&self) -> bool {
         !self.mocks.is_empty() || self.kfuncs.has_mocks()
     }
 
-    /// Whether a test put a function in place of this helper's body.
+    /// Whether this helper is mocked.
     #[must_use]
     pub fn is_mocked(&self, helper: HelperId) -> bool {
         self.mocks.contains_key(&helper)
     }
 
-    /// Says what a register points to, in words.
+    /// Describes what a register points to.
     #[must_use]
     pub fn pointer(&self, register: u64) -> Pointer {
         self.space.pointer(register)

@@ -1,12 +1,12 @@
-//! The names that a test may ask an outcome for, so that a name that does not exist is told
-//! from a program that did not run.
+//! The program and buffer names that a test may pass to an outcome's methods: a misspelled
+//! name is an error, a program that did not run is `None`.
 
 use std::fmt;
 
 use crate::program::Program;
 use crate::spec::MapType;
 
-/// Names of programs, of their functions, and of maps that records go to.
+/// Names of programs, their functions, and maps that take records.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Names {
     programs: Vec<String>,
@@ -15,7 +15,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Adds the names of a program that is loaded.
+    /// Adds the names of a loaded program.
     pub fn add_program(&mut self, program: &Program) {
         add(&mut self.programs, &program.name);
         for function in &program.subprograms {
@@ -31,7 +31,7 @@ impl Names {
         }
     }
 
-    /// Says that there is no program and no function of this name, if that is so.
+    /// Checks that a program or function has this name; the error lists the programs.
     pub fn check_program(&self, name: &str) -> Result<(), String> {
         let is_known = |names: &[String]| names.iter().any(|known| known == name);
         if is_known(&self.programs) || is_known(&self.functions) {
@@ -41,7 +41,7 @@ impl Names {
         Err(format!("no program '{name}'; there are: {there}"))
     }
 
-    /// Says that there is no ring or perf buffer of this name, if that is so.
+    /// Checks that a ring or perf buffer has this name; the error lists the buffers.
     pub fn check_buffer(&self, name: &str) -> Result<(), String> {
         if self.buffers.iter().any(|known| known == name) {
             return Ok(());
@@ -66,7 +66,7 @@ fn listed(names: &[String]) -> String {
     }
 }
 
-/// It is not what came of an event.
+/// Prints `..`: the names are not part of an event's results.
 impl fmt::Debug for Names {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("..")

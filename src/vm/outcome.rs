@@ -1,4 +1,4 @@
-//! What came of an event.
+//! The outcome of an event.
 
 use std::sync::Arc;
 
@@ -14,81 +14,77 @@ use crate::spec::ContextKind;
 use crate::spec::context::{self, Arch};
 use crate::util::Errno;
 
-/// What came of firing an event: what each program returned, and what it left
-/// outside of its maps.
+/// What firing an event did: what each program returned, and its effects other than on maps.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Outcome {
     /// The programs that ran, in order.
     pub runs: Vec<Run>,
-    /// Programs that did not run because one was active on the same CPU.
+    /// Programs that were skipped because one was active on the same CPU.
     pub missed: Vec<Missed>,
-    /// Whether what happens goes on: to the perf buffer, where for tracepoints and
-    /// kprobes the AND of what the programs returned is not 0 (`trace_call_bpf`); up the
-    /// network stack; whether a cgroup's or a security module's programs allow it.
+    /// Whether the hook lets the event through. For tracepoints and kprobes: perf gets a
+    /// sample (the AND of the programs' return values is not 0, `trace_call_bpf`). For
+    /// packets: they continue up the stack. For cgroup and LSM hooks: the action is allowed.
     pub passed: bool,
-    /// What the attach point makes of all results: the ANDed value of a tracepoint, what
-    /// a function returns after all, an action, 0 or a negative error. None where the
-    /// kernel makes nothing of them.
+    /// The combined result of all programs: the ANDed value of a tracepoint, the final return
+    /// value of a function, an action, 0 or a negative error. `None` if the kernel ignores
+    /// the results.
     pub verdict: Option<i64>,
-    /// What `bpf_override_return` made the function return, which was not called.
+    /// The return value set by `bpf_override_return`; the function was not called.
     pub overridden: Option<u64>,
-    /// What happened in the middle of the runs, in order.
+    /// Events that fired in the middle of the runs, in order.
     pub nested: Vec<Nested>,
-    /// What the perf buffer gets of a tracepoint that passed.
+    /// The perf sample of a tracepoint that was not dropped.
     pub(crate) sample: Option<Sample>,
-    /// What programs gave out, in order.
+    /// Outputs of the programs, in order.
     pub outputs: Vec<Output>,
     /// The context's bytes afterwards.
     pub context: Vec<u8>,
     /// The packet's bytes afterwards, for types that have one.
     pub packet: Option<Vec<u8>>,
-    /// What the context is, where it has fields of its own names.
+    /// The kind of context, if it has named fields.
     pub context_kind: Option<ContextKind>,
-    /// The kernel's side of the context afterwards: a sysctl's new value, a tunnel.
+    /// The kernel's state that goes with the context: a sysctl's new value, a tunnel.
     pub kern: KernSide,
-    /// Uses of map elements that had been deleted: allowed by the kernel,
-    /// suspicious to a test. At most 16 are kept.
+    /// Accesses to map elements that had been deleted: the kernel allows them, but they may
+    /// be bugs. At most 16 are kept.
     pub stale: Vec<Pointer>,
-    /// Loads through pointers to the kernel's objects that led nowhere: over a null
-    /// pointer, to an object that was freed, to a number that is no address. They read
-    /// zero, as in the kernel (`BPF_PROBE_MEM`), and a test may not have meant that. Each
-    /// is told as the fault that it would be elsewhere; at most 16 are kept.
+    /// Loads through invalid pointers to kernel objects: null, freed, or unmapped. They read
+    /// 0, as in the kernel (`BPF_PROBE_MEM`), but may be bugs. Each is described as the fault
+    /// that it would be elsewhere; at most 16 are kept.
     pub probed: Vec<Fault>,
-    /// Ring-buffer records that programs reserved and neither submitted nor
-    /// discarded, so that later records wait behind them; objects, iterators and
-    /// sections that they did not give back or leave. The verifier rejects such a
-    /// program.
+    /// Ring-buffer records that programs reserved and neither submitted nor discarded (later
+    /// records wait behind them), references that they did not release, and critical sections
+    /// that they did not leave. The verifier rejects such a program.
     pub unreleased: Vec<Pointer>,
-    /// Calls that failed because the test wanted them to, in order.
+    /// Calls that failed because of an injection, in order.
     pub injected: Vec<Injected>,
-    /// The names that it may be asked for; none where nobody knows them.
+    /// The names that methods accept; `None` if they are not known.
     pub(crate) names: Option<Arc<Names>>,
 }
 
-/// A program that is attached where an event happened, and did not run.
+/// An attached program that was skipped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missed {
     /// The program's name.
     pub program: String,
-    /// Why not.
+    /// Why it was skipped.
     pub why: MissedWhy,
 }
 
 /// An event that happened in the middle of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Nested {
-    /// What fired.
+    /// The event.
     pub event: String,
-    /// What the CPU did.
+    /// The interrupt level at which it fired.
     pub level: Level,
-    /// What came of it.
+    /// Its outcome.
     pub outcome: Outcome,
 }
 
-/// One program's part in an event.
+/// One program's run.
 ///
-/// Two runs are equal if the same came of them, whichever engine ran them: who compares
-/// engines asks each for [`ran_on`](Self::ran_on), too.
+/// Equality ignores the engine: compare [`ran_on`](Self::ran_on) as well to check it.
 #[derive(Debug, Clone)]
 pub struct Run {
     /// The program's name.
@@ -97,7 +93,7 @@ pub struct Run {
     pub r0: u64,
     /// Instructions executed.
     pub insns: u64,
-    /// The engine that ran it, and why it is not the one that was chosen.
+    /// The engine that ran it, and why the chosen one did not.
     pub ran_on: RanOn,
 }
 
@@ -110,7 +106,7 @@ impl PartialEq for Run {
 impl Eq for Run {}
 
 impl Run {
-    /// What the kernel sees of r0: the low 32 bits (`bpf_prog_run`).
+    /// The return value as the kernel sees it: the low 32 bits of r0 (`bpf_prog_run`).
     #[must_use]
     #[expect(clippy::cast_possible_truncation, reason = "the kernel truncates")]
     pub const fn returned(&self) -> u32 {
@@ -118,46 +114,46 @@ impl Run {
     }
 }
 
-/// Something that a program gave to the outside.
+/// An output of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Output {
-    /// A line for `trace_pipe`, without its newline where it ends in one.
+    /// A line for `trace_pipe`, without its trailing newline.
     Printk(String),
     /// A record for a perf buffer (`bpf_perf_event_output`).
     Perf {
         /// Name of the `BPF_MAP_TYPE_PERF_EVENT_ARRAY` map.
         map: Arc<str>,
-        /// The CPU whose buffer got it.
+        /// The CPU whose buffer got the record.
         cpu: u32,
         /// The bytes.
         data: Vec<u8>,
     },
-    /// A record for a ring buffer, as committed. It also waits in the map until
-    /// the test takes it.
+    /// A record for a ring buffer, as committed. The map holds a copy until the test consumes
+    /// it.
     RingBuf {
         /// Name of the `BPF_MAP_TYPE_RINGBUF` map.
         map: Arc<str>,
         /// The bytes.
         data: Vec<u8>,
     },
-    /// A record that found no room.
+    /// A record that was dropped because the buffer is full.
     Lost {
         /// Name of the map.
         map: Arc<str>,
-        /// What the program was told.
+        /// The error that the helper returned.
         error: Errno,
     },
     /// A signal for the current task (`bpf_send_signal`).
     Signal(u32),
-    /// What an iterator printed for who reads it (`bpf_seq_printf`, `bpf_seq_write`).
+    /// Text of an iterator for its reader (`bpf_seq_printf`, `bpf_seq_write`).
     Seq(Vec<u8>),
-    /// Where a helper sent the packet or connection.
+    /// Where a helper redirected the packet or connection to.
     Redirect(Redirect),
     /// A copy of the packet that was sent to a device (`bpf_clone_redirect`).
     Clone {
-        /// The device's number.
+        /// The device's index.
         ifindex: u32,
-        /// Whether it arrives there, instead of leaving from there.
+        /// Whether the copy is received on the device instead of sent out.
         ingress: bool,
         /// The packet.
         packet: Vec<u8>,
@@ -168,24 +164,23 @@ pub enum Output {
 }
 
 impl Outcome {
-    /// What a program returned, the low 32 bits of r0; `None` where it did not
-    /// run. The first run counts where it ran more than once.
+    /// A program's return value, the low 32 bits of r0; `None` if it did not run. If it ran
+    /// more than once, that of the first run.
     ///
     /// # Panics
-    /// Where no program of this name is loaded, with the names that are: `None` would let
-    /// a test pass whose author mistyped it, and a test has nothing else to do with an
-    /// error than to fail. [`runs`](Self::runs) has all runs, for names that are not a
-    /// test's own.
+    /// If no program with this name is loaded; the message lists the programs. Returning
+    /// `None` would let a test with a misspelled name pass. For names that are not fixed in
+    /// the test, search [`runs`](Self::runs).
     #[must_use]
     #[track_caller]
     pub fn returned(&self, program: &str) -> Option<u32> {
         self.run(program).map(Run::returned)
     }
 
-    /// A program's run.
+    /// A program's first run; `None` if it did not run.
     ///
     /// # Panics
-    /// As of [`returned`](Self::returned).
+    /// As for [`returned`](Self::returned).
     #[must_use]
     #[track_caller]
     pub fn run(&self, program: &str) -> Option<&Run> {
@@ -207,8 +202,8 @@ impl Outcome {
         }
     }
 
-    /// The runs that were not on the engine that was chosen, those of events in the middle
-    /// included; [`Run::ran_on`] says why.
+    /// The runs that did not use the chosen engine, including those of nested events;
+    /// [`Run::ran_on`] has the reason.
     pub fn fallbacks(&self) -> impl Iterator<Item = &Run> {
         let nested = self.nested.iter().flat_map(|nested| nested.outcome.all());
         self.runs
@@ -217,13 +212,13 @@ impl Outcome {
             .filter(|run| run.ran_on.fallback.is_some())
     }
 
-    /// All runs, those of events in the middle included.
+    /// All runs, including those of nested events.
     fn all(&self) -> Vec<&Run> {
         let nested = self.nested.iter().flat_map(|nested| nested.outcome.all());
         self.runs.iter().chain(nested).collect()
     }
 
-    /// Adds what came of a later run on the same event.
+    /// Appends the outcome of a later run on the same event.
     pub(crate) fn append(&mut self, mut later: Self) {
         self.runs.append(&mut later.runs);
         self.missed.append(&mut later.missed);
@@ -239,18 +234,17 @@ impl Outcome {
         self.overridden = later.overridden.or(self.overridden);
     }
 
-    /// The raw data of the sample that readers of the perf event get (`PERF_SAMPLE_RAW`):
-    /// a tracepoint's record, common fields included; none where the event was dropped, or
-    /// is no tracepoint.
+    /// The raw data of the perf sample (`PERF_SAMPLE_RAW`): a tracepoint's record, including
+    /// the common fields. `None` if perf gets no sample, or the event is not a tracepoint.
     #[must_use]
     pub fn perf_sample(&self) -> Option<Vec<u8>> {
         self.sample.as_ref().map(Sample::raw)
     }
 
-    /// How often a program was skipped, events in the middle of this one included.
+    /// How often a program was skipped, nested events included.
     ///
     /// # Panics
-    /// As of [`returned`](Self::returned).
+    /// As for [`returned`](Self::returned).
     #[must_use]
     #[track_caller]
     pub fn missed_by(&self, program: &str) -> usize {
@@ -266,9 +260,8 @@ impl Outcome {
         own.count() + nested.sum::<usize>()
     }
 
-    /// A field of the context afterwards, by its name (`mark`, `user_ip6[1]`, `retval`):
-    /// what the program left there. `None` for a field that is not there, or is no number
-    /// of at most 8 bytes, or a pointer.
+    /// The value of a context field after the run, by name (`mark`, `user_ip6[1]`, `retval`).
+    /// `None` if there is no such field, or it is a pointer or not a number of up to 8 bytes.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<u64> {
         let layout = context::layout(self.context_kind?, Arch::HOST)?;
@@ -291,8 +284,8 @@ impl Outcome {
         })
     }
 
-    /// Where the last helper that decided on it sent the packet or connection; whether it
-    /// goes there, the program's return value says.
+    /// The last redirect that a helper decided on. The program's return value decides whether
+    /// it is carried out.
     #[must_use]
     pub fn redirect(&self) -> Option<&Redirect> {
         self.outputs.iter().rev().find_map(|output| match output {
@@ -301,7 +294,7 @@ impl Outcome {
         })
     }
 
-    /// All that iterators printed for who reads them, as text.
+    /// The text that iterators printed for their readers.
     #[must_use]
     pub fn seq(&self) -> String {
         let pieces = self.outputs.iter().filter_map(|output| match output {
@@ -312,12 +305,12 @@ impl Outcome {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// The records that went to a ring buffer or perf buffer of this name.
+    /// The records of the ring buffer or perf buffer with this name.
     ///
     /// # Panics
-    /// Where no loaded program has such a buffer, with the names of those that there are,
-    /// for the reason that [`returned`](Self::returned) gives. [`outputs`](Self::outputs)
-    /// has all records.
+    /// If no loaded program has such a buffer; the message lists the buffers. As for
+    /// [`returned`](Self::returned), a misspelled name would let a test pass.
+    /// [`outputs`](Self::outputs) has all records.
     #[track_caller]
     pub fn records(&self, of: &str) -> impl Iterator<Item = &[u8]> {
         let known = self.names.as_ref().map(|names| names.check_buffer(of));

@@ -1,13 +1,13 @@
-//! Loads that found nothing, and read zero.
+//! Loads of unmapped addresses, which read 0.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::fault::Fault;
 
-/// How many are kept.
+/// How many loads are kept.
 const KEPT: usize = 16;
 
-/// Loads through pointers of the kernel that led nowhere, first come.
+/// The first loads through invalid pointers to kernel objects.
 #[derive(Debug, Default)]
 pub(super) struct Probed(Mutex<Vec<Fault>>);
 
@@ -16,7 +16,7 @@ impl Probed {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps one if there is room.
+    /// Keeps a load if there is room.
     pub fn note(&self, fault: impl FnOnce() -> Box<Fault>) {
         let mut kept = self.lock();
         if kept.len() < KEPT {
@@ -24,7 +24,7 @@ impl Probed {
         }
     }
 
-    /// Takes those that there are.
+    /// Takes the loads.
     pub fn take(&mut self) -> Vec<Fault> {
         std::mem::take(self.0.get_mut().unwrap_or_else(PoisonError::into_inner))
     }

@@ -1,48 +1,48 @@
-//! Where programs send packets and connections.
+//! Where programs redirect packets and connections to.
 
 use std::fmt;
 
 use super::handle::ProgramHandle;
 
-/// A decision of one of the `bpf_redirect…` helpers and their like. The kernel carries out
-/// the last one of a program, and only if the program returns the action that the helper
-/// returned (`XDP_REDIRECT`, `TC_ACT_REDIRECT`, `SK_PASS`).
+/// A call of one of the redirect helpers (`bpf_redirect…`). The kernel carries out the last
+/// one of a program, and only if the program returns the action that the helper returned
+/// (`XDP_REDIRECT`, `TC_ACT_REDIRECT`, `SK_PASS`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redirect {
-    /// The map that led there; `None` for `bpf_redirect` and its siblings.
+    /// The map with the target; `None` for `bpf_redirect` and other helpers without a map.
     pub map: Option<String>,
-    /// Where to.
+    /// The target.
     pub target: RedirectTarget,
     /// The helper's flags.
     pub flags: u64,
 }
 
-/// Where a packet or a connection goes.
+/// The target of a redirect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RedirectTarget {
     /// Out of a device.
     Device {
-        /// Its number.
+        /// The device's index.
         index: u32,
-        /// The program of the devmap's value, which sees the packet first.
+        /// The program in the devmap's value, which runs on the packet first.
         program: Option<ProgramHandle>,
     },
     /// Out of every device of a map (`BPF_F_BROADCAST`).
     Devices {
-        /// Their numbers.
+        /// The devices' indices.
         indices: Vec<u32>,
-        /// Whether that which the packet came from is left out.
+        /// Whether the device that received the packet is left out (`BPF_F_EXCLUDE_INGRESS`).
         exclude_ingress: bool,
     },
     /// Into the namespace of a device's peer (`bpf_redirect_peer`).
     Peer(u32),
-    /// Out of a device, the link header made from the neighbour's (`bpf_redirect_neigh`).
+    /// Out of a device, with the neighbour's link-layer header (`bpf_redirect_neigh`).
     Neighbour(u32),
     /// To the stack on another CPU.
     Cpu {
-        /// Its number.
+        /// The CPU's number.
         cpu: u32,
-        /// The program of the cpumap's value, which sees the packet there.
+        /// The program in the cpumap's value, which runs on that CPU first.
         program: Option<ProgramHandle>,
     },
     /// To a socket, by its address: one of a sockmap, sockhash, XSK map or reuseport

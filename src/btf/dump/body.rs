@@ -1,6 +1,5 @@
-//! What stands between the braces of structs, unions and enums, so that clang lays
-//! it out as BTF says: gaps become unnamed bitfields, and a layout that isn't
-//! natural becomes `packed`.
+//! Bodies of structs, unions and enums that clang lays out as in BTF: gaps become unnamed
+//! bitfields, and unnatural layouts become `packed`.
 
 use std::fmt::Write as _;
 
@@ -9,7 +8,7 @@ use super::super::types::{Member, Type};
 use super::names::identifier;
 use super::{DumpError, Dumper, PUNCTUATION};
 
-/// A gap of more bits than this becomes an array instead of bitfields.
+/// A gap of more bits becomes an array instead of bitfields.
 const MAX_PADDING: u64 = 4096;
 
 impl Dumper<'_> {
@@ -29,7 +28,7 @@ impl Dumper<'_> {
         let is_struct = ty.kind() == Kind::Struct;
         let size = u64::from(ty.size().unwrap_or_default()) * 8;
         let mut align = 1;
-        // The end of what was written: of the last member, or of a union's longest.
+        // The end of the last member; for a union, of its longest.
         let mut end = 0u64;
         for member in in_order(ty) {
             self.charge(ty.id(), PUNCTUATION + level + member.name.len())?;
@@ -47,7 +46,7 @@ impl Dumper<'_> {
             let name = identifier(member.name);
             if is_struct {
                 if start < end {
-                    // C has no way to say this; Rust's enums come like that.
+                    // C can't express this; Rust's enums have such members.
                     let _ = write!(text, "\n{indent}/* {name} overlaps what is before it */");
                     continue;
                 }
@@ -104,7 +103,7 @@ impl Dumper<'_> {
             let number = value.value();
             narrow &= i32::try_from(number).is_ok() || u32::try_from(number).is_ok();
             let _ = write!(text, "\n{}{name} = ", "\t".repeat(level + 1));
-            // The least number has no literal of its own: C negates a positive one.
+            // The minimum has no literal of its own: C negates a positive one.
             if number == i128::from(i64::MIN) {
                 text.push_str("(-9223372036854775807LL - 1),");
             } else {
@@ -115,7 +114,7 @@ impl Dumper<'_> {
         text.push_str(match ty.size() {
             Some(1) => " __attribute__((mode(byte)))",
             Some(2) => " __attribute__((mode(HI)))",
-            // A value that needs 64 bits makes clang take them by itself.
+            // clang makes the enum 64 bits wide by itself if a value needs them.
             Some(8) if narrow => " __attribute__((mode(word)))",
             _ => "",
         });
@@ -123,14 +122,14 @@ impl Dumper<'_> {
     }
 }
 
-/// The members in the order of their places; they are, but for Rust's.
+/// The members in order of offset; only Rust's need sorting.
 fn in_order<'a>(ty: Type<'a>) -> Vec<Member<'a>> {
     let mut members: Vec<_> = ty.members().collect();
     members.sort_by_key(|member| member.bit_offset);
     members
 }
 
-/// The bit at which clang puts a member that follows `end`, if nothing is said.
+/// The bit offset at which clang puts a member that follows `end` without padding.
 fn natural(end: u64, align: u32, packed: bool, member: Member<'_>) -> u64 {
     let unit = u64::from(align) * 8;
     match member.bitfield {
@@ -140,8 +139,8 @@ fn natural(end: u64, align: u32, packed: bool, member: Member<'_>) -> u64 {
     }
 }
 
-/// Fills the bits from `from` to `to`. An unnamed bitfield doesn't change a struct's
-/// alignment, and one that stays within 64 bits lies where it is put.
+/// Pads the bits from `from` to `to`. An unnamed bitfield doesn't change a struct's
+/// alignment, and stays at its offset if it doesn't cross a 64-bit unit.
 fn padding(text: &mut String, indent: &str, mut from: u64, to: u64) {
     while from < to {
         let next = if to - from > MAX_PADDING && from.is_multiple_of(8) {

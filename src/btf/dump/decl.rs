@@ -11,18 +11,18 @@ use crate::util::TypeId;
 /// Longest chain of pointers, arrays, functions and qualifiers of one declaration.
 const MAX_CHAIN: usize = 128;
 
-/// Qualifiers that were passed on the way to the type that they qualify.
+/// Qualifiers collected before the type they apply to.
 #[derive(Default)]
 struct Qualifiers {
     constant: bool,
     volatile: bool,
     restrict: bool,
-    /// Attributes of type tags, each with a space before it.
+    /// Attributes of type tags, each preceded by a space.
     attributes: String,
 }
 
 impl Qualifiers {
-    /// Notes the qualifier that `ty` is.
+    /// Adds the qualifier `ty`.
     fn note(&mut self, ty: Type<'_>) {
         match ty.kind() {
             Kind::Const => self.constant = true,
@@ -30,7 +30,7 @@ impl Qualifiers {
             Kind::Restrict => self.restrict = true,
             _ => {
                 let text = ty.name();
-                // A text that could leave its string is none of a compiler's.
+                // Compilers don't emit text that could terminate the string literal.
                 let is_plain = |c: char| c.is_ascii_graphic() && c != '\\';
                 if ty.kind_flag() && text.chars().all(|c| is_plain(c) || c == ' ') {
                     self.attributes
@@ -43,7 +43,7 @@ impl Qualifiers {
         }
     }
 
-    /// The qualifiers in the order in which they stand before a type's name.
+    /// The qualifiers in the order in which C writes them before a type's name.
     fn words(&self) -> impl Iterator<Item = &'static str> {
         [
             (self.constant, "const"),
@@ -56,8 +56,8 @@ impl Qualifiers {
 }
 
 impl Dumper<'_> {
-    /// The declaration of `name` (which may be empty) with this type. The lines of an
-    /// anonymous struct in it are indented by `level`.
+    /// The declaration of `name` (may be empty) with this type. The lines of an anonymous
+    /// struct in it are indented by `level`.
     pub(super) fn declaration(
         &mut self,
         id: TypeId,
@@ -139,7 +139,7 @@ impl Dumper<'_> {
                 Some(8) => "double",
                 _ => "long double",
             }),
-            // Void, and what has no place in a declaration.
+            // Void, and kinds that can't be declared.
             _ => text.push_str("void"),
         }
         text.push_str(&qualifiers.attributes);
@@ -173,7 +173,7 @@ impl Dumper<'_> {
         for (index, param) in proto.params().enumerate() {
             self.charge(proto.id(), PUNCTUATION + param.name.len())?;
             if param.ty == TypeId(0) {
-                // The last one stands for `...`; alone it stands for nothing.
+                // The last one is `...`; a lone one is `(void)`.
                 if index + 1 == count && count > 1 {
                     list.push("...".to_owned());
                 }

@@ -1,10 +1,9 @@
 //! C declarations from BTF: a `vmlinux.h`.
 //!
-//! Every named type is defined once, after what its definition needs: complete
-//! types for members and array elements, a forward declaration for what is only
-//! pointed to, and the typedefs and enums that are named in it. The text is that of
-//! `bpftool btf dump … format c` in its frame (guard, `preserve_access_index`) and in
-//! its renaming of double names (`x___2`).
+//! Every named type is defined once, after what its definition needs: complete types for
+//! members and array elements, forward declarations for pointer targets, and the typedefs
+//! and enums it uses. The frame (guard, `preserve_access_index`) and the renaming of
+//! duplicate names (`x___2`) are those of `bpftool btf dump … format c`.
 
 mod body;
 mod decl;
@@ -21,24 +20,24 @@ use super::types::{Encoding, Type};
 use crate::util::TypeId;
 use names::{Names, identifier, is_basic};
 
-/// Deepest nesting of definitions that wait for others.
+/// Maximum nesting of definitions that wait for others.
 const MAX_NESTING: usize = 256;
-/// Bytes of text for each byte of the table: the kernel's takes one. Anonymous structs
-/// are written wherever they are used, which hostile BTF can make endless.
+/// Bytes of text for each byte of the table: the kernel's needs one. Anonymous structs are
+/// written at each use, which hostile BTF can make exponential.
 const TEXT_PER_BYTE: u64 = 12;
-/// Bytes of text that any table may have.
+/// Bytes of text allowed for any table.
 const LEAST_TEXT: u64 = 1 << 20;
-/// What a declaration costs beside its name.
+/// Cost of a declaration in addition to its name.
 const PUNCTUATION: usize = 8;
 
-/// Why a table can't be written as C.
+/// Why a table can't be printed as C.
 #[derive(Debug, Error)]
 pub enum DumpError {
-    /// A type contains itself by value, or is nested deeper than any compiler's.
+    /// A type contains itself by value, or nests beyond the limit.
     #[error("type {0} contains itself, or is nested too deeply for C")]
     TooDeep(TypeId),
-    /// Anonymous structs that contain each other many times over.
-    #[error("the C text of type {0} grows without measure: anonymous structs multiply")]
+    /// Nested anonymous structs, each used several times.
+    #[error("type {0} expands to too much C: nested anonymous structs")]
     TooLong(TypeId),
     /// A member has no layout.
     #[error(transparent)]
@@ -48,25 +47,25 @@ pub enum DumpError {
     Write(#[from] fmt::Error),
 }
 
-/// The one typedef that clang refuses to see defined, because it has its own.
+/// The one typedef that clang refuses to see defined: it is built in.
 const BUILTIN_VA_LIST: &str = "__builtin_va_list";
 
-/// Whether this is the compiler's own typedef. It is written as what it stands for
-/// on the machine that the BTF describes: BPF's own has another size.
+/// Whether this is the compiler's own typedef. Its underlying type on the machine that the
+/// BTF describes is written instead: BPF's own has another size.
 fn is_builtin(ty: Type<'_>) -> bool {
     ty.kind() == Kind::Typedef && ty.name() == BUILTIN_VA_LIST
 }
 
-/// What has been written of a type.
+/// How much of a type has been written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     /// Nothing.
     Unseen,
     /// `struct x;`.
     Declared,
-    /// Being defined: what it needs is being written.
+    /// Being defined: its dependencies are being written.
     Open,
-    /// Everything.
+    /// Its definition.
     Defined,
 }
 
@@ -74,14 +73,13 @@ impl Btf {
     /// Writes C declarations of all types, and prototypes of the kfuncs.
     ///
     /// # Errors
-    /// [`DumpError`]; what was written up to then is incomplete.
+    /// [`DumpError`]; the text is then incomplete.
     pub fn write_c(&self, out: &mut impl fmt::Write) -> Result<(), DumpError> {
         Dumper::new(self, Names::new(self), out).all()
     }
 
-    /// A declaration of `name` with this type, anonymous structs written out; for a
-    /// named struct or enum see [`Btf::c_definition`]. Names are as they are, double
-    /// ones too.
+    /// A declaration of `name` with this type, anonymous structs written out; for a named
+    /// struct or enum see [`Btf::c_definition`]. Duplicate names are not renamed.
     ///
     /// # Errors
     /// [`DumpError`].
@@ -106,7 +104,7 @@ struct Dumper<'a> {
     alignments: Alignments,
     states: Vec<State>,
     depth: usize,
-    /// Bytes of text and steps of work that are left.
+    /// Remaining bytes of text and steps of work.
     budget: u64,
 }
 
@@ -125,7 +123,7 @@ impl<'a> Dumper<'a> {
         }
     }
 
-    /// Charges for text, or for a step of work, of which there is an end.
+    /// Charges the budget for text or a step of work.
     fn charge(&mut self, id: TypeId, text: usize) -> Result<(), DumpError> {
         let left = self.budget.checked_sub(text as u64);
         self.budget = left.ok_or(DumpError::TooLong(id))?;
@@ -176,7 +174,7 @@ impl<'a> Dumper<'a> {
                 Kind::Enum | Kind::Enum64 if !ty.name().is_empty() => {
                     self.need(ty.id(), TypeId(0), true)?;
                 }
-                // An anonymous enum that nothing uses still names constants.
+                // An unused anonymous enum still defines constants.
                 Kind::Enum | Kind::Enum64
                     if !referenced.get(ty.id().index()).is_some_and(|r| *r) =>
                 {
@@ -196,7 +194,7 @@ impl<'a> Dumper<'a> {
         Ok(())
     }
 
-    /// Which types another type uses.
+    /// The types that other types use.
     fn referenced(&self) -> Vec<bool> {
         let mut referenced = vec![false; self.btf.count() as usize];
         for ty in self.btf.types() {
@@ -214,7 +212,7 @@ impl<'a> Dumper<'a> {
         referenced
     }
 
-    /// Prototypes of the functions that the kernel offers to BPF programs.
+    /// Prototypes of the kfuncs.
     fn kfuncs(&mut self) -> Result<(), DumpError> {
         let tagged = |text: &'static str| {
             self.btf
@@ -248,9 +246,9 @@ impl<'a> Dumper<'a> {
         Ok(())
     }
 
-    /// Writes what a use of `id` needs to stand before it: with `complete` a
-    /// definition, otherwise a declaration. `within` is the struct whose body the use
-    /// is in: its own tag is known there.
+    /// Writes what must precede a use of `id`: with `complete` a definition, otherwise a
+    /// declaration. `within` is the struct whose body contains the use: its own tag is
+    /// already declared there.
     fn need(&mut self, id: TypeId, within: TypeId, complete: bool) -> Result<(), DumpError> {
         self.charge(id, 1)?;
         self.nested(|dumper| dumper.need_nested(dumper.btf.ty(id), within, complete))
@@ -330,8 +328,8 @@ impl<'a> Dumper<'a> {
         Ok(())
     }
 
-    /// Declares a struct or union; one that is being defined may be declared twice,
-    /// which C allows.
+    /// Declares a struct or union. One that is being defined may be declared again, which C
+    /// allows.
     fn declare(&mut self, ty: Type<'_>) -> Result<(), DumpError> {
         if self.state(ty.id()) == State::Unseen {
             self.set(ty.id(), State::Declared);
@@ -365,8 +363,7 @@ impl<'a> Dumper<'a> {
         }
     }
 
-    /// Defines an integer whose name isn't one of C's: Rust's `u32`, GCC's vector
-    /// elements.
+    /// Defines an integer whose name is not a C type: Rust's `u32`, GCC's vector elements.
     fn alias(&mut self, ty: Type<'_>) -> Result<(), DumpError> {
         if ty.name().is_empty() || self.state(ty.id()) == State::Defined {
             return Ok(());

@@ -1,8 +1,8 @@
-//! The names that types get in C.
+//! C names of types.
 //!
-//! C has two name spaces that matter here: tags (`struct x`) and ordinary
-//! identifiers (typedefs and enumerators). Where BTF has a name twice in one of
-//! them, the second becomes `x___2`, which CO-RE takes for the same type.
+//! C has two relevant name spaces: tags (`struct x`) and ordinary identifiers (typedefs and
+//! enumerators). A second type with the same name in one of them becomes `x___2`, which
+//! CO-RE treats as the same type.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ use super::super::kind::Kind;
 use super::super::types::Type;
 use crate::util::TypeId;
 
-/// What C reserves, and what some clang takes for a keyword.
+/// Words reserved in C, and keywords of some clang version.
 const KEYWORDS: &[&str] = &[
     "_Bool",
     "alignas",
@@ -65,7 +65,7 @@ const KEYWORDS: &[&str] = &[
     "while",
 ];
 
-/// Keywords only since C23, which the kernel uses as names (`typedef _Bool bool`,
+/// Keywords only since C23; the kernel uses them as names (`typedef _Bool bool`,
 /// enumerators `false` and `true`).
 const FREE_BEFORE_C23: &[&str] = &[
     "alignas",
@@ -80,7 +80,7 @@ const FREE_BEFORE_C23: &[&str] = &[
     "typeof_unqual",
 ];
 
-/// Words of which C composes the names of its own types.
+/// The words that C's own types are composed of.
 const BASIC: &[&str] = &[
     "_Bool", "__int128", "char", "double", "float", "int", "long", "short", "signed", "unsigned",
     "_Float16", "__bf16",
@@ -91,8 +91,8 @@ pub(super) fn is_basic(name: &str) -> bool {
     !name.is_empty() && name.split(' ').all(|word| BASIC.contains(&word))
 }
 
-/// The name as a C identifier: what can't stand in one becomes `_` (Rust's
-/// `Option<u32>`), a keyword gets a `_` behind it.
+/// The name as a C identifier: invalid characters become `_` (Rust's `Option<u32>`), and a
+/// keyword gets a trailing `_`.
 pub(super) fn identifier(name: &str) -> Cow<'_, str> {
     let is_good = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let starts_badly = name.starts_with(|c: char| c.is_ascii_digit());
@@ -112,10 +112,10 @@ pub(super) fn identifier(name: &str) -> Cow<'_, str> {
     )
 }
 
-/// The numbers behind names that are there more than once.
+/// Numbers of duplicate names.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    /// Number of a type's name, where it isn't the first of its name.
+    /// Number of a type's name, if it isn't the first of this name.
     types: FxHashMap<TypeId, u32>,
     /// The same for enumerators, by enum and index.
     enumerators: FxHashMap<(TypeId, usize), u32>,
@@ -152,8 +152,8 @@ impl Names {
                 }
             }
         }
-        // A forward declaration stands for the definition of its name, so it gets a
-        // number of its own only where that name is something else's.
+        // A forward declaration shares the name of its definition. It gets a number only if
+        // another type has the name.
         for ty in btf.types().filter(|ty| ty.kind() == Kind::Fwd) {
             let key = (ty.name(), ty.kind_flag());
             let number = match defined.get(&key) {
@@ -181,7 +181,7 @@ impl Names {
     }
 }
 
-/// Counts a name; its number if it isn't the first.
+/// Counts a name; returns its number if it isn't the first.
 fn count<'a>(space: &mut HashMap<Cow<'a, str>, u32>, name: &'a str) -> Option<u32> {
     let uses = space.entry(identifier(name)).or_default();
     *uses += 1;

@@ -19,7 +19,7 @@ fn dump(btf: &Btf) -> String {
     text
 }
 
-/// What is between the frame's first and last lines.
+/// The text between the frame's first and last lines.
 fn inside(text: &str) -> &str {
     let (_, text) = text.split_once("#endif\n\n").unwrap();
     text.rsplit_once("#ifndef BPF_NO_PRESERVE_ACCESS_INDEX")
@@ -256,8 +256,8 @@ fn hostile_tables_end_in_an_error() {
     ));
 }
 
-/// Assertions for clang: every struct, union and enum of an unambiguous name has its
-/// size, every member its offset.
+/// Static assertions for clang: sizes and member offsets of all unambiguously named
+/// structs, unions and enums.
 fn assertions(btf: &Btf) -> (String, usize) {
     let (mut text, mut count) = (String::new(), 0);
     let names = Names::new(btf);
@@ -310,7 +310,7 @@ fn the_kernels_types_keep_their_layout() {
     dir.compile("vmlinux", &(dump(&btf) + &asserts)).unwrap();
 }
 
-/// Types whose layout is hard to say in C.
+/// Types whose layout is hard to express in C.
 const TRICKY: &str = "
 struct bits { int a : 3; unsigned long b : 40; char c : 2; int : 0; short d; _Bool e : 1, f : 1; };
 struct packed_bits { char a; int b : 30; long c : 35; } __attribute__((packed));
@@ -334,7 +334,7 @@ fn tricky_layouts_survive_a_round_through_c() {
     let first = dir.btf_of(&dir.compile("tricky", TRICKY).unwrap());
     let (asserts, count) = assertions(&first);
     assert!(count > 30, "{count}");
-    // The text compiles to the layouts it came from, and its own BTF gives it again.
+    // The text compiles to the original layouts, and dumping that BTF gives the text again.
     let text = dump(&first);
     let again = dir.compile("again", &format!("{text}{asserts}struct keep global;\n"));
     let second = dir.btf_of(&again.unwrap_or_else(|error| panic!("{error}\n{text}")));

@@ -1,19 +1,18 @@
-//! Numbers at any bit of little-endian bytes.
+//! Bit-granular numbers in little-endian bytes.
 
 /// A mask of the lowest `count` bits.
 fn mask(count: u32) -> u128 {
     1u128.checked_shl(count).map_or(u128::MAX, |bit| bit - 1)
 }
 
-/// The bytes that hold the bits, and the first bit's place in them.
+/// The bytes that contain the bits, and the offset of the first bit in them.
 fn window(offset: u64, count: u32) -> Option<(std::ops::Range<usize>, u32)> {
     let start = usize::try_from(offset / 8).ok()?;
     let end = usize::try_from(offset.checked_add(u64::from(count))?.div_ceil(8)).ok()?;
     Some((start..end.max(start), u32::try_from(offset % 8).ok()?))
 }
 
-/// Reads `count` bits (at most 128) from bit `offset` on; nothing if they aren't all
-/// there.
+/// Reads `count` bits (at most 128) from bit `offset` on; `None` if some are out of bounds.
 pub(super) fn read(bytes: &[u8], offset: u64, count: u32) -> Option<u128> {
     let (range, shift) = window(offset, count)?;
     let mut low = [0; 16];
@@ -21,15 +20,15 @@ pub(super) fn read(bytes: &[u8], offset: u64, count: u32) -> Option<u128> {
     for (index, byte) in bytes.get(range)?.iter().enumerate() {
         *low.get_mut(index).unwrap_or(&mut ninth) = *byte;
     }
-    // A 17th byte takes part when 128 bits don't start at a byte.
+    // A 17th byte is needed if 128 bits don't start at a byte boundary.
     let high = u128::from(ninth)
         .checked_shl(128 - shift)
         .unwrap_or_default();
     Some((u128::from_le_bytes(low) >> shift | high) & mask(count))
 }
 
-/// Writes the lowest `count` bits (at most 128) of `value` from bit `offset` on; false
-/// if there isn't room.
+/// Writes the lowest `count` bits (at most 128) of `value` from bit `offset` on; false if
+/// they don't fit.
 pub(super) fn write(bytes: &mut [u8], offset: u64, count: u32, value: u128) -> bool {
     let Some((range, shift)) = window(offset, count) else {
         return false;
@@ -52,7 +51,7 @@ pub(super) fn write(bytes: &mut [u8], offset: u64, count: u32, value: u128) -> b
     true
 }
 
-/// A number of `count` bits as a signed one.
+/// Sign-extends a number of `count` bits.
 pub(super) fn sign_extend(value: u128, count: u32) -> i128 {
     let shift = 128u32.saturating_sub(count);
     (value.checked_shl(shift).unwrap_or_default()).cast_signed() >> shift.min(127)

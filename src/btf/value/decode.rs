@@ -1,4 +1,4 @@
-//! From bytes to values.
+//! Decodes bytes to values.
 
 use super::super::blob::Btf;
 use super::super::kind::Kind;
@@ -6,15 +6,14 @@ use super::super::types::{Encoding, Type};
 use super::{MAX_NESTING, Path, Value, ValueError, ValueProblem, bits};
 use crate::util::TypeId;
 
-/// Parts of a value for each of its bytes: unions show the same bytes several times.
+/// Maximum parts of a value per byte: unions show the same bytes several times.
 const PARTS_PER_BYTE: usize = 64;
 
 impl Btf {
-    /// The value that `bytes` hold, as one of type `id`; bytes after its size are
-    /// ignored.
+    /// Decodes `bytes` as a value of type `id`; bytes beyond its size are ignored.
     ///
     /// # Errors
-    /// [`ValueError`], which says where in the value.
+    /// [`ValueError`] with the path in the value.
     pub fn decode<'a>(&'a self, id: TypeId, bytes: &[u8]) -> Result<Value<'a>, ValueError> {
         let mut decoder = Decoder {
             btf: self,
@@ -34,13 +33,13 @@ struct Decoder<'a, 'b> {
     btf: &'a Btf,
     bytes: &'b [u8],
     path: Path,
-    /// How many more parts there may be.
+    /// Number of parts left.
     left: usize,
     depth: usize,
 }
 
 impl<'a> Decoder<'a, '_> {
-    /// The value of type `id` at bit `at`; a bitfield has a width.
+    /// The value of type `id` at bit `at`; `width` is set for a bitfield.
     fn value(&mut self, id: TypeId, at: u64, width: Option<u8>) -> Result<Value<'a>, ValueError> {
         let too_large = ValueProblem::TooLarge;
         self.left = self
@@ -162,7 +161,7 @@ impl<'a> Decoder<'a, '_> {
             .btf
             .size_of(array.element)
             .map_err(|error| self.path.error(error))?;
-        // Elements without bytes have nothing to say, however many they are.
+        // Elements of size 0 are omitted, whatever their number.
         let len = if size == 0 { 0 } else { array.len };
         let mut elements = Vec::new();
         for index in 0..len {
@@ -198,8 +197,8 @@ impl<'a> Decoder<'a, '_> {
     }
 }
 
-/// Whether bpftool takes this for a character: by its encoding, or by its name,
-/// because clang calls a `char` a signed integer.
+/// Whether bpftool treats this as a character: by its encoding, or by its name, since clang
+/// encodes `char` as a signed integer.
 pub(super) fn is_char(ty: Type<'_>) -> bool {
     ty.kind() == Kind::Int
         && ty.size() == Some(1)

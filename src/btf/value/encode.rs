@@ -1,4 +1,4 @@
-//! From JSON to bytes.
+//! Encodes JSON as bytes.
 
 use serde_json::Value as Json;
 
@@ -9,11 +9,11 @@ use super::super::types::{Encoding, Type};
 use super::decode::is_char;
 use super::{MAX_NESTING, Path, ValueError, ValueProblem, bits};
 use crate::util::TypeId;
-/// How many names an error lists.
+/// Maximum number of names an error lists.
 const LISTED: usize = 12;
 
 impl Btf {
-    /// The bytes of a value of type `id`. What the value doesn't mention is zero.
+    /// Encodes a value of type `id`. Parts that the JSON omits are zero.
     ///
     /// | type | JSON |
     /// |---|---|
@@ -25,12 +25,12 @@ impl Btf {
     /// | union | object, of one member's name |
     ///
     /// # Errors
-    /// [`ValueError`], which says where in the value.
+    /// [`ValueError`] with the path in the value.
     pub fn encode(&self, id: TypeId, value: &Json) -> Result<Vec<u8>, ValueError> {
         let size = self
             .size_of(id)
             .map_err(|error| Path::default().error(error))?;
-        // A hostile type's size is no reason to take gigabytes.
+        // Don't allocate gigabytes because a hostile type says so.
         let mut bytes = Vec::new();
         let room = bytes.try_reserve_exact(size as usize);
         room.map_err(|_| Path::default().error(ValueProblem::TooLarge))?;
@@ -39,8 +39,8 @@ impl Btf {
         Ok(bytes)
     }
 
-    /// Writes a value of type `id` over the start of `bytes`. What the value doesn't
-    /// mention stays.
+    /// Writes a value of type `id` over the start of `bytes`. Parts that the JSON omits are
+    /// not changed.
     ///
     /// # Errors
     /// [`ValueError`]; `bytes` are then partly written.
@@ -59,7 +59,7 @@ impl Btf {
         encoder.value(id, 0, None, value)
     }
 
-    /// Writes the field that a C path names ([`Btf::field`]) of a value of type `id`.
+    /// Writes the field at a C path ([`Btf::field`]) of a value of type `id`.
     ///
     /// # Errors
     /// [`SetError`] for a wrong path or a wrong value.
@@ -104,7 +104,7 @@ struct Encoder<'a, 'b> {
 }
 
 impl<'a> Encoder<'a, '_> {
-    /// Writes `value` as type `id` at bit `at`; a bitfield has a width.
+    /// Writes `value` as type `id` at bit `at`; `width` is set for a bitfield.
     fn value(
         &mut self,
         id: TypeId,
@@ -144,7 +144,7 @@ impl<'a> Encoder<'a, '_> {
                 let at = at.saturating_add(int.map_or(0, |int| u64::from(int.offset)));
                 match int.map(|int| int.encoding) {
                     Some(Encoding::Bool) => self.range(id, number, 0, 1)?,
-                    // Characters are bytes to most people, whatever their sign.
+                    // Characters are written as bytes, signed or not.
                     _ if is_char(ty) => self.range(id, number, -128, 255)?,
                     encoding => self.fits(id, number, count, encoding == Some(Encoding::Signed))?,
                 }
@@ -264,7 +264,7 @@ impl<'a> Encoder<'a, '_> {
         match value {
             Json::String(text) if is_char(element) => {
                 check(&self.path, text.len())?;
-                // The rest of the array is the text's end.
+                // The rest of the array is filled with zeros.
                 let bytes = text
                     .bytes()
                     .chain(std::iter::repeat(0))
@@ -288,7 +288,7 @@ impl<'a> Encoder<'a, '_> {
         }
     }
 
-    /// The number that JSON means.
+    /// Parses a JSON value as a number.
     fn number(
         &self,
         id: TypeId,
@@ -382,8 +382,8 @@ impl<'a> Encoder<'a, '_> {
     }
 }
 
-/// A number as C writes it, or a character in quotes; `character` takes a single
-/// one without them.
+/// Parses a number as in C, or a character in quotes; `character` also accepts a single
+/// unquoted one.
 fn parse(text: &str, character: bool) -> Option<i128> {
     let text = text.trim();
     let quoted = text

@@ -1,8 +1,8 @@
-//! Bytes as values of a BTF type, and back.
+//! Converts between bytes and values of a BTF type.
 //!
-//! [`Btf::decode`] gives a tree that prints like C and turns into the JSON of
-//! `bpftool map dump`; [`Btf::encode`] makes the bytes of a key, a value or a global
-//! variable from JSON.
+//! [`Btf::decode`] returns a tree that prints like C and converts to the JSON of `bpftool
+//! map dump`. [`Btf::encode`] converts JSON to the bytes of a key, a value or a global
+//! variable.
 
 mod bits;
 mod decode;
@@ -17,10 +17,10 @@ use thiserror::Error;
 
 use super::layout::LayoutError;
 
-/// Deepest nesting of a value, either way.
+/// Deepest nesting of a value, in both directions.
 const MAX_NESTING: usize = 64;
 
-/// A value of some type. Names are the BTF's.
+/// A value of some type. Names are those of the BTF.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value<'a> {
     /// A boolean.
@@ -42,23 +42,23 @@ pub enum Value<'a> {
     },
     /// An address.
     Pointer(u64),
-    /// An array of `char` that holds printable text with a NUL behind it.
+    /// An array of `char` that contains printable text and a NUL.
     Text(String),
     /// Another array.
     Array(Vec<Value<'a>>),
-    /// Members in order; an anonymous struct's are among them under an empty name.
+    /// Members in order; an anonymous struct has an empty name.
     Struct(Vec<(&'a str, Value<'a>)>),
-    /// Something without a value: `void`, a function, a type that is only declared.
+    /// A type without values: `void`, a function, a forward declaration.
     Opaque,
 }
 
-/// Why bytes and a value don't come together.
+/// Why a value can't be decoded or encoded.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[error("{}{problem}", Prefix(.path))]
 pub struct ValueError {
-    /// Where in the value: `config.limits[2]`; empty for the whole.
+    /// Path in the value: `config.limits[2]`; empty for the whole value.
     pub path: String,
-    /// What is wrong there.
+    /// What is wrong with it.
     pub problem: ValueProblem,
 }
 
@@ -67,27 +67,27 @@ pub struct ValueError {
 #[non_exhaustive]
 pub enum ValueProblem {
     /// Fewer bytes than the type needs.
-    #[error("{wanted} bytes wanted, {found} there")]
+    #[error("{wanted} bytes wanted, {found} given")]
     Short {
-        /// Bytes needed.
+        /// Bytes required.
         wanted: usize,
-        /// Bytes there.
+        /// Bytes given.
         found: usize,
     },
     /// The type has no layout.
     #[error(transparent)]
     Layout(#[from] LayoutError),
-    /// More parts than any sensible type has in so many bytes.
+    /// More parts than a reasonable type has in so many bytes.
     #[error("the type has too many parts, or is nested too deeply")]
     TooLarge,
-    /// A value of another kind than the type needs.
+    /// A value of the wrong kind for the type.
     #[error("{found} can't be a value of type {ty}; {wanted} expected")]
     Kind {
         /// The value.
         found: String,
         /// Name of the type.
         ty: String,
-        /// What would do.
+        /// The expected kind of value.
         wanted: &'static str,
     },
     /// A number out of range.
@@ -102,17 +102,17 @@ pub enum ValueProblem {
         /// Greatest value.
         max: i128,
     },
-    /// A name that the enum doesn't have.
-    #[error("`{name}` is no value of {ty}; it has {listed}")]
+    /// An unknown enumerator.
+    #[error("{ty} has no value `{name}`; it has {listed}")]
     Enumerator {
         /// The name.
         name: String,
         /// The enum.
         ty: String,
-        /// Names that it has.
+        /// Names of its enumerators.
         listed: String,
     },
-    /// A member that the struct doesn't have.
+    /// An unknown member.
     #[error("{ty} has no member `{name}`")]
     Member {
         /// The name.
@@ -130,7 +130,7 @@ pub enum ValueProblem {
     },
 }
 
-/// Shows a path with `: ` behind it, or nothing.
+/// Formats a path followed by `: `; an empty path as an empty string.
 struct Prefix<'a>(&'a str);
 
 impl fmt::Display for Prefix<'_> {
@@ -143,12 +143,12 @@ impl fmt::Display for Prefix<'_> {
     }
 }
 
-/// A place in a value while it is walked.
+/// The path of the current part of a value.
 #[derive(Debug, Default)]
 struct Path(String);
 
 impl Path {
-    /// Adds a member's name; the length to go [`back`](Self::back) to.
+    /// Adds a member's name; returns the length to restore with [`back`](Self::back).
     fn member(&mut self, name: &str) -> usize {
         let len = self.0.len();
         if len > 0 && !name.is_empty() {
@@ -158,19 +158,19 @@ impl Path {
         len
     }
 
-    /// Adds an index; the length to go [`back`](Self::back) to.
+    /// Adds an index; returns the length to restore with [`back`](Self::back).
     fn index(&mut self, index: usize) -> usize {
         let len = self.0.len();
         self.0.push_str(&format!("[{index}]"));
         len
     }
 
-    /// Takes off what was added.
+    /// Truncates the path to `len`.
     fn back(&mut self, len: usize) {
         self.0.truncate(len);
     }
 
-    /// An error at this place.
+    /// An error at this path.
     fn error(&self, problem: impl Into<ValueProblem>) -> ValueError {
         ValueError {
             path: self.0.clone(),
@@ -211,7 +211,7 @@ impl Value<'_> {
     }
 }
 
-/// Adds members to an object; those of an anonymous struct become its own, as in C.
+/// Adds members to an object; those of an anonymous struct are added directly, as in C.
 fn fill(object: &mut Map<String, Json>, members: &[(&str, Value<'_>)]) {
     for (name, value) in members {
         match value {

@@ -14,7 +14,7 @@ fn member(name: &str, ty: TypeId, bit_offset: u32) -> Member<'_> {
     }
 }
 
-/// A struct with something of everything, 64 bytes long.
+/// A struct with one member of each kind, 64 bytes long.
 fn sample() -> (Btf, TypeId) {
     let mut b = Builder::new();
     let int = b.int("int", 4, Encoding::Signed);
@@ -159,7 +159,7 @@ fn errors_name_the_place() {
     );
     assert_eq!(
         error(json!({"color": "PINK"})),
-        "color: `PINK` is no value of enum color; it has RED, BLUE"
+        "color: enum color has no value `PINK`; it has RED, BLUE"
     );
     assert_eq!(
         error(json!({"flags": {"x": 1}})),
@@ -170,7 +170,7 @@ fn errors_name_the_place() {
         "flags: 3 can't be a value of type struct flags; an object of member names expected"
     );
     let short = btf.decode(root, &[0; 5]).unwrap_err();
-    assert_eq!(short.to_string(), "letter: 6 bytes wanted, 5 there");
+    assert_eq!(short.to_string(), "letter: 6 bytes wanted, 5 given");
 }
 
 #[test]

@@ -10,14 +10,14 @@ use clap::Subcommand;
 use crate::cli::run::{Engine, SetupArguments};
 use crate::util::Bursts;
 
-/// Time programs on our engines, and on the kernel
+/// Measure how long programs run on bpflab's engines, and in the kernel
 ///
-/// Each program runs on one event again and again, on each engine in turn. Of each turn
-/// the shortest burst counts, of the turns the median.
+/// Runs each program repeatedly on one event, on each engine in turn. A turn counts its
+/// shortest burst; the result is the median of the turns.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "\
-Without --event a program runs on the event that its section names; those that run on
+Without --event a program runs on the event that its section names. Programs that run on
 packets get --data or 64 zero bytes, others the context of their type, all zero.
 
 Examples:
@@ -37,21 +37,21 @@ pub(in crate::cli) struct Arguments {
     pub(super) programs: Vec<String>,
     #[command(flatten)]
     pub(super) setup: SetupArguments,
-    /// Engine to time (repeatable) [default: all]
+    /// Time this engine (repeatable) [default: all]
     #[arg(long, value_enum)]
     pub(super) engine: Vec<Engine>,
     /// Time the running kernel, too, through BPF_PROG_TEST_RUN (root)
     #[arg(long)]
     pub(super) vs_kernel: bool,
-    /// How often each engine takes its turn
+    /// Give each engine N turns
     #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u16).range(1..))]
     pub(super) samples: u16,
-    /// Milliseconds of a turn, in five bursts
+    /// Spend MS milliseconds on a turn, in five bursts
     #[arg(long, value_name = "MS", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
     pub(super) time: u16,
 }
 
-/// What is timed in a way of its own.
+/// Benchmarks with arguments of their own.
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 #[derive(Debug, Subcommand)]
 pub(super) enum Verb {
@@ -59,12 +59,12 @@ pub(super) enum Verb {
 }
 
 impl Arguments {
-    /// The object file, without which only a verb of its own is parsed.
+    /// The object file; empty if only a subcommand is parsed.
     pub(super) fn object(&self) -> &Path {
         self.object.as_deref().unwrap_or(Path::new(""))
     }
 
-    /// How a turn is timed.
+    /// The bursts of a turn.
     pub(super) fn bursts(&self) -> Bursts {
         const COUNT: u8 = 5;
         Bursts {

@@ -1,15 +1,15 @@
-//! What takes part in a benchmark.
+//! A program on an engine, as a benchmark times it.
 
 use std::time::Duration;
 
 use crate::cli::exit::Failure;
 use crate::harness::Error;
 
-/// Why there is no time.
+/// Why there is no result.
 pub(super) enum Stopped {
     /// This engine does not run this program.
     Unavailable(String),
-    /// Something is wrong.
+    /// An error.
     Failed(Failure),
 }
 
@@ -24,20 +24,20 @@ pub(super) trait Contender {
     /// The engine's name.
     fn name(&self) -> &'static str;
 
-    /// Runs it so often; the time that this took.
+    /// Runs the program `times` times and returns the elapsed time.
     fn run(&mut self, times: u32) -> Result<Duration, Stopped>;
 
-    /// The same without the program, where a run has more around it than is its own.
+    /// Runs as often without the program, to measure the overhead around a run.
     fn run_nothing(&mut self, _times: u32) -> Result<Duration, Stopped> {
         Ok(Duration::ZERO)
     }
 
-    /// Instructions that a run executed, where they are counted.
+    /// Instructions executed per run, if they are counted.
     fn insns(&self) -> Option<u64> {
         None
     }
 
-    /// How long the kernel took to load it.
+    /// The time the kernel took to load it.
     fn load_time(&self) -> Option<Duration> {
         None
     }

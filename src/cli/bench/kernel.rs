@@ -13,10 +13,10 @@ use crate::program::Program;
 use crate::spec::ProgType;
 use crate::vm::events::{Event, EventKind};
 
-/// Bytes of the packet that a program gets where none was given.
+/// Bytes of the default packet.
 const PACKET: usize = 64;
 
-/// A failure where nothing can be loaded.
+/// Fails if no program can be loaded.
 pub(super) fn check() -> Result<(), Failure> {
     let kernel = Availability::probe();
     if kernel.usable() {
@@ -28,12 +28,12 @@ pub(super) fn check() -> Result<(), Failure> {
     ))
 }
 
-/// A program in the kernel, or why it isn't there.
+/// A program in the kernel, or why it can't be timed.
 pub(super) struct InKernel(Result<Loaded, String>);
 
 struct Loaded {
     program: LoadedProgram,
-    /// Does nothing, in the same way.
+    /// An empty program, run in the same way.
     empty: LoadedProgram,
     _maps: LoadedMaps,
     load_time: Duration,
@@ -41,21 +41,23 @@ struct Loaded {
 }
 
 impl InKernel {
-    /// Loads a program for the input that the arguments describe.
+    /// Loads a program for the given input.
     pub fn new(
         program: &Program,
         event: &Event,
         arguments: &SetupArguments,
     ) -> Result<Self, Failure> {
-        // Others run once in a call, or not at all.
+        // `repeat` works for packets only: other types run once per call, or not at all.
         if event.kind() != EventKind::Packet {
             return Ok(Self::absent(format!(
-                "BPF_PROG_TEST_RUN repeats no programs of type {}",
+                "BPF_PROG_TEST_RUN does not repeat programs of type {}",
                 program.prog_type.name()
             )));
         }
         if !arguments.event.set.is_empty() {
-            return Ok(Self::absent("it can't be given the fields of --set"));
+            return Ok(Self::absent(
+                "BPF_PROG_TEST_RUN can't set the fields of --set",
+            ));
         }
         let packet = match &arguments.event.data {
             Some(data) => bytes(data)?,

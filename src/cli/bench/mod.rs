@@ -1,4 +1,4 @@
-//! `bpflab bench`: how long programs run on each engine.
+//! `bpflab bench`: measures how long programs run on each engine.
 
 mod arguments;
 mod contender;
@@ -15,7 +15,7 @@ use ours::Ours;
 use super::exit::{Exit, Failure};
 use super::input::skip_untyped;
 use super::printer::Printer;
-use super::run::{Engine, Shot, machine, open, shots};
+use super::run::{Engine, ScheduledEvent, machine, open, scheduled_events};
 use crate::harness::{CompileTime, EngineKind, Vm};
 use crate::report::{BenchRow, BenchTable, ReadyRow};
 use crate::util::Bursts;
@@ -31,11 +31,11 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
     let mut session = Session::new(arguments, printer)?;
     let name = arguments.setup.event.event.as_deref();
     let programs = &arguments.programs;
-    let (found, failures) = shots(&mut session.first, programs, &arguments.setup, name)?;
+    let (found, failures) = scheduled_events(&mut session.first, programs, &arguments.setup, name)?;
     for failure in failures {
         session.exit = session.exit.max(session.printer.failure(failure)?);
     }
-    for Shot {
+    for ScheduledEvent {
         event, programs, ..
     } in found
     {
@@ -46,7 +46,7 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
     Ok(session.exit)
 }
 
-/// A failure where the kernel is asked for and there is none.
+/// Fails if the kernel is to be timed and no program can be loaded.
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 fn check_kernel(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.vs_kernel {
@@ -69,7 +69,7 @@ fn check_kernel(arguments: &Arguments) -> Result<(), Failure> {
 struct Session<'a> {
     arguments: &'a Arguments,
     printer: &'a mut Printer,
-    /// Knows the programs and their events; each engine has a machine of its own.
+    /// Holds the programs and their events; each engine gets its own machine.
     first: Vm,
     engines: Vec<EngineKind>,
     exit: Exit,
@@ -94,7 +94,7 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Times a program on all engines and shows the rows.
+    /// Times a program on all engines and prints the rows.
     fn program(&mut self, handle: ProgramHandle, event: &Event) -> Result<(), Failure> {
         let Some(program) = self.first.program(handle).cloned() else {
             return Ok(());
@@ -140,7 +140,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// What it takes to get a program ready, when its memory is warm.
+    /// The time to verify and compile a program with warm caches.
     fn compile_time(&self, program: ProgramHandle) -> Result<CompileTime, Failure> {
         let mut time = self.first.compile_time(program)?;
         for _ in 1..self.arguments.samples {
@@ -149,7 +149,7 @@ impl<'a> Session<'a> {
         Ok(time)
     }
 
-    /// The samples of each, taken in turns, or why there are none.
+    /// The samples of each engine, taken in turns, or why there are none.
     fn rounds(
         &mut self,
         contenders: &mut [Box<dyn Contender>],
@@ -168,7 +168,7 @@ impl<'a> Session<'a> {
                         let Failure::Error { text, .. } = &failure else {
                             return Err(failure);
                         };
-                        // The rest of it is told on the standard error.
+                        // The whole error is printed to standard error.
                         *timed = Err(text.lines().next().unwrap_or_default().to_owned());
                         self.exit = self.exit.max(self.printer.failure(failure)?);
                     }
@@ -179,13 +179,13 @@ impl<'a> Session<'a> {
     }
 }
 
-/// A machine with the programs in it.
+/// A machine with the programs loaded.
 fn load(arguments: &Arguments) -> Result<Vm, Failure> {
     let object = open(arguments.object(), &arguments.programs, &arguments.setup)?;
     machine(object, &arguments.programs, &arguments.setup)
 }
 
-/// Nanoseconds of a run, without what is around it.
+/// Nanoseconds per run, without the overhead around it.
 fn sample(
     contender: &mut dyn Contender,
     times: &mut Option<u32>,

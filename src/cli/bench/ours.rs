@@ -1,4 +1,4 @@
-//! A program on an engine of ours.
+//! A program on one of bpflab's engines.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use crate::spec::MapType;
 use crate::vm::events::Event;
 use crate::vm::{Fallback, ProgramHandle};
 
-/// Runs after which what they gave out is dropped.
+/// Runs after which their outputs are dropped.
 const CHUNK: u32 = 1 << 16;
-/// The same where records fill a ring buffer meanwhile.
+/// Runs after which outputs are dropped if records fill a ring buffer.
 const RECORDS: u32 = 16;
 
 /// A program in a machine of its own.
@@ -37,7 +37,7 @@ impl Ours {
         }
     }
 
-    /// Why the engine does not run the program, if it doesn't.
+    /// Why the engine does not run the program, if it does not.
     fn missing(&self) -> Option<String> {
         let why = self.vm.engine_of_handle(self.program).fallback?;
         Some(self.said_of(why))

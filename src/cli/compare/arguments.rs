@@ -9,12 +9,12 @@ use crate::cli::live::LiveArguments;
 use crate::cli::run::Engine;
 use crate::harness::EngineKind;
 
-/// Run programs in the kernel and here, and compare (Linux, root)
+/// Compare programs in the running kernel with bpflab's engines (Linux, root)
 ///
-/// Loads an object into the running kernel in a form that writes down what its programs
-/// take from outside and give to it, attaches them, runs the command, and then replays
-/// every event on each of bpflab's engines. Programs act for the command and its children
-/// only; all is detached at the end.
+/// Loads an object into the running kernel, instrumented to log the inputs and outputs of its
+/// programs, attaches them, runs the command, and then replays every event on each of bpflab's
+/// engines. Programs run for the command and its children only; everything is detached at the
+/// end.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -26,22 +26,22 @@ pub(in crate::cli) struct Arguments {
     /// Object file
     #[arg(value_name = "OBJ", required_unless_present = "generated")]
     pub(super) object: Option<PathBuf>,
-    /// Programs to attach, by the names of their C functions [default: those that are
-    /// loaded with the object]
+    /// Programs to attach, by the names of their C functions [default: those that are loaded
+    /// with the object]
     #[arg(value_name = "PROGRAM")]
     pub(super) programs: Vec<String>,
     #[command(flatten)]
     pub(super) live: LiveArguments,
     #[command(flatten)]
     pub(super) kernel: KernelArguments,
-    /// Engine to replay on (repeatable) [default: all]
+    /// Replay on this engine (repeatable) [default: all]
     #[arg(long, value_enum)]
     pub(super) engine: Vec<Engine>,
     /// Keep the recording in a file, for `bpflab replay`
     #[arg(long, short, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
-    /// Compare on N tracepoint programs made up, which bpflab fires itself
-    // Flattened arguments are a group that has the name of their struct.
+    /// Compare on N generated tracepoint programs, which bpflab fires itself
+    // Flattened arguments form a group with the name of their struct.
     #[arg(
         long,
         value_name = "N",
@@ -49,19 +49,19 @@ pub(in crate::cli) struct Arguments {
         conflicts_with_all = ["object", "output", "LiveArguments", "KernelArguments"]
     )]
     pub(super) generated: Option<u64>,
-    /// Seed of the first program made up; each has the next one
+    /// Set the seed of the first generated program; each further one adds 1
     #[arg(long, value_name = "N", default_value_t = 1, requires = "generated")]
     pub(super) seed: u64,
-    /// Bytes that decide on a program made up: fewer make less of it
+    /// Limit the random bytes that a program is generated from: fewer give smaller programs
     #[arg(long, value_name = "N", requires = "generated")]
     pub(super) size: Option<usize>,
-    /// How often each program made up is fired
+    /// Fire each generated program N times
     #[arg(long, value_name = "N", default_value_t = 16, requires = "generated")]
     pub(super) firings: usize,
 }
 
 impl Arguments {
-    /// The engines that were asked for.
+    /// The engines to replay on.
     pub(super) fn engines(&self) -> Vec<EngineKind> {
         let engines = match self.engine.as_slice() {
             [] => &[Engine::Checked, Engine::Interp, Engine::Jit],

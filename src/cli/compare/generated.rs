@@ -1,4 +1,4 @@
-//! `bpflab compare --generated`: programs made up.
+//! `bpflab compare --generated`: compares on generated programs.
 
 use super::Arguments;
 use crate::cli::exit::{Exit, Failure};

@@ -1,4 +1,4 @@
-//! `bpflab compare OBJ -- COMMAND`: recorded and replayed in one go.
+//! `bpflab compare OBJ -- COMMAND`: records and replays in one go.
 
 use std::io::Write;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::live::record_to;
 use crate::cli::printer::Printer;
 use crate::compare::live::{Live, LiveOptions, Summary};
-use crate::compare::replay::{Replay, Source};
+use crate::compare::replay::{RecordingSource, Replay};
 use crate::object::Object;
 use crate::report::CompareReport;
 
@@ -47,13 +47,13 @@ pub(super) fn run(
     })
 }
 
-/// Records what happens, into memory unless a file is named.
+/// Records into memory, or into a file if one is named.
 fn record(
     object: &Object,
     options: &LiveOptions,
     mut command: Option<Command>,
     output: Option<&Path>,
-) -> Result<(Summary, Source), Failure> {
+) -> Result<(Summary, RecordingSource), Failure> {
     let mut live = Live::start(object, options)?;
     let mut record = |sink: &mut (dyn Write + Send)| match &mut command {
         Some(command) => live.run(command, sink),

@@ -1,4 +1,4 @@
-//! `bpflab compare`: the kernel and our engines on the same events.
+//! `bpflab compare`: compares the kernel with bpflab's engines on the same events.
 
 mod arguments;
 mod generated;
@@ -20,6 +20,6 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
     match (arguments.generated, &arguments.object) {
         (Some(count), _) => generated::run(count, arguments, printer),
         (None, Some(object)) => live::run(object, arguments, printer),
-        (None, None) => Err(Failure::bad("what is to be compared? Name an object")),
+        (None, None) => Err(Failure::bad("nothing to compare: name an object")),
     }
 }

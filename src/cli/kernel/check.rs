@@ -1,4 +1,4 @@
-//! `bpflab kernel check`: what this kernel offers.
+//! `bpflab kernel check`: shows what the running kernel supports.
 
 use clap::Args;
 
@@ -7,11 +7,11 @@ use crate::cli::printer::Printer;
 use crate::kernel::Availability;
 use crate::report::KernelCheck;
 
-/// Show what this machine's kernel offers
+/// Show what the running kernel supports
 ///
-/// Its release, the rights of this process, whether bpf() works, BTF, and the program
-/// types that can be loaded. Nothing is left behind. Exit code 3 where no program can
-/// be loaded, with what is missing.
+/// Prints its release, this process's privileges, whether bpf() works, BTF, and the program
+/// types that can be loaded. Nothing stays loaded. Exit code 3 if no program can be loaded,
+/// with the reason.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   bpflab kernel check

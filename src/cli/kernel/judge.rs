@@ -1,4 +1,4 @@
-//! The running kernel as judge of one program after the other.
+//! The running kernel's verdicts, one program after the other.
 
 use std::sync::Arc;
 
@@ -8,15 +8,15 @@ use crate::kernel::{Availability, LoadOptions, LoadedMaps, NoVerdict, load};
 use crate::program::{MapDef, Program};
 use crate::verifier::{LogLevel, Verdict};
 
-/// Loads programs and unloads them again.
+/// Loads programs for their verdicts and unloads them.
 pub(in crate::cli) struct KernelJudge {
     options: LoadOptions,
-    /// The maps of the last program, which the other programs of its object share.
+    /// The maps of the last program, which the object's other programs share.
     maps: Option<(Arc<[MapDef]>, LoadedMaps)>,
 }
 
 impl KernelJudge {
-    /// A judge whose log holds this; a failure where nothing can be loaded.
+    /// Creates a judge with this log level; fails if no program can be loaded.
     pub fn new(log: LogLevel) -> Result<Self, Failure> {
         let kernel = Availability::probe();
         if !kernel.usable() {
@@ -29,7 +29,7 @@ impl KernelJudge {
         })
     }
 
-    /// The kernel's verdict. Types that the kernel refused are a warning.
+    /// The kernel's verdict. BTF that the kernel refused is a warning.
     pub fn judge(
         &mut self,
         program: &Program,

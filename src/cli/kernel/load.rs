@@ -1,4 +1,4 @@
-//! `bpflab kernel load`: the kernel's verdict on programs.
+//! `bpflab kernel load`: shows the kernel's verdict on programs.
 
 use clap::Args;
 
@@ -11,9 +11,9 @@ use crate::verifier::LogLevel;
 
 /// Load programs into the running kernel and show its verdict
 ///
-/// Each program is loaded with its maps and its types, judged, and unloaded; nothing is
-/// attached. A program that the kernel did not judge (no rights, no memory, an unknown
-/// feature, a map that can't be made) is an error, not a reject.
+/// Loads each program with its maps and its BTF, prints the verdict, and unloads it; nothing is
+/// attached. A program without a verdict (no permission, no memory, an unknown feature, a map
+/// that can't be created) is an error, not a reject.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   bpflab kernel load prog.bpf.o
@@ -22,8 +22,8 @@ use crate::verifier::LogLevel;
 pub(super) struct Arguments {
     #[command(flatten)]
     programs: ProgramArguments,
-    /// Print the verifier's log: 1 the path to the error, 2 every instruction walked; 4
-    /// is added for statistics
+    /// Print the verifier's log: 1 the path to the error, 2 every instruction explored; add 4
+    /// for statistics
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=7))]
     log: u32,
 }

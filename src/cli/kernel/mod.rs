@@ -1,4 +1,4 @@
-//! `bpflab kernel`: the running kernel as judge. One file per verb.
+//! `bpflab kernel`: queries the running kernel. One file per verb.
 
 mod check;
 mod judge;
@@ -12,7 +12,7 @@ use clap::{Args, Subcommand};
 use super::exit::{Exit, Failure};
 use super::printer::Printer;
 
-/// Ask the running kernel (Linux, root)
+/// Query the running kernel (Linux, root)
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   bpflab kernel check

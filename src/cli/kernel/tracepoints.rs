@@ -1,4 +1,4 @@
-//! `bpflab kernel tracepoints`: what can be traced.
+//! `bpflab kernel tracepoints`: lists tracepoints.
 
 use std::path::PathBuf;
 
@@ -12,14 +12,13 @@ use crate::report::{TracepointDetail, TracepointRow};
 
 /// List tracepoints with their arguments and fields
 ///
-/// Arguments are those that raw_tp and tp_btf programs get, from BTF; fields those of
-/// the records that tp programs and perf get, from tracefs (which is mounted privately
-/// where it is not mounted; root) or else from BTF. Without tracefs the groups of most
-/// tracepoints are not known.
+/// Arguments are those of raw_tp and tp_btf programs, from BTF. Fields are those of the records
+/// that tp programs and perf get, from tracefs (root; mounted privately if it is not mounted)
+/// or else from BTF. Without tracefs the groups of most tracepoints are unknown.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Without a pattern there is one line for each tracepoint; with one, the fields are shown, too.
-Exit code 1 where nothing fits, 3 where neither BTF nor tracefs can be read.
+Without a pattern each tracepoint is one line; with one, its fields are shown, too.
+Exit code 1 if a pattern matches nothing, 3 if neither BTF nor tracefs can be read.
 
 Examples:
   bpflab kernel tracepoints 'softirq*'
@@ -27,18 +26,17 @@ Examples:
   bpflab kernel tracepoints --names | grep exec
   bpflab kernel tracepoints 'block:*' --json | jq -r '.tracepoint, .fields[].name'")]
 pub(super) struct Arguments {
-    /// Names, in which * stands for anything and ? for a character: softirq_*, irq:*,
-    /// irq/softirq_entry; a program's section works, too, and so do probes as bpftrace and
-    /// SystemTap write them [default: all]
+    /// Tracepoints to list, with the wildcards * and ?: softirq_*, irq:*, irq/softirq_entry; a
+    /// program's section works, too, and so do probes of bpftrace and SystemTap [default: all]
     #[arg(value_name = "PATTERN", value_delimiter = ',')]
     patterns: Vec<String>,
-    /// Show everything: fields, numbers, and the sections of programs that attach
+    /// Show everything: fields, ids, and the sections of programs that can attach
     #[arg(long, short)]
     verbose: bool,
     /// Show names only
     #[arg(long, conflicts_with = "verbose")]
     names: bool,
-    /// List another kernel's, from a file of its BTF (plain, gzip, xz)
+    /// List the tracepoints of another kernel, from its BTF file (plain, gzip, xz)
     #[arg(long, value_name = "FILE")]
     btf: Option<PathBuf>,
 }
@@ -51,7 +49,10 @@ impl Arguments {
         };
         match Target::file(file)? {
             Target::Kernel(btf) => Ok(Catalogue::of_btf(btf)),
-            _ => Err(Failure::bad(format!("{}: no kernel's BTF", file.display()))),
+            _ => Err(Failure::bad(format!(
+                "{}: not a kernel's BTF",
+                file.display()
+            ))),
         }
     }
 
@@ -69,7 +70,7 @@ impl Arguments {
 pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, Failure> {
     let catalogue = arguments.catalogue()?;
     if let Some(error) = catalogue.without_tracefs() {
-        printer.warn(&format!("groups are not known: {error}"))?;
+        printer.warn(&format!("groups are unknown: {error}"))?;
     }
     let patterns: Vec<_> = arguments
         .patterns
@@ -90,7 +91,7 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
             continue;
         }
         let hint = catalogue.hint(pattern).map(|hint| format!("; {hint}"));
-        let text = format!("no tracepoint fits '{text}'{}", hint.unwrap_or_default());
+        let text = format!("no tracepoint matches '{text}'{}", hint.unwrap_or_default());
         exit = exit.max(printer.failure(Failure::with(Exit::No, text))?);
     }
     Ok(exit)

@@ -10,11 +10,11 @@ use crate::vm::Injection;
 
 /// Run programs on events
 ///
-/// Prints what programs give out while they run, what they return, and what is in their
+/// Prints the programs' output while they run, their return values, and the contents of their
 /// maps afterwards.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Without --event a program runs on the event that its section names; those that run on
+Without --event a program runs on the event that its section names. Programs that run on
 packets get --data or 64 zero bytes, others the context of their type, all zero.
 
 Examples:
@@ -34,14 +34,14 @@ pub(in crate::cli) struct Arguments {
     pub(super) program: Option<String>,
     #[command(flatten)]
     pub(super) setup: SetupArguments,
-    /// Fire once for each line of a file (- for standard input): a JSON object of fields,
-    /// beside which @event, @pid, @tid, @uid, @comm, @cpu, @ns may stand
+    /// Fire once for each line of a file (- for standard input): a JSON object of fields, which
+    /// may also have @event, @pid, @tid, @uid, @comm, @cpu and @ns
     #[arg(long, value_name = "FILE")]
     pub(super) events: Option<PathBuf>,
-    /// Engine that runs the programs [default: the fastest one here]
+    /// Run programs on this engine [default: the fastest one here]
     #[arg(long, value_enum)]
     pub(super) engine: Option<Engine>,
-    /// Tell perf which machine code is whose, in /tmp/perf-PID.map
+    /// Write the symbols of the machine code for perf, to /tmp/perf-PID.map
     #[cfg(feature = "jit")]
     #[arg(long)]
     pub(super) perf_map: bool,
@@ -51,7 +51,7 @@ pub(in crate::cli) struct Arguments {
     #[command(flatten)]
     pub(super) output: OutputArguments,
     /// Run the cases of a file (JSON lines, plain, gzip or xz; - for standard input) and
-    /// compare what they return with what they expect
+    /// compare return values with the expected ones
     #[arg(
         long,
         value_name = "FILE",
@@ -64,13 +64,13 @@ pub(in crate::cli) struct Arguments {
 }
 
 impl Arguments {
-    /// The programs that were asked for.
+    /// The programs named on the command line.
     pub(super) const fn wanted(&self) -> &[String] {
         self.program.as_slice()
     }
 }
 
-/// From an object to programs on events, for every verb that runs them.
+/// Arguments of all verbs that run programs on events.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct SetupArguments {
     #[command(flatten)]
@@ -85,63 +85,63 @@ pub(in crate::cli) struct SetupArguments {
     /// Run rejected and unjudged programs, too, with each access checked
     #[arg(long)]
     pub(super) unverified: bool,
-    /// Make calls of a helper fail, or what suffers from map-update, buffer-full,
-    /// allocation, probe-read: CALL[(MAP)][=ERRNO][@WHICH], where WHICH is 3, 3-5, 3-, /2
-    /// (every second) or 10%[:SEED] (repeatable)
+    /// Make calls of a helper fail, or of a group: map-update, buffer-full, allocation,
+    /// probe-read: CALL[(MAP)][=ERRNO][@WHICH], where WHICH is 3, 3-5, 3-, /2 (every second) or
+    /// 10%[:SEED] (repeatable)
     #[arg(long, value_name = "CALL")]
     pub(super) inject: Vec<Injection>,
 }
 
-/// What fires.
+/// Arguments that describe the event.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct EventArguments {
-    /// Event: GROUP/NAME of a tracepoint, the name of a raw tracepoint or function
+    /// Fire this event: GROUP/NAME of a tracepoint, the name of a raw tracepoint or function
     #[arg(long, value_name = "GROUP/NAME")]
     pub(in crate::cli) event: Option<String>,
-    /// Set a field of the event: a number, text, "text", hex:BYTES, [1, 2]; fields go by
-    /// the names of the format file and of BTF (count, args[2])
+    /// Set a field of the event: a number, text, "text", hex:BYTES, [1, 2]; fields are named as
+    /// in the format file and in BTF (count, args[2])
     #[arg(long, value_name = "FIELD=VALUE")]
     pub(in crate::cli) set: Vec<String>,
-    /// Lay the tracepoint out as this tracefs format file says
+    /// Take the tracepoint's layout from this tracefs format file
     #[arg(long, value_name = "FILE", requires = "event")]
     pub(in crate::cli) format: Option<PathBuf>,
-    /// Packet, or context in bytes: a file, or hexadecimal digits; a capture (pcap,
-    /// pcapng) is an event for each of its packets
+    /// Set the packet, or the context in bytes: a file, or hexadecimal digits; a capture (pcap,
+    /// pcapng) fires an event for each of its packets
     #[arg(long, value_name = "FILE|HEX", conflicts_with = "event")]
     pub(in crate::cli) data: Option<String>,
 }
 
-/// What programs see of the world.
+/// Arguments that set the world of the programs.
 #[derive(Debug, Args)]
 pub(super) struct WorldArguments {
-    /// Process id of the current task [default: 1000]
+    /// Set the process id of the current task [default: 1000]
     #[arg(long, value_name = "N")]
     pub(super) pid: Option<u32>,
-    /// Thread id, where it is not the process's
+    /// Set the thread id, if it differs from the process id
     #[arg(long, value_name = "N")]
     pub(super) tid: Option<u32>,
-    /// User id of the current task [default: 1000]
+    /// Set the user id of the current task [default: 1000]
     #[arg(long, value_name = "N")]
     pub(super) uid: Option<u32>,
-    /// Command name of the current task [default: bpflab]
+    /// Set the command name of the current task [default: bpflab]
     #[arg(long, value_name = "NAME")]
     pub(super) comm: Option<String>,
-    /// CPU that the events fire on [default: 0]
+    /// Fire events on this CPU [default: 0]
     #[arg(long, value_name = "N")]
     pub(super) cpu: Option<u32>,
-    /// Number of CPUs, 1 to 4096
+    /// Set the number of CPUs, 1 to 4096
     #[arg(long, value_name = "N", default_value_t = 4,
           value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(super) cpus: u32,
-    /// Monotonic clock, in nanoseconds since boot
+    /// Set the monotonic clock, in nanoseconds since boot
     #[arg(long, value_name = "NS")]
     pub(super) ns: Option<u64>,
-    /// Seed of bpf_get_prandom_u32
+    /// Set the seed of bpf_get_prandom_u32
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(super) seed: u64,
 }
 
-/// What is shown.
+/// Arguments that select the output.
 #[derive(Debug, Args)]
 pub(super) struct OutputArguments {
     /// Print only this map (repeatable) [default: all that programs may have changed]
@@ -152,8 +152,8 @@ pub(super) struct OutputArguments {
     /// name says hist or dist]
     #[arg(long, value_name = "MAP[=BUCKETS]")]
     pub(super) hist: Vec<String>,
-    /// Decode the records of a ring or perf buffer as this type
-    /// [default: the map's, or a struct of their size that is kept for it]
+    /// Decode the records of a ring or perf buffer as this type [default: the map's, or a
+    /// struct of the records' size that refers to it]
     #[arg(long, value_name = "MAP=TYPE")]
     pub(super) record: Vec<String>,
 }
@@ -161,7 +161,7 @@ pub(super) struct OutputArguments {
 /// An engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(in crate::cli) enum Engine {
-    /// The checked interpreter: runs any program, judges every access
+    /// The checked interpreter: runs any program, checks every access
     Checked,
     /// The fast interpreter: runs verified programs
     Interp,

@@ -1,4 +1,4 @@
-//! `bpflab run --cases`: programs with inputs and the values that they must return.
+//! `bpflab run --cases`: runs programs with inputs and expected return values.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,32 +20,31 @@ use crate::vm::{Fallback, ProgramHandle, World};
 /// A run of a case. Its fields are the keys of `--json`.
 #[derive(Debug, Serialize)]
 struct CaseRow {
-    /// The case; none for a line that is none.
+    /// The case's id; none for a malformed line.
     id: Option<String>,
-    /// Number of the run, from 0; none where the case as a whole is broken.
+    /// Number of the run, from 0; none if the whole case is broken.
     run: Option<usize>,
-    /// The engine that ran it; none where none did.
+    /// The engine that ran it; none if it did not run.
     engine: Option<&'static str>,
-    /// Why that is not the engine that was asked for.
+    /// Why that is not the requested engine.
     #[serde(skip_serializing_if = "Option::is_none")]
     engine_why: Option<String>,
-    /// What it returned; none where it did not come to its end.
+    /// The return value; none if the run did not finish.
     retval: Option<u32>,
-    /// What it should return.
+    /// The expected return value.
     expected: Option<u32>,
     ok: bool,
-    /// Why it returned nothing.
+    /// Why there is no return value.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
-    /// Why the value that it should return is no measure, where that is not what it
-    /// returned.
+    /// Why a return value that differs from the expected one is not compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     not_compared: Option<&'static str>,
     #[serde(skip)]
     fallback: Option<Fallback>,
 }
 
-/// Why another value than a kernel's says nothing.
+/// Why a value other than the kernel's is no difference.
 const RANDOM: &str = "BPF_F_TEST_RND_HI32 puts random bits into upper halves of registers";
 
 #[derive(Debug, Default)]
@@ -56,7 +55,7 @@ struct Count {
     differ: usize,
     broken: usize,
     not_compared: usize,
-    /// Runs on another engine than was asked for, with the reason.
+    /// Runs on another engine than requested, by reason.
     elsewhere: BTreeMap<Fallback, usize>,
 }
 
@@ -113,11 +112,11 @@ pub(super) fn run(
     Ok(if fine { Exit::Fine } else { Exit::No })
 }
 
-/// Runs a case: its program is loaded once, and finds its maps in each run as the one
-/// before left them.
+/// Runs a case: its program is loaded once, and each run finds the maps as the run before left
+/// them.
 fn runs(cases: &mut Cases, case: &Case, world: World, arguments: &Arguments) -> Vec<CaseRow> {
     let id = Some(name(case));
-    // Nothing that runs asks for BTF: a case without its file runs like the others.
+    // Engines do not need BTF: a case whose BTF file is missing runs all the same.
     let known = cases.program(case).or_else(|error| {
         let mut bare = case.clone();
         let wanted = std::mem::take(&mut bare.btf);
@@ -188,7 +187,7 @@ fn runs(cases: &mut Cases, case: &Case, world: World, arguments: &Arguments) -> 
     rows.collect()
 }
 
-/// What the verifier says of a program that it does not accept.
+/// The verifier's message for a program that it does not accept.
 fn unverified(vm: &Vm, program: ProgramHandle) -> Option<String> {
     let verdict = &vm.verification(program)?.verdict;
     let what = match verdict.decision {
@@ -199,7 +198,7 @@ fn unverified(vm: &Vm, program: ProgramHandle) -> Option<String> {
     Some(format!("{what}: {}", verdict.message))
 }
 
-/// A case's id; for one without, where it comes from.
+/// A case's id, or its origin if it has none.
 fn name(case: &Case) -> String {
     match (case.id.as_str(), case.object.as_str()) {
         ("", "") => case.program.clone(),

@@ -1,7 +1,7 @@
 //! Events from a file, one JSON object a line: `{"args[2]":4096,"@comm":"dd"}`.
 //!
-//! A key is a field of the event; one that begins with `@` says which event it is or
-//! what the world is like from then on.
+//! A key is a field of the event; a key that begins with `@` names the event or changes the
+//! world from then on.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -13,20 +13,20 @@ use crate::cli::exit::Failure;
 use crate::vm::World;
 use crate::vm::events::FieldValue;
 
-/// A line: what is to happen before an event fires.
+/// A line of the file: the event to fire, and changes before it.
 #[derive(Debug, Default)]
 pub(super) struct Line {
-    /// The event; that of the command line if it is not said.
+    /// The event; none for that of the command line.
     pub event: Option<String>,
     /// Fields, in order.
     pub fields: Vec<(String, FieldValue)>,
     world: Vec<(&'static str, Change, Json)>,
 }
 
-/// What a key does to the world.
+/// The change that a key makes to the world.
 type Change = fn(&mut World, &Json) -> Result<(), String>;
 
-/// What a line may say of the world.
+/// The keys that change the world.
 const WORLD: &[(&str, Change)] = &[
     ("@pid", |world, value| {
         world.task().set_pid(word(value)?);
@@ -41,7 +41,7 @@ const WORLD: &[(&str, Change)] = &[
         Ok(())
     }),
     ("@comm", |world, value| {
-        let comm = value.as_str().ok_or("a text wanted")?;
+        let comm = value.as_str().ok_or("expected a text")?;
         world.task().set_comm(comm);
         Ok(())
     }),
@@ -54,35 +54,35 @@ const WORLD: &[(&str, Change)] = &[
         Ok(())
     }),
     ("@ns", |world, value| {
-        let ns = value.as_u64().ok_or("a number of nanoseconds wanted")?;
+        let ns = value.as_u64().ok_or("expected a number of nanoseconds")?;
         world.clock().set_ns(ns);
         Ok(())
     }),
 ];
 
-/// A number of 32 bits.
+/// Parses a 32-bit number.
 fn word(value: &Json) -> Result<u32, String> {
     let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
-    number.ok_or_else(|| format!("a number below 4294967296 wanted, not {value}"))
+    number.ok_or_else(|| format!("expected a number below 4294967296, not {value}"))
 }
 
 impl Line {
     fn parse(text: &str) -> Result<Self, String> {
-        let json = serde_json::from_str(text).map_err(|error| format!("no JSON: {error}"))?;
+        let json = serde_json::from_str(text).map_err(|error| format!("invalid JSON: {error}"))?;
         let Json::Object(keys) = json else {
-            return Err("a JSON object of fields wanted, such as {\"args[2]\":4096}".to_owned());
+            return Err("expected a JSON object of fields, such as {\"args[2]\":4096}".to_owned());
         };
         let mut line = Self::default();
         for (key, value) in keys {
             if key == "@event" {
-                let name = value.as_str().ok_or("@event wants a text")?;
+                let name = value.as_str().ok_or("@event must be a text")?;
                 line.event = Some(name.to_owned());
             } else if let Some((name, change)) = WORLD.iter().find(|known| known.0 == key) {
                 line.world.push((name, *change, value));
             } else if key.starts_with('@') {
                 let known: Vec<_> = WORLD.iter().map(|(name, _)| *name).collect();
                 return Err(format!(
-                    "no key {key}; there are @event, {}",
+                    "unknown key {key}; known are @event, {}",
                     known.join(", ")
                 ));
             } else {
@@ -93,7 +93,7 @@ impl Line {
         Ok(line)
     }
 
-    /// Changes the world as the line says.
+    /// Applies the line's changes to the world.
     pub fn change(&self, world: &mut World) -> Result<(), String> {
         let mut changes = self.world.iter();
         changes.try_for_each(|(name, change, value)| {
@@ -114,18 +114,18 @@ fn field_value(value: &Json) -> Result<FieldValue, String> {
             let numbers = values.iter().map(number).collect::<Option<Vec<_>>>();
             numbers
                 .map(FieldValue::Ints)
-                .ok_or("a list of whole numbers wanted".to_owned())
+                .ok_or("expected a list of whole numbers".to_owned())
         }
         other => match number(other) {
             Some(number) => Ok(FieldValue::Int(number)),
             None => Err(format!(
-                "a whole number, a text or a list of numbers wanted, not {other}"
+                "expected a whole number, a text or a list of numbers, not {other}"
             )),
         },
     }
 }
 
-/// The lines of a file, one after the other.
+/// The lines of a file.
 pub(super) struct Lines {
     file: String,
     number: usize,
@@ -133,7 +133,7 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Opens a file, or the standard input for `-`.
+    /// Opens a file, or standard input for `-`.
     pub fn open(path: &Path) -> Result<Self, Failure> {
         let (file, input): (_, Box<dyn BufRead>) = if path.as_os_str() == "-" {
             (
@@ -153,7 +153,7 @@ impl Lines {
         })
     }
 
-    /// A failure that the line that was read last led to.
+    /// Adds the file and the number of the last line read to a failure.
     pub fn at(&self, failure: Failure) -> Failure {
         match failure {
             Failure::Error { exit, text } => {
@@ -163,7 +163,7 @@ impl Lines {
         }
     }
 
-    /// An error in the line that was read last.
+    /// An error in the last line read.
     pub fn error(&self, text: impl std::fmt::Display) -> Failure {
         Failure::bad(format!("{}:{}: {text}", self.file, self.number))
     }
@@ -210,10 +210,10 @@ mod tests {
     #[test]
     fn what_is_wrong_with_a_line_is_said() {
         let error = |text| Line::parse(text).unwrap_err();
-        assert!(error("[1]").starts_with("a JSON object of fields wanted"));
-        assert!(error("{").starts_with("no JSON: "));
-        assert!(error(r#"{"@cmm":"x"}"#).contains("there are @event, @pid"));
-        assert!(error(r#"{"a":1.5}"#).starts_with("field a: a whole number"));
+        assert!(error("[1]").starts_with("expected a JSON object of fields"));
+        assert!(error("{").starts_with("invalid JSON: "));
+        assert!(error(r#"{"@cmm":"x"}"#).contains("known are @event, @pid"));
+        assert!(error(r#"{"a":1.5}"#).starts_with("field a: expected a whole number"));
         let line = Line::parse(r#"{"@cpu":4}"#).unwrap();
         let error = line.change(&mut World::default()).unwrap_err();
         assert_eq!(error, "@cpu: 4: there are 4 CPUs; see --cpus");

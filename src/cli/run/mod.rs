@@ -1,4 +1,4 @@
-//! `bpflab run`: programs run on events, and what comes of it is shown.
+//! `bpflab run`: runs programs on events and shows the results.
 
 mod arguments;
 mod cases;
@@ -8,7 +8,7 @@ mod session;
 mod setup;
 
 pub(super) use arguments::{Arguments, Engine, SetupArguments};
-pub(super) use setup::{Shot, bytes, machine, open, shots};
+pub(super) use setup::{ScheduledEvent, bytes, machine, open, scheduled_events};
 
 use super::exit::{Exit, Failure};
 use super::printer::Printer;
@@ -17,6 +17,8 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
     match (&arguments.cases, &arguments.object) {
         (Some(file), _) => cases::run(file, arguments, printer),
         (None, Some(object)) => session::run(object, arguments, printer),
-        (None, None) => Err(Failure::bad("an object file or --cases FILE is needed")),
+        (None, None) => Err(Failure::bad(
+            "name an object file, or cases by --cases FILE",
+        )),
     }
 }

@@ -1,4 +1,4 @@
-//! Values of options that have a small language of their own.
+//! Parses values of options that have a small language of their own.
 
 use rustc_hash::FxHashMap;
 use serde_json::Value as Json;
@@ -18,7 +18,7 @@ pub(super) fn assignment<'a>(option: &str, text: &'a str) -> Result<(&'a str, &'
     })
 }
 
-/// The value of a global variable: JSON, or what `--set` understands.
+/// Parses the value of a global variable: JSON, or a value as for `--set`.
 pub(super) fn global_value(name: &str, text: &str) -> Result<Json, Failure> {
     if let Ok(json) = serde_json::from_str(text) {
         return Ok(json);
@@ -38,7 +38,7 @@ pub(super) fn global_value(name: &str, text: &str) -> Result<Json, Failure> {
     })
 }
 
-/// How the maps are shown of which `--hist` says it, by their names.
+/// The `--hist` rules by map name.
 pub(super) fn histogram_rules(
     output: &OutputArguments,
     object: &Object,
@@ -63,13 +63,13 @@ fn buckets_of(option: &str, text: &str) -> Result<HistogramRule, Failure> {
         "hist" => HistogramRule::Always(Buckets::Hist),
         _ => HistogramRule::Always(linear().ok_or_else(|| {
             Failure::bad(format!(
-                "--hist {option}: '{text}' is none of log2, hist, none, MIN:STEP (0:100)"
+                "--hist {option}: '{text}' is not log2, hist, none or MIN:STEP (0:100)"
             ))
         })?),
     })
 }
 
-/// The types of the object's records, and those that `--record` gives.
+/// The record types of an object, with those of `--record`.
 pub(super) fn record_types(
     output: &OutputArguments,
     object: &Object,

@@ -1,5 +1,5 @@
-//! Fires events, shows what programs give out meanwhile, and in the end what they
-//! returned and left in their maps.
+//! Fires events, shows the programs' output meanwhile, and at the end their return values and
+//! maps.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::arguments::{Arguments, OutputArguments};
 use super::lines::{Line, Lines};
 use super::options::{histogram_rules, record_types};
-use super::setup::{self, Shot};
+use super::setup::{self, ScheduledEvent};
 use rustc_hash::FxHashMap;
 
 use crate::btf::Btf;
@@ -25,7 +25,7 @@ use crate::vm::attach::{Hook, Tally};
 use crate::vm::events::{Event, EventKind};
 use crate::vm::{Fault, Outcome, ProgramHandle};
 
-/// Runs between which outputs are taken from the machine.
+/// Runs after which outputs are taken from the machine.
 const CHUNK: u32 = 4096;
 
 struct Session<'a> {
@@ -36,13 +36,13 @@ struct Session<'a> {
     btf: Option<Btf>,
     types: RecordTypes,
     histograms: FxHashMap<String, HistogramRule>,
-    /// Ring buffers fill up unless somebody reads.
+    /// Whether there are ring buffers, which fill up unless they are read.
     has_rings: bool,
     programs: Vec<(ProgramHandle, ProgramTally)>,
     events: Vec<EventTally>,
-    /// Programs that faulted: they don't run again, the others go on.
+    /// Programs that faulted and don't run again; the others go on.
     faulted: Vec<ProgramHandle>,
-    /// What was said of loads that found nothing: once is enough.
+    /// Messages of faulting probe loads that were already shown.
     probed: Vec<String>,
     exit: Exit,
 }
@@ -101,13 +101,13 @@ pub(super) fn run(
     Ok(session.exit)
 }
 
-/// Writes the file where `perf report` looks for the machine code of this process.
+/// Writes the file in which `perf report` looks up the machine code of this process.
 #[cfg(feature = "jit")]
 fn write_perf_map(vm: &Vm) -> Result<(), Failure> {
     let map = vm.perf_map();
     if map.is_empty() {
         return Err(Failure::bad(
-            "--perf-map: there is no machine code: no program is verified, or this host \
+            "--perf-map: no machine code: no program is verified, or this host \
              can't execute any",
         ));
     }
@@ -117,10 +117,10 @@ fn write_perf_map(vm: &Vm) -> Result<(), Failure> {
 }
 
 impl Session<'_> {
-    /// Fires what was asked for.
+    /// Fires all events of the command line.
     fn fire_all(&mut self) -> Result<(), Failure> {
         let name = self.arguments.setup.event.event.as_deref();
-        let (default, failures) = self.shots(name)?;
+        let (default, failures) = self.scheduled_events(name)?;
         for failure in failures {
             self.exit = self.exit.max(self.printer.failure(failure)?);
         }
@@ -134,30 +134,34 @@ impl Session<'_> {
             line.change(self.vm.world())
                 .map_err(|error| lines.error(error))?;
             if known.iter().all(|(name, _)| *name != line.event) {
-                let shots = self.shots(line.event.as_deref());
-                let (shots, _) = shots.map_err(|error| lines.at(error))?;
-                known.push((line.event.clone(), shots));
+                let scheduled = self.scheduled_events(line.event.as_deref());
+                let (scheduled, _) = scheduled.map_err(|error| lines.at(error))?;
+                known.push((line.event.clone(), scheduled));
             }
-            for (_, shots) in known.iter().filter(|(name, _)| *name == line.event) {
-                self.fire(shots, &line).map_err(|error| lines.at(error))?;
+            for (_, scheduled) in known.iter().filter(|(name, _)| *name == line.event) {
+                self.fire(scheduled, &line)
+                    .map_err(|error| lines.at(error))?;
             }
         }
         Ok(())
     }
 
-    /// What fires by this name, or by the programs' own.
-    fn shots(&mut self, name: Option<&str>) -> Result<(Vec<Shot>, Vec<Failure>), Failure> {
+    /// The events of this name, or those that the programs' sections name.
+    fn scheduled_events(
+        &mut self,
+        name: Option<&str>,
+    ) -> Result<(Vec<ScheduledEvent>, Vec<Failure>), Failure> {
         let arguments = self.arguments;
-        setup::shots(&mut self.vm, arguments.wanted(), &arguments.setup, name)
+        setup::scheduled_events(&mut self.vm, arguments.wanted(), &arguments.setup, name)
     }
 
     /// Fires events with the fields of a line.
-    fn fire(&mut self, shots: &[Shot], line: &Line) -> Result<(), Failure> {
-        for shot in shots {
-            let Shot {
+    fn fire(&mut self, scheduled: &[ScheduledEvent], line: &Line) -> Result<(), Failure> {
+        for next in scheduled {
+            let ScheduledEvent {
                 event, programs, ..
-            } = shot;
-            self.vm.world().clock().advance(shot.wait);
+            } = next;
+            self.vm.world().clock().advance(next.wait);
             let mut event = event.clone();
             for (field, value) in &line.fields {
                 event.change(field, value)?;
@@ -173,7 +177,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Runs one program as often as was asked for.
+    /// Runs one program on an event, `--repeat` times.
     fn repeat(&mut self, program: ProgramHandle, event: &Event) -> Result<(), Failure> {
         let mut left = self.arguments.repeat.unwrap_or(1);
         while left > 0 && !self.faulted.contains(&program) {
@@ -195,7 +199,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Fires an event for several programs as often as was asked for.
+    /// Fires an event for several programs, `--repeat` times.
     fn fire_for(&mut self, programs: &[ProgramHandle], event: &Event) -> Result<(), Failure> {
         for _ in 0..self.arguments.repeat.unwrap_or(1) {
             let (mut ran, mut passed) = (false, true);
@@ -205,25 +209,25 @@ impl Session<'_> {
                 if left.is_empty() {
                     break;
                 }
-                let volley = self.vm.fire_for(&left, event.clone())?;
-                self.show_given(&volley.outcome)?;
-                for ((program, elapsed), run) in volley.runs.iter().zip(&volley.outcome.runs) {
+                let fired = self.vm.fire_for(&left, event.clone())?;
+                self.show_given(&fired.outcome)?;
+                for ((program, elapsed), run) in fired.runs.iter().zip(&fired.outcome.runs) {
                     let returned = [(run.returned(), 1)];
                     let tally = self.tally(*program);
                     tally.ran_on(run.ran_on);
                     tally.add(event.name(), &returned, run.insns, *elapsed);
                     ran = true;
                 }
-                passed &= volley.outcome.passed;
-                let Some((program, fault)) = volley.fault else {
+                passed &= fired.outcome.passed;
+                let Some((program, fault)) = fired.fault else {
                     break;
                 };
-                // A kernel would not have loaded it: the others see the event all the same.
+                // A kernel would not have loaded it: the other programs still see the event.
                 passed = false;
                 let stopped = self.tally(program);
                 stopped.add(event.name(), &[], 0, Duration::ZERO);
                 self.give_up(program, &fault)?;
-                left.retain(|program| volley.runs.iter().all(|(done, _)| done != program));
+                left.retain(|program| fired.runs.iter().all(|(done, _)| done != program));
             }
             if ran {
                 self.note_event(event, 1, u64::from(passed));
@@ -232,7 +236,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Shows what programs gave out.
+    /// Shows the output of a run.
     fn show_given(&mut self, outcome: &Outcome) -> Result<(), Failure> {
         for output in &outcome.outputs {
             self.printer.show(&OutputRow::new(output, &self.types))?;
@@ -241,7 +245,7 @@ impl Session<'_> {
             self.printer.show(&InjectedRow::from(injected))?;
         }
         for probed in &outcome.probed {
-            let text = format!("{probed}\n  it gets zero, as in the kernel");
+            let text = format!("{probed}\n  the load returns 0, as in the kernel");
             if !self.probed.contains(&text) {
                 self.printer.warn(&text)?;
                 self.probed.push(text);
@@ -259,7 +263,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// A program that faulted does not run again.
+    /// Reports a fault; the program does not run again.
     fn give_up(&mut self, program: ProgramHandle, fault: &Fault) -> Result<(), Failure> {
         self.faulted.push(program);
         self.exit = self.exit.max(Exit::No);
@@ -284,7 +288,7 @@ impl Session<'_> {
         &mut self.programs[at].1
     }
 
-    /// Only tracepoints pass events on.
+    /// Counts tracepoint events; other kinds have no perf sample.
     fn note_event(&mut self, event: &Event, fired: u64, passed: u64) {
         if event.kind() != EventKind::Tracepoint || fired == 0 {
             return;
@@ -329,20 +333,20 @@ impl Session<'_> {
     }
 }
 
-/// Whether a tracepoint's event is passed on where one program returns this.
+/// Whether perf gets a sample of a tracepoint's event if one program returns this.
 fn passes(returned: u32) -> bool {
     let mut tally = Tally::new(Hook::Tracepoint.rule().results);
     tally.add(returned.into(), &mut 0, false);
     tally.passes()
 }
 
-/// Maps of global data go by the name of their section, too.
+/// Whether a map has this name; maps of global data may also be named by their section.
 fn is_named(map: &MapView<'_>, name: &str) -> bool {
     let def = map.def();
     def.name == name || matches!(&def.origin, MapOrigin::Section(section) if section == name)
 }
 
-/// Whether a map was asked for, or is one that programs may have changed.
+/// Whether a map is selected, or is one that programs may have changed.
 fn is_shown(map: &MapView<'_>, output: &OutputArguments) -> bool {
     if !output.map.is_empty() {
         return output.map.iter().any(|name| is_named(map, name));

@@ -1,4 +1,4 @@
-//! From arguments to a machine with programs in it, and to the events that fire them.
+//! Creates the machine with its programs, and the events that they run on.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use super::arguments::{SetupArguments, WorldArguments};
 use super::options::{assignment, global_value};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::input::read_text;
-use crate::harness::{EngineKind, Error, UnverifiedProgram, Vm, told};
+use crate::harness::{EngineKind, Error, UnverifiedProgram, Vm, describe_unverified};
 use crate::object::{Object, Target};
 use crate::program::Program;
 use crate::spec::ProgType;
@@ -15,21 +15,21 @@ use crate::verifier::Decision;
 use crate::vm::events::{Captured, Event, EventError, EventKind, Layout, parse_hex};
 use crate::vm::{ProgramHandle, World};
 
-/// Where the running kernel shows its BTF, and the layouts of its tracepoints.
+/// The running kernel's BTF, and the folders of its tracepoint formats.
 const KERNEL_BTF: &str = "/sys/kernel/btf/vmlinux";
 const TRACEFS: &[&str] = &["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
 /// An event with the programs that it fires.
 #[derive(Debug)]
-pub(in crate::cli) struct Shot {
-    /// How long after the one before it happens.
+pub(in crate::cli) struct ScheduledEvent {
+    /// Time since the event before.
     pub wait: Duration,
     pub event: Event,
     pub programs: Vec<ProgramHandle>,
 }
 
-/// Opens an object, sets its global variables, and leaves out what keeps the programs
-/// that were asked for, if any were, from being loaded.
+/// Opens an object, sets its global variables, and leaves out whatever would keep the wanted
+/// programs from loading.
 pub(in crate::cli) fn open(
     path: &Path,
     wanted: &[String],
@@ -58,11 +58,11 @@ pub(in crate::cli) fn open(
     Ok(object)
 }
 
-/// A machine with the programs of an object in the world that was asked for.
+/// A machine with the programs of an object in the world of the arguments.
 ///
 /// # Errors
-/// One of the programs that are to run, all if none is named, is rejected or unjudged,
-/// and `--unverified` is not given.
+/// One of the programs to run (all if none is named) is rejected or unjudged, and
+/// `--unverified` is not given.
 pub(in crate::cli) fn machine(
     object: Object,
     wanted: &[String],
@@ -87,22 +87,22 @@ pub(in crate::cli) fn machine(
     Ok(vm)
 }
 
-/// Refuses to run these programs.
+/// The failure for programs that do not run unverified.
 pub(super) fn refuse(programs: &[UnverifiedProgram]) -> Result<(), Failure> {
     if programs.is_empty() {
         return Ok(());
     }
     let text = format!(
         "{}\n--unverified runs unverified programs, too, with each access checked",
-        told(programs)
+        describe_unverified(programs)
     );
     Err(Failure::with(Exit::No, text))
 }
 
-/// Makes programs run on the engine that was asked for.
+/// Selects the engine that programs run on.
 ///
 /// # Errors
-/// A program that may run can't run on it.
+/// A program that is to run can't run on it.
 pub(super) fn choose_engine(
     vm: &mut Vm,
     engine: EngineKind,
@@ -127,7 +127,7 @@ pub(super) fn choose_engine(
     Ok(())
 }
 
-/// What is to be said of programs that a kernel would not load: they run all the same.
+/// Warnings about programs that a kernel would not load, but that run all the same.
 pub(super) fn warnings(vm: &Vm, wanted: &[String]) -> Vec<String> {
     let runs = |handle: &ProgramHandle| {
         let program = vm.program(*handle);
@@ -149,7 +149,7 @@ pub(super) fn warnings(vm: &Vm, wanted: &[String]) -> Vec<String> {
     vm.handles().filter(runs).filter_map(warning).collect()
 }
 
-/// The world that was asked for.
+/// The world of the arguments.
 pub(super) fn world(given: &WorldArguments) -> Result<World, Failure> {
     let mut world = World::with_cpus(given.cpus);
     world.random().seed(given.seed);
@@ -181,22 +181,22 @@ pub(super) fn world(given: &WorldArguments) -> Result<World, Failure> {
     Ok(world)
 }
 
-/// The events that are to fire, each once, with their programs, and why some programs
-/// have none. `name` is an event that was asked for by name; otherwise each program's
-/// own fires.
+/// The events to fire, each once, with their programs, and failures of programs without an
+/// event. `name` is the event of the command line; without one each program's own event is
+/// used.
 ///
 /// # Errors
 /// No program has an event.
-pub(in crate::cli) fn shots(
+pub(in crate::cli) fn scheduled_events(
     vm: &mut Vm,
     wanted: &[String],
     arguments: &SetupArguments,
     name: Option<&str>,
-) -> Result<(Vec<Shot>, Vec<Failure>), Failure> {
-    let mut shots: Vec<Shot> = Vec::new();
+) -> Result<(Vec<ScheduledEvent>, Vec<Failure>), Failure> {
+    let mut scheduled: Vec<ScheduledEvent> = Vec::new();
     let mut failures = Vec::new();
     for handle in select(vm, wanted, name)? {
-        // Its section names its own event.
+        // Its section names this event.
         let own = section(vm, &handle) == name;
         let events = match events_of(vm, handle, name.filter(|_| !own), arguments) {
             Ok(events) => events,
@@ -206,13 +206,13 @@ pub(in crate::cli) fn shots(
             }
         };
         for (event, wait) in events {
-            // Bytes and packets mean something else to each type of program.
-            match shots
+            // Bytes and packets depend on the program type, so their events are not merged.
+            match scheduled
                 .iter_mut()
-                .find(|shot| shot.event == event && event.layout().is_some())
+                .find(|known| known.event == event && event.layout().is_some())
             {
-                Some(shot) => shot.programs.push(handle),
-                None => shots.push(Shot {
+                Some(known) => known.programs.push(handle),
+                None => scheduled.push(ScheduledEvent {
                     event,
                     wait,
                     programs: vec![handle],
@@ -220,17 +220,17 @@ pub(in crate::cli) fn shots(
             }
         }
     }
-    match (shots.is_empty(), failures.pop()) {
+    match (scheduled.is_empty(), failures.pop()) {
         (true, Some(failure)) => Err(failure),
         (_, last) => {
             failures.extend(last);
-            Ok((shots, failures))
+            Ok((scheduled, failures))
         }
     }
 }
 
-/// The events that a program runs on, with their fields set, and how long after the one
-/// before each happens: one, or the packets of a capture file.
+/// The events that a program runs on, with their fields set, each with the time since the one
+/// before: a single event, or the packets of a capture file.
 fn events_of(
     vm: &mut Vm,
     handle: ProgramHandle,
@@ -251,7 +251,7 @@ fn events_of(
     Ok(events)
 }
 
-/// What `--data` means to a type of program.
+/// The events of `--data` for a program type.
 fn data_events(prog_type: ProgType, given: &str) -> Result<Vec<(Event, Duration)>, Failure> {
     let bytes = bytes(given)?;
     let one = Event::input(prog_type, bytes.as_slice());
@@ -275,8 +275,7 @@ fn data_events(prog_type: ProgType, given: &str) -> Result<Vec<(Event, Duration)
     Ok(timed)
 }
 
-/// The programs that run: those that were asked for, or those that `event` fires, or
-/// all.
+/// The programs to run: those named, or those that `event` fires, or all.
 fn select(vm: &Vm, wanted: &[String], event: Option<&str>) -> Result<Vec<ProgramHandle>, Failure> {
     if !wanted.is_empty() {
         let handles = wanted.iter().map(|name| vm.program_handle(name));
@@ -290,7 +289,7 @@ fn select(vm: &Vm, wanted: &[String], event: Option<&str>) -> Result<Vec<Program
     if found.is_empty() {
         let all: Vec<_> = vm.programs().map(|program| program.name.as_str()).collect();
         return Err(Failure::bad(match (event, all.as_slice()) {
-            (_, []) => "the object has no program that is loaded; name one".to_owned(),
+            (_, []) => "the object loads no program by default; name one".to_owned(),
             (Some(event), all) => format!(
                 "no program is on event '{event}'; to run one on it nevertheless, name it: {}",
                 all.join(", ")
@@ -305,7 +304,7 @@ fn section<'v>(vm: &'v Vm, handle: &ProgramHandle) -> Option<&'v str> {
     Some(&vm.program(*handle)?.section)
 }
 
-/// The event that a program runs on, all zero, from whatever knows its layout.
+/// The event that a program runs on, all zero, from any source that has its layout.
 fn layout_of(
     vm: &mut Vm,
     program: &Program,
@@ -321,11 +320,11 @@ fn layout_of(
     let own_types_only = arguments.kernel.btf.is_some();
     match vm.event_for(program, name) {
         Err(Error::Event(EventError::NoLayout { .. })) if !own_types_only => {}
-        // A probe has registers in any case; names of arguments only types know.
+        // A probe always has registers; the names of arguments need types.
         Ok(event) if !own_types_only && has_no_names(vm, &event) => {}
         known => return Ok(known?),
     }
-    // What the object was not relocated for may still be known to this kernel.
+    // The object was not relocated for the running kernel, but its BTF may have the event.
     if let Ok(Target::Kernel(btf)) = Target::file(KERNEL_BTF) {
         vm.set_kernel_btf(btf);
     }
@@ -347,7 +346,7 @@ fn layout_of(
     Err(unknown.into())
 }
 
-/// Whether it is a call of a kernel function of which no types here know.
+/// Whether it is a kernel function for which no BTF here has types.
 fn has_no_names(vm: &Vm, event: &Event) -> bool {
     event.kind() == EventKind::Kprobe && vm.function(event.name()).is_err()
 }
@@ -357,7 +356,7 @@ fn format_file(file: &str, event: &str) -> Result<Layout, Failure> {
     Ok(Layout::from_format(group, &read_text(file)?)?)
 }
 
-/// The bytes that `--data` means: a file's, or hexadecimal digits.
+/// The bytes of `--data`: a file's, or hexadecimal digits.
 pub(in crate::cli) fn bytes(given: &str) -> Result<Vec<u8>, Failure> {
     let hex = parse_hex(given);
     let path = Path::new(given);
@@ -367,7 +366,7 @@ pub(in crate::cli) fn bytes(given: &str) -> Result<Vec<u8>, Failure> {
     }
     hex.map_err(|error| {
         Failure::bad(format!(
-            "--data {given}: no such file, and no hexadecimal digits: {error}"
+            "--data {given}: neither a file nor hexadecimal digits: {error}"
         ))
     })
 }

@@ -1,4 +1,4 @@
-//! `--vs-kernel`: the running kernel's verdict beside ours.
+//! `--vs-kernel`: compares bpflab's verdicts with the running kernel's.
 
 use std::num::NonZeroU32;
 
@@ -9,16 +9,16 @@ use crate::report::VerdictRow;
 use crate::spec::KernelConfig;
 use crate::verifier::LogLevel;
 
-/// The running kernel, asked about the programs that we judge.
+/// The running kernel, which judges the same programs.
 #[cfg(all(feature = "kernel", target_os = "linux"))]
-pub(super) struct Beside {
+pub(super) struct KernelVerdicts {
     judge: crate::cli::kernel::KernelJudge,
     log: bool,
 }
 
 #[cfg(all(feature = "kernel", target_os = "linux"))]
-impl Beside {
-    /// The kernel, with a log that holds this; a failure where there is none to ask.
+impl KernelVerdicts {
+    /// Creates it with this log level; fails if no program can be loaded.
     pub fn new(log: LogLevel) -> Result<Self, Failure> {
         Ok(Self {
             judge: crate::cli::kernel::KernelJudge::new(log)?,
@@ -26,8 +26,8 @@ impl Beside {
         })
     }
 
-    /// How the running kernel was built and locked down, and how many CPUs it may have.
-    pub fn meant(&self) -> Result<(KernelConfig, Option<NonZeroU32>), Failure> {
+    /// The running kernel's configuration and lockdown, and its number of possible CPUs.
+    pub fn config(&self) -> Result<(KernelConfig, Option<NonZeroU32>), Failure> {
         use crate::cli::exit::Exit;
         use crate::kernel::{possible_cpus, running_config};
 
@@ -35,8 +35,9 @@ impl Beside {
         Ok((config, NonZeroU32::new(possible_cpus())))
     }
 
-    /// The row with the kernel's verdict; with a log, where the two logs part.
-    pub fn beside(
+    /// Adds the kernel's verdict to a row; with a log also the first line in which the logs
+    /// differ.
+    pub fn compare(
         &mut self,
         mut row: VerdictRow,
         program: &Program,
@@ -61,28 +62,27 @@ impl Beside {
     }
 }
 
-/// A build that can't ask a kernel.
+/// A build without access to the running kernel.
 #[cfg(not(all(feature = "kernel", target_os = "linux")))]
-pub(super) struct Beside;
+pub(super) struct KernelVerdicts;
 
 #[cfg(not(all(feature = "kernel", target_os = "linux")))]
-impl Beside {
-    /// Says what is missing.
+impl KernelVerdicts {
+    /// Fails with what is missing.
     pub fn new(_log: LogLevel) -> Result<Self, Failure> {
         Err(Failure::with(
             crate::cli::exit::Exit::Unavailable,
-            "--vs-kernel asks the running kernel, for which it takes Linux and a build with the \
-             feature 'kernel'",
+            "--vs-kernel needs Linux and a build with the feature 'kernel'",
         ))
     }
 
-    /// There is no kernel to ask.
-    pub fn meant(&self) -> Result<(KernelConfig, Option<NonZeroU32>), Failure> {
+    /// The default: there is no kernel.
+    pub fn config(&self) -> Result<(KernelConfig, Option<NonZeroU32>), Failure> {
         Ok(Default::default())
     }
 
-    /// There is no kernel to ask.
-    pub fn beside(
+    /// Returns the row unchanged.
+    pub fn compare(
         &mut self,
         row: VerdictRow,
         _program: &Program,

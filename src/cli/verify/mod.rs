@@ -1,4 +1,4 @@
-//! `bpflab verify`: our verdict on programs.
+//! `bpflab verify`: judges programs.
 
 mod arguments;
 mod kernel;
@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 pub(super) use arguments::Arguments;
-use kernel::Beside;
+use kernel::KernelVerdicts;
 
 use super::exit::{Exit, Failure};
 use super::input::read_text;
@@ -28,8 +28,11 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
     });
     let baseline = baseline.transpose()?;
     let log = LogLevel::from_bits_truncate(arguments.log);
-    let kernel = arguments.vs_kernel.then(|| Beside::new(log)).transpose()?;
-    let (config, cpus) = meant(arguments, kernel.as_ref())?;
+    let kernel = arguments
+        .vs_kernel
+        .then(|| KernelVerdicts::new(log))
+        .transpose()?;
+    let (config, cpus) = kernel_config(arguments, kernel.as_ref())?;
     let mut session = Session {
         arguments,
         options: Options {
@@ -49,14 +52,14 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
     session.finish(baseline, printer)
 }
 
-/// Which kernel is meant: what the arguments say of it, then what the running one says where
-/// that is asked, then the default.
-fn meant(
+/// The kernel to judge for: the options, then the running kernel if it is compared, then the
+/// default.
+fn kernel_config(
     arguments: &Arguments,
-    kernel: Option<&Beside>,
+    kernel: Option<&KernelVerdicts>,
 ) -> Result<(KernelConfig, Option<NonZeroU32>), Failure> {
     let (mut config, mut cpus) = match kernel {
-        Some(kernel) => kernel.meant()?,
+        Some(kernel) => kernel.config()?,
         None => Default::default(),
     };
     if let Some(file) = &arguments.kernel_config {
@@ -70,11 +73,11 @@ fn meant(
     Ok((config, cpus))
 }
 
-/// Judges programs, prints what can't wait, and keeps the rows.
+/// Judges programs, prints what can be printed at once, and collects the rows.
 struct Session<'a> {
     arguments: &'a Arguments,
     options: Options,
-    kernel: Option<Beside>,
+    kernel: Option<KernelVerdicts>,
     tally: VerdictTally,
     rows: Vec<VerdictRow>,
     exit: Exit,
@@ -105,7 +108,7 @@ impl Session<'_> {
         printer: &mut Printer,
     ) -> Result<(), Failure> {
         if self.arguments.strict_alignment {
-            // The flag is how the kernel is asked, and a part of the program.
+            // The kernel takes the flag with the load, and it is part of the program.
             Arc::make_mut(&mut program).flags |= ProgFlags::STRICT_ALIGNMENT;
         }
         let Verification { verdict, outcome } = verify(&program, &self.options);
@@ -114,7 +117,7 @@ impl Session<'_> {
             .judged(&verdict, self.arguments.log > 0)
             .refused(why, &program, self.arguments.explains());
         if let Some(kernel) = &mut self.kernel {
-            row = kernel.beside(row, &program, printer)?;
+            row = kernel.compare(row, &program, printer)?;
         }
         let lines = match why {
             None => "",
@@ -124,17 +127,17 @@ impl Session<'_> {
         self.keep(row, lines, printer)
     }
 
-    /// Counts a row, and keeps it; prints what need not wait for the others. `lines` are
-    /// the kernel's on a reject, or ours on what is not modelled.
+    /// Counts and stores a row; prints it if it need not wait for the others. `lines` are the
+    /// kernel's log of a reject, or bpflab's lines on what is not modelled.
     fn keep(
         &mut self,
         mut row: VerdictRow,
         lines: &str,
         printer: &mut Printer,
     ) -> Result<(), Failure> {
-        // What was not judged has these keys, too.
+        // Rows without a verdict have these keys, too.
         row.refused.get_or_insert_default();
-        // A comparison shows what has changed, so it sees the rest, too.
+        // A comparison needs the other rows, too.
         let compares = self.arguments.compare.is_some();
         if !compares
             && !self
@@ -157,8 +160,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Prints log and report, for people. The kernel's lines come first, so that who
-    /// looks for them finds them.
+    /// Prints log and report as text, the kernel's lines first.
     fn explain(
         &self,
         row: &mut VerdictRow,

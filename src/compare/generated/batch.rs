@@ -1,8 +1,7 @@
-//! Programs made up, put together as if they came from one object: their maps one after
-//! the other, one BTF, names of their own.
+//! Puts generated programs together as one object: all maps in one list, one BTF, unique names.
 //!
-//! What is done once an object (making the maps that recording adds, reading them out,
-//! loading types) is then done once for all of them.
+//! Work that is done once for an object (creating the maps that recording adds, reading them,
+//! loading types) is then done once for all programs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,21 +11,21 @@ use crate::isa::{Insn, Pseudo, RawInsn, decode_program, encode};
 use crate::program::{Initial, MapDef, Program};
 use crate::spec::ProgType;
 
-/// What a program is made from: the same one each time.
+/// What a program is generated from. The same recipe always gives the same program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Recipe {
-    /// The seed of the bytes that decide on it.
+    /// The seed of the bytes that determine it.
     pub seed: u64,
-    /// How many there are. Fewer make the same program, but less of it.
+    /// Number of these bytes. Fewer give a shorter version of the same program.
     pub size: usize,
 }
 
 impl Recipe {
-    /// Bytes that decide on a program, if nobody asks for fewer.
+    /// The default size.
     pub const SIZE: usize = 700;
 }
 
-/// The tracepoint that the programs are for: it has seven numbers and nothing else.
+/// The tracepoint of the programs: its record is seven numbers.
 pub(super) const TRACEPOINT: &str = "raw_syscalls/sys_enter";
 
 /// Programs that share an object.
@@ -43,7 +42,7 @@ pub(super) struct Batch {
 pub(super) struct Member {
     pub recipe: Recipe,
     pub program: Arc<Program>,
-    /// The programs that it may jump to.
+    /// Programs that it may jump to.
     pub others: Vec<Arc<Program>>,
 }
 
@@ -71,7 +70,7 @@ impl Batch {
 }
 
 impl Member {
-    /// Takes a program over, with the maps that it uses.
+    /// Adds a program, and the maps that it uses to `maps`.
     fn add(recipe: Recipe, made: Made, maps: &mut Vec<MapDef>) -> Self {
         let seed = recipe.seed;
         let mut member = Self {
@@ -104,21 +103,21 @@ impl Member {
     }
 }
 
-/// A name that no other program or map of the batch has.
+/// A name that is unique in the batch.
 fn named(name: &str, seed: u64) -> String {
     format!("{name}_{seed:x}")
 }
 
-/// Whether a program or a map has a name that was made for this recipe.
+/// Whether a program or map with this name belongs to a recipe.
 pub(super) fn belongs_to(name: &str, recipe: Recipe) -> bool {
     name.rsplit_once('_')
         .is_some_and(|(_, seed)| u64::from_str_radix(seed, 16) == Ok(recipe.seed))
 }
 
-/// The maps that a program uses, on their way to those of the batch.
+/// Renumbers the maps that a program uses to those of the batch.
 struct Moved<'a> {
     own: &'a [MapDef],
-    /// By their number in the program: the one that they get.
+    /// New numbers by the numbers in the program.
     taken: BTreeMap<u32, u32>,
     /// How many maps the batch has already.
     first: usize,
@@ -143,7 +142,7 @@ impl Moved<'_> {
 
     /// The instructions with the new numbers.
     fn insns(&mut self, slots: &[RawInsn]) -> Vec<RawInsn> {
-        // What is made up can be decoded; what could not would be refused.
+        // Generated programs can be decoded; the verifiers reject any other.
         let Ok(mut insns) = decode_program(slots) else {
             return slots.to_vec();
         };
@@ -157,8 +156,8 @@ impl Moved<'_> {
         encode(&insns)
     }
 
-    /// The definitions in the order of their new numbers, with these for the maps and
-    /// programs that they hold.
+    /// The definitions in the order of their new numbers, with the new numbers and names of the
+    /// maps and programs that they hold.
     fn definitions(self, seed: u64) -> Vec<MapDef> {
         let mut order: Vec<(u32, u32)> = self.taken.iter().map(|(old, new)| (*new, *old)).collect();
         order.sort_unstable();

@@ -1,4 +1,4 @@
-//! Why programs made up can't be compared at all.
+//! Why generated programs can't be compared at all.
 
 use thiserror::Error;
 
@@ -14,22 +14,22 @@ use crate::util::Errno;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum GeneratedError {
-    /// The kernel did not judge a program, or made no map.
+    /// The kernel gave no verdict on a program, or could not create a map.
     #[error(transparent)]
     NoVerdict(#[from] NoVerdict),
     /// A command of `bpf(2)` failed.
     #[error(transparent)]
     Kernel(#[from] KernelError),
     /// An operation on a map failed.
-    #[error("a map of the recorder: {0}")]
+    #[error("cannot access the recorder's map: {0}")]
     Map(Errno),
-    /// A map of the recorder is not there, or holds something else.
-    #[error("a map of the recorder is not there: a mistake in bpflab")]
+    /// A map of the recorder is missing or has unexpected contents.
+    #[error("the recorder's map is missing or invalid: a bug in bpflab")]
     NoMap,
     /// A program can't be attached.
     #[error(transparent)]
     Attach(#[from] AttachError),
-    /// What programs put out can't be read.
+    /// The outputs of programs can't be read.
     #[error(transparent)]
     Live(#[from] Box<LiveError>),
     /// The recording can't be written.
@@ -38,8 +38,8 @@ pub enum GeneratedError {
     /// The recording can't be replayed.
     #[error(transparent)]
     Replay(#[from] ReplayError),
-    /// The kernel refuses a program of bpflab's own.
-    #[error("a program of bpflab's own: {0}")]
+    /// One of bpflab's own programs failed to load.
+    #[error("bpflab's own program failed to load: {0}")]
     Own(String),
 }
 

@@ -1,25 +1,24 @@
-//! What fires the programs: system calls that no kernel has, with chosen arguments.
+//! Fires the programs: makes unused system calls with chosen arguments.
 
 use crate::r#gen::Choices;
 use crate::kernel::UnusedCall;
 
-/// System calls in the making. Their arguments are numbers of all kinds, and addresses:
-/// of bytes and of text of ours, so that programs find something there, of the kernel,
-/// and of nothing.
+/// Generates system calls. Their arguments are numbers of all kinds and addresses: of readable
+/// bytes and text in this process, in the kernel, and unmapped.
 #[derive(Debug)]
 pub(super) struct Calls {
     choices: Choices,
-    /// What addresses lead to.
+    /// The bytes that addresses point to.
     text: Box<[u8]>,
 }
 
-/// Bytes that decide on a call, at most.
+/// Bytes that determine a call, at most.
 const CHOICES: usize = 64;
-/// Where kernels of x86-64 and of arm64 lie, and what nobody may look at.
+/// Addresses in kernels of x86-64 and arm64, and an invalid one.
 const KERNEL: [u64; 3] = [0xffff_ffff_8100_0000, 0xffff_8000_8000_0000, u64::MAX - 7];
 
 impl Calls {
-    /// So many calls, the same each time, but for where our memory lies.
+    /// The same `count` calls for each seed, except for the addresses of this process.
     pub(super) fn new(seed: u64, count: usize) -> Self {
         let mut text = b"a name of ours\0and what lies behind it, \xff\xfe\xfd\x80, ".to_vec();
         text.extend((0..=u8::MAX).rev());

@@ -1,24 +1,24 @@
-//! [Programs made up](crate::gen), run by the kernel and replayed by all of our
+//! Runs [generated programs](crate::gen) in the kernel and replays them on all of bpflab's
 //! engines.
 //!
-//! Tracepoint programs on `raw_syscalls:sys_enter` are fired by this process itself, with
-//! system calls that no kernel has and with chosen arguments. Each is judged by the kernel
-//! and by us, recorded, and replayed: whatever it took from outside and gave to it, its
-//! return values, its outputs and what its maps hold at the end have to be the same. What
-//! should not be is a [`Finding`], with the [`Recipe`] that makes the program again.
+//! The programs are attached to `raw_syscalls:sys_enter`, and this process fires them with
+//! unused system call numbers and chosen arguments. Each program is verified by the kernel and
+//! by bpflab, recorded, and replayed: its inputs and outputs, return values and final map
+//! contents must be the same. A difference is a [`Finding`], with the [`Recipe`] that generates
+//! the program again.
 //!
 //! | file | its one job |
 //! |---|---|
 //! | `batch` | many programs as one object |
 //! | `error` | why programs can't be compared |
-//! | `fire` | system calls that do nothing |
-//! | `record` | a batch in the kernel |
-//! | `verdict` | what a replay says of one program among many |
-//! | `tally` | what came of it |
+//! | `fire` | unused system calls |
+//! | `record` | recording a batch in the kernel |
+//! | `verdict` | the part of a replay's report about one program |
+//! | `tally` | counts and findings |
 //!
-//! What costs is not running the programs: it is making maps, the verifiers, and above all
-//! that the kernel waits for all CPUs when something is detached. So a batch of programs is
-//! attached, fired and detached at once.
+//! Running the programs takes little time. Creating maps, verifying, and above all detaching
+//! take more: the kernel waits for all CPUs. So a batch of programs is attached, fired and
+//! detached at once.
 
 mod batch;
 mod error;
@@ -43,12 +43,12 @@ use crate::harness::EngineKind;
 use crate::kernel::NoVerdictKind;
 use crate::spec::ProgType;
 
-/// How many programs, and on what.
+/// How many programs, and on which engines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GeneratedOptions {
-    /// How many programs are made.
+    /// How many programs are generated.
     pub count: u64,
-    /// The seed of the first; each has the next one.
+    /// The seed of the first program; each further one has the next seed.
     pub seed: u64,
     /// [`Recipe::size`] of each.
     pub size: usize,
@@ -70,15 +70,15 @@ impl Default for GeneratedOptions {
     }
 }
 
-/// Programs that are attached at a time: the kernel has 64 at a tracepoint
-/// (`BPF_TRACE_MAX_PROGS`), and others may have theirs.
+/// Programs attached at a time: the kernel allows 64 at a tracepoint (`BPF_TRACE_MAX_PROGS`),
+/// and others may be attached, too.
 const BATCH: u64 = 48;
 
-/// Makes programs, runs them in the kernel, and replays them; `progress` hears after each
-/// batch what has come so far.
+/// Generates programs, runs them in the kernel, and replays them; calls `progress` after each
+/// batch.
 ///
 /// # Errors
-/// [`GeneratedError`] where nothing can be recorded or replayed.
+/// [`GeneratedError`] if nothing can be recorded or replayed.
 pub fn compare_generated(
     options: &GeneratedOptions,
     mut progress: impl FnMut(&Tally),
@@ -93,7 +93,7 @@ pub fn compare_generated(
         let size = options.size;
         let recipes: Vec<_> = seeds.map(|seed| Recipe { seed, size }).collect();
         let known = tally.findings.len();
-        patiently(&mut tally, |tally| {
+        retry_without_memory(&mut tally, |tally| {
             compare_batch(&recorder, &recipes, &options.engines, tally)
         })?;
         shrink_from(known, &recorder, &mut tally)?;
@@ -104,13 +104,12 @@ pub fn compare_generated(
     Ok(tally)
 }
 
-/// How often a batch is tried for which the kernel has no memory, and how long after.
+/// How often a batch is tried if the kernel has no memory, and the pause before the next try.
 const ATTEMPTS: u32 = 6;
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Does something once more where the kernel had no memory: what it gives back comes back a
-/// while after it was detached.
-fn patiently(
+/// Repeats `work` while the kernel has no memory: it frees memory some time after detaching.
+fn retry_without_memory(
     tally: &mut Tally,
     mut work: impl FnMut(&mut Tally) -> Result<(), GeneratedError>,
 ) -> Result<(), GeneratedError> {
@@ -154,8 +153,8 @@ fn compare_batch(
         for (member, programs) in &recorded.members {
             let (own, rest) = reports.split_at(programs.len().min(reports.len()));
             reports = rest;
-            // That of the program itself, unless one that it jumped to has a worse one. Those
-            // that it never jumped to are no part of what ran.
+            // The report on the program itself, unless one that it jumped to has a worse verdict.
+            // Programs that never ran don't count.
             let ran = |word: &Word| *word != Word::NothingCompared;
             let worst = own.iter().rev();
             let worst = worst.max_by_key(|program| Some(program.verdict.word()).filter(ran));
@@ -169,7 +168,7 @@ fn compare_batch(
                     *tally.not_compared.entry(why).or_default() += 1;
                 }
             }
-            // What ran on another engine says nothing of this one.
+            // A run on another engine is no verdict on this one.
             let elsewhere = own.iter().find_map(|program| program.fallback);
             let counts = tally.engine(*engine);
             match elsewhere {
@@ -209,10 +208,10 @@ fn replay_all(replay: &Replay, engines: &[EngineKind]) -> Vec<Result<Report, Rep
     })
 }
 
-/// Findings that are shrunk: each takes a dozen batches of its own.
+/// How many findings are shrunk at most: each takes a dozen batches.
 const MOST_SHRUNK: usize = 20;
 
-/// Shrinks the findings from this one on, a program once for all engines.
+/// Shrinks the findings from index `known` on, each program once for all engines.
 fn shrink_from(known: usize, recorder: &Recorder, tally: &mut Tally) -> Result<(), GeneratedError> {
     for at in known..tally.findings.len().min(MOST_SHRUNK) {
         let (before, rest) = tally.findings.split_at_mut(at);
@@ -230,7 +229,7 @@ fn shrink_from(known: usize, recorder: &Recorder, tally: &mut Tally) -> Result<(
     Ok(())
 }
 
-/// Looks for the least of a program of which the same is found.
+/// Finds the smallest recipe with the same finding.
 fn shrink(recorder: &Recorder, finding: &mut Finding) -> Result<(), GeneratedError> {
     let engines = match finding.kind {
         FindingKind::Different(engine) | FindingKind::Incomplete(engine) => vec![engine],

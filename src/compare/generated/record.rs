@@ -1,5 +1,5 @@
-//! A batch in the kernel: judged, loaded in its recorded form, attached, fired, and read
-//! out again.
+//! Records a batch in the kernel: verifies the programs, loads their recorded forms, attaches,
+//! fires and reads them out.
 
 use std::sync::Arc;
 use std::thread;
@@ -23,34 +23,34 @@ use crate::program::Program;
 use crate::spec::{ProgType, UpdateFlags};
 use crate::verifier::{self, Decision, verify};
 
-/// Bytes of the ring for firings. A log has some hundred bytes; a batch is fired a few
-/// times and read each time.
+/// Bytes of the ring for firings. A log has some hundred bytes, and the ring is drained after
+/// each call.
 const RING: u32 = 1 << 20;
-/// Bytes of the context of `raw_syscalls:sys_enter`: eight that are hidden, the number of
-/// the call, six arguments.
+/// Bytes of the context of `raw_syscalls:sys_enter`: eight hidden ones, the number of the call,
+/// six arguments.
 const CONTEXT: u32 = 64;
 
 /// Records batches.
 #[derive(Debug)]
 pub(super) struct Recorder {
-    /// Our process, as helpers number it.
+    /// This process's id, as helpers return it.
     process: u32,
-    /// How many calls each batch gets.
+    /// System calls for each batch.
     calls: usize,
 }
 
 /// What was recorded of a batch.
 #[derive(Debug)]
 pub(super) struct Recorded {
-    /// Which of its members, by their places in the batch, and the programs of each that were
-    /// recorded, itself first: all of them by their numbers in the recording.
+    /// The recorded members by index in the batch, each with its recorded programs, itself
+    /// first; all programs in the order of their numbers in the recording.
     pub members: Vec<(usize, Vec<Arc<Program>>)>,
     /// The recording.
     pub bytes: Vec<u8>,
 }
 
-/// The process that calls, as helpers number it: in a container that may be another number
-/// than the system calls have.
+/// Returns the id of the calling process as helpers see it; in a container that can differ from
+/// the one of system calls.
 const WHO: &str = "call bpf_get_current_pid_tgid
     r0 >>= 32
     exit";
@@ -70,10 +70,10 @@ struct Loaded {
 }
 
 impl Recorder {
-    /// Gets ready to record.
+    /// Prepares to record.
     ///
     /// # Errors
-    /// This machine can't.
+    /// The kernel can't load and run a program.
     pub(super) fn new(calls: usize) -> Result<Self, GeneratedError> {
         let mut program = Program::new("who", ProgType::RawTracepoint, Vec::new());
         program.insns = assemble_with(WHO, &program)?.slots;
@@ -84,7 +84,7 @@ impl Recorder {
         Ok(Self { process, calls })
     }
 
-    /// Records a batch; what can't be recorded is counted. None where nothing is left.
+    /// Records a batch and counts programs that can't be recorded. None if no program can.
     pub(super) fn record(
         &self,
         batch: &Batch,
@@ -153,8 +153,8 @@ impl Recorder {
         Ok(Some(Recorded { members, bytes }))
     }
 
-    /// Judges a member and the programs that it jumps to, and loads their recorded forms, the
-    /// first of which has this number. None of them, where one can't be recorded.
+    /// Verifies a member and the programs that it jumps to, and loads their recorded forms,
+    /// numbered from `number`. Empty if one of them can't be recorded.
     fn load(
         &self,
         member: &Member,
@@ -187,7 +187,7 @@ impl Recorder {
                     Tally::count(&mut tally.unrecordable, why);
                     return Ok(Vec::new());
                 }
-                // Nobody jumps to it.
+                // No program jumps to it.
                 _ => continue,
             };
             if !is_first {
@@ -195,7 +195,7 @@ impl Recorder {
                     continue;
                 }
                 if !accepted_by_both(member, program, maps, tally)? {
-                    let why = "a program that it jumps to is refused";
+                    let why = "a program that it jumps to is rejected";
                     Tally::count(&mut tally.unrecordable, why);
                     return Ok(Vec::new());
                 }
@@ -240,7 +240,7 @@ impl Recorder {
         Ok(loaded)
     }
 
-    /// Fires what is attached, and writes down what comes of it.
+    /// Fires the attached programs and writes their firings and outputs.
     fn fire(
         &self,
         batch: &Batch,
@@ -262,15 +262,14 @@ impl Recorder {
             calls.make();
             outputs.drain(writer)?;
         }
-        // This call is the last one that is seen.
+        // This call is the last one that is recorded.
         targets.delete(&key)?;
         outputs.drain(writer)?;
         Ok(())
     }
 }
 
-/// Detaches all at once: each waits until no CPU can be in its program any more, and they
-/// can wait together.
+/// Detaches all in parallel: each detaching waits until no CPU can be in its program.
 fn detach(attached: Vec<Attachment>) {
     thread::scope(|scope| {
         for attachment in attached {
@@ -279,7 +278,7 @@ fn detach(attached: Vec<Attachment>) {
     });
 }
 
-/// What the recording of a batch says of itself.
+/// The header of a batch's recording.
 fn header<'p>(batch: &Batch, programs: impl Iterator<Item = &'p Arc<Program>>) -> Header {
     let programs = (0..).zip(programs).map(|(number, program)| {
         RecordedProgram::new(number, program, TRACEPOINT, CONTEXT, How::Instrumented)
@@ -296,7 +295,7 @@ fn header<'p>(batch: &Batch, programs: impl Iterator<Item = &'p Arc<Program>>) -
     }
 }
 
-/// What the kernel counted; what it lost is written down.
+/// The kernel's counts; writes its losses.
 fn summary(
     added: &RecordMaps,
     maps: &LoadedMaps,
@@ -332,7 +331,8 @@ fn summary(
     })
 }
 
-/// Whether the kernel and we accept a program of a member; that they do not agree is found.
+/// Whether the kernel and bpflab both accept a program of a member; adds a finding if they
+/// disagree.
 fn accepted_by_both(
     member: &Member,
     program: &Arc<Program>,
@@ -362,7 +362,7 @@ fn accepted_by_both(
     Ok(false)
 }
 
-/// What a verifier says of a member should not be.
+/// Adds a finding about a verdict on a member.
 fn find(tally: &mut Tally, member: &Member, kind: FindingKind, text: String) {
     tally.findings.push(Finding {
         recipe: member.recipe,
@@ -372,8 +372,8 @@ fn find(tally: &mut Tally, member: &Member, kind: FindingKind, text: String) {
     });
 }
 
-/// The kernel's verdict. None where it ran out of what it has for one program, which it does
-/// each time; that has nothing to do with the memory of the machine.
+/// The kernel's verdict. None if it fails with ENOMEM each time, which is a limit of the
+/// verifier and not a lack of memory.
 fn judged(program: &Program, maps: &LoadedMaps) -> Result<Option<kernel::Loaded>, GeneratedError> {
     let mut attempts = 3;
     loop {
@@ -389,7 +389,7 @@ fn judged(program: &Program, maps: &LoadedMaps) -> Result<Option<kernel::Loaded>
     }
 }
 
-/// Loads a program of ours.
+/// Loads one of bpflab's own programs.
 fn accepted(program: &Program, maps: &LoadedMaps) -> Result<LoadedProgram, GeneratedError> {
     let loaded = load(program, maps, &LoadOptions::default())?;
     let message = loaded.verdict.message;

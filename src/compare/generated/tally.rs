@@ -1,4 +1,4 @@
-//! What came of many programs.
+//! Counts and findings of many programs.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,95 +8,95 @@ use super::verdict::Replayed;
 use crate::compare::replay::Word;
 use crate::harness::{EngineKind, Fallback};
 
-/// What came of programs made up, recorded and replayed.
+/// The result of recording and replaying generated programs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Programs made.
+    /// Programs generated.
     pub made: u64,
-    /// Those that neither the kernel nor we accept, by our message.
+    /// Programs that both the kernel and bpflab reject, by bpflab's message.
     pub refused: BTreeMap<String, u64>,
-    /// Those that our verifier does not judge, and those that the kernel's ran out of
-    /// memory for.
+    /// Programs that bpflab's verifier leaves unjudged, or that the kernel's fails on with
+    /// ENOMEM.
     pub unjudged: u64,
-    /// Those that were not recorded, by the reason, without the place.
+    /// Accepted programs that were not recorded, by the reason (without the instruction).
     pub unrecordable: BTreeMap<String, u64>,
-    /// Those that were.
+    /// Programs that were recorded.
     pub recorded: u64,
     /// How often these ran in the kernel.
     pub firings: u64,
-    /// By engine, what was said of each recorded program.
+    /// The verdicts on recorded programs, by engine.
     pub engines: Vec<EngineTally>,
-    /// Maps and outputs of recorded programs that were not compared, by the reason; on the
-    /// first engine: the reasons are the recording's.
+    /// Maps and outputs of recorded programs that were not compared, by the reason; those of
+    /// the first engine, as the reasons don't depend on the engine.
     pub not_compared: BTreeMap<String, u64>,
-    /// Everything that should not be: nothing, if all is well.
+    /// Differences and disagreements; none if all is well.
     pub findings: Vec<Finding>,
     /// Where the time went.
     pub times: Times,
 }
 
-/// What an engine made of them.
+/// The verdicts on an engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EngineTally {
     /// The engine.
     pub engine: EngineKind,
     /// How many programs have each verdict.
     pub verdicts: BTreeMap<Word, u64>,
-    /// How many programs did not run on it, by the reason: no verdict of its.
+    /// How many programs did not run on it and have no verdict, by the reason.
     pub elsewhere: BTreeMap<Fallback, u64>,
 }
 
-/// A program of which something should not be.
+/// A program with a difference or disagreement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What it is made from: so it can be run again alone.
+    /// Its recipe, to run it again alone.
     pub recipe: Recipe,
-    /// The least of it of which the same is said.
+    /// The smallest recipe with the same finding.
     pub shrunk: Option<Recipe>,
-    /// What kind of thing.
+    /// The kind of finding.
     pub kind: FindingKind,
-    /// What was found.
+    /// The details.
     pub detail: Detail,
 }
 
-/// What was found.
+/// The details of a finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Detail {
-    /// What a verifier says.
+    /// A verifier's message.
     Refused(String),
-    /// What a replay says.
+    /// The report of a replay.
     Replayed(Box<Replayed>),
 }
 
-/// What should not be.
+/// The kind of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FindingKind {
-    /// The kernel accepts what we refuse.
+    /// The kernel accepts a program that bpflab rejects.
     OnlyKernelAccepts,
-    /// We accept what the kernel refuses.
+    /// bpflab accepts a program that the kernel rejects.
     OnlyWeAccept,
-    /// The kernel accepts the program and refuses its recorded form.
+    /// The kernel accepts the program and rejects its recorded form.
     RecordedFormRefused,
-    /// An engine did something else than the kernel.
+    /// A replay on an engine differs from the kernel.
     Different(EngineKind),
-    /// Something of its recording is missing.
+    /// Part of its recording is missing.
     Incomplete(EngineKind),
 }
 
 /// Where the time went.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Times {
-    /// Making programs, and our verdicts on them.
+    /// Generating programs, and bpflab's verdicts on them.
     pub making: Duration,
-    /// Making maps in the kernel.
+    /// Creating maps in the kernel.
     pub maps: Duration,
     /// The kernel's verdicts, on each program and on its recorded form.
     pub loading: Duration,
     /// Attaching.
     pub attaching: Duration,
-    /// Firing, and reading what came.
+    /// Firing, and reading the results.
     pub firing: Duration,
-    /// Detaching, and giving back what the kernel has.
+    /// Detaching and unloading.
     pub detaching: Duration,
     /// Replaying, on all engines.
     pub replaying: Duration,
@@ -105,19 +105,19 @@ pub struct Times {
 }
 
 impl FindingKind {
-    /// In words.
+    /// The kind in words.
     #[must_use]
     pub fn text(self) -> String {
         match self {
             Self::OnlyKernelAccepts => "accepted by the kernel only".to_owned(),
             Self::OnlyWeAccept => "accepted by bpflab only".to_owned(),
-            Self::RecordedFormRefused => "recorded form refused".to_owned(),
+            Self::RecordedFormRefused => "recorded form rejected".to_owned(),
             Self::Different(engine) => format!("different on {engine}"),
             Self::Incomplete(engine) => format!("incomplete on {engine}"),
         }
     }
 
-    /// The engine, where it is one's.
+    /// The engine; none for verdicts.
     #[must_use]
     pub const fn engine(self) -> Option<EngineKind> {
         match self {
@@ -126,7 +126,7 @@ impl FindingKind {
         }
     }
 
-    /// As JSON has it.
+    /// The kind in JSON.
     #[must_use]
     pub const fn key(self) -> &'static str {
         match self {
@@ -140,8 +140,7 @@ impl FindingKind {
 }
 
 impl Tally {
-    /// Whether nothing was found that should not be, and each engine was asked about each
-    /// program.
+    /// Whether there are no findings, and each engine ran each program.
     #[must_use]
     pub fn is_fine(&self) -> bool {
         let is_asked = |engine: &EngineTally| engine.elsewhere.is_empty();

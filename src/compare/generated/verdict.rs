@@ -1,24 +1,23 @@
-//! What a replay of a batch says of one of its programs: of itself, of its maps, and of
-//! what it put out.
+//! The part of a batch's replay report about one program, its maps and its outputs.
 
 use super::batch::{Recipe, belongs_to};
 use crate::compare::replay::{
     MapReport, MapVerdict, OutputReport, OutputVerdict, ProgramReport, Report, Word,
 };
 
-/// What is said of one program.
+/// The report on one program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replayed {
-    /// Of the program itself.
+    /// The program.
     pub program: ProgramReport,
-    /// Of its maps, those that are not equal.
+    /// Its maps that are not equal.
     pub maps: Vec<MapReport>,
-    /// Of what it put out, where that is not equal.
+    /// Its outputs that are not equal.
     pub outputs: Vec<OutputReport>,
 }
 
 impl Replayed {
-    /// What a report says of a program, which was made by this recipe.
+    /// The part of a report about a program with this recipe.
     pub(super) fn of(report: &Report, program: &ProgramReport, recipe: Recipe) -> Self {
         let is_own = |name: &str, word: Word| word != Word::Equal && belongs_to(name, recipe);
         let maps = report.maps.iter();
@@ -36,7 +35,7 @@ impl Replayed {
         }
     }
 
-    /// Why parts of it were not compared: of each map and output that was not.
+    /// The reason for each map and output that was not compared.
     pub fn not_compared(&self) -> impl Iterator<Item = String> {
         let maps = self.maps.iter().filter_map(|map| match &map.verdict {
             MapVerdict::NotCompared(why) => Some(format!("a map: {why}")),
@@ -50,7 +49,7 @@ impl Replayed {
         maps.chain(outputs)
     }
 
-    /// The verdict on all of it.
+    /// The verdict on program, maps and outputs together.
     #[must_use]
     pub fn word(&self) -> Word {
         let maps = self.maps.iter().map(|map| map.verdict.word());

@@ -1,28 +1,28 @@
-//! A file that is written to from another thread.
+//! Writes a file in another thread.
 //!
-//! A disk that is busy lets a writer wait, now and then for longer than the kernel's ring
-//! has room for. So what empties the ring hands its blocks over and goes on.
+//! A write to a busy disk sometimes takes longer than the kernel's ring has room for. So the
+//! consumer of the ring hands its blocks over and continues.
 
 use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Scope, ScopedJoinHandle};
 
-/// Bytes that are handed over at once.
+/// Bytes of a piece that is handed over.
 const PIECE: usize = 1 << 20;
-/// Pieces that may wait: with more, the recording waits after all.
+/// How many pieces may wait; with more, the consumer waits.
 const PIECES: usize = 256;
 
-/// The end that is written to. What is written must be [finished](Self::finish).
+/// The writer's side. It must be [finished](Self::finish).
 #[derive(Debug)]
 pub(super) struct Background<'s, W> {
     bytes: u64,
     piece: Vec<u8>,
     pieces: SyncSender<Piece>,
-    /// Pieces that are written, to be filled again.
+    /// Buffers of written pieces, for reuse.
     empty: Receiver<Vec<u8>>,
     thread: ScopedJoinHandle<'s, Option<W>>,
-    /// Why the thread has given up.
+    /// The error that ended the thread.
     failure: Arc<Mutex<Option<io::Error>>>,
 }
 
@@ -33,18 +33,18 @@ enum Piece {
 }
 
 impl<'s, W: Write + Send + 's> Background<'s, W> {
-    /// Hands over to `to` in a thread of its own.
+    /// Writes to `to` in a new thread.
     pub fn new<'e>(scope: &'s Scope<'s, 'e>, mut to: W) -> Self {
         let (pieces, filled) = sync_channel(PIECES);
         let (back, empty) = sync_channel(PIECES);
         let failure = Arc::new(Mutex::new(None));
-        let told = failure.clone();
+        let reported = failure.clone();
         let thread = scope.spawn(move || {
             let written = write_all(&mut to, &filled, &back);
             match written {
                 Ok(()) => Some(to),
                 Err(error) => {
-                    *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                    *reported.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
                     None
                 }
             }
@@ -59,15 +59,15 @@ impl<'s, W: Write + Send + 's> Background<'s, W> {
         }
     }
 
-    /// How many bytes it was given.
+    /// Bytes written to this value so far.
     pub const fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Waits until all is written.
+    /// Waits until everything is written; returns the file.
     ///
     /// # Errors
-    /// What the file says.
+    /// The error of writing the file.
     pub fn finish(mut self) -> io::Result<W> {
         self.hand_over()?;
         drop(self.pieces);
@@ -94,7 +94,7 @@ impl<'s, W: Write + Send + 's> Background<'s, W> {
     }
 }
 
-/// Writes all pieces, and gives them back empty.
+/// Writes all pieces, and sends their buffers back.
 fn write_all<W: Write>(
     to: &mut W,
     filled: &Receiver<Piece>,
@@ -105,7 +105,7 @@ fn write_all<W: Write>(
             Piece::Bytes(mut bytes) => {
                 to.write_all(&bytes)?;
                 bytes.clear();
-                // Nobody may want it any more.
+                // Fails if the other side is gone: the buffer is not needed then.
                 let _ = back.try_send(bytes);
             }
             Piece::Flush => to.flush()?,
@@ -114,11 +114,11 @@ fn write_all<W: Write>(
     to.flush()
 }
 
-/// What the file said; whoever asks again is told less.
-fn failure(told: &Mutex<Option<io::Error>>) -> io::Error {
-    let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
-    let less = || io::Error::new(io::ErrorKind::BrokenPipe, "the file can't be written to");
-    told.take().unwrap_or_else(less)
+/// The file's error at the first call, a general one later.
+fn failure(reported: &Mutex<Option<io::Error>>) -> io::Error {
+    let mut reported = reported.lock().unwrap_or_else(PoisonError::into_inner);
+    let general = || io::Error::new(io::ErrorKind::BrokenPipe, "the file can't be written to");
+    reported.take().unwrap_or_else(general)
 }
 
 impl<'s, W: Write + Send + 's> Write for Background<'s, W> {
@@ -131,7 +131,7 @@ impl<'s, W: Write + Send + 's> Write for Background<'s, W> {
         Ok(bytes.len())
     }
 
-    /// Hands over what there is; that it is in the file is not waited for.
+    /// Hands over buffered bytes; does not wait until they are in the file.
     fn flush(&mut self) -> io::Result<()> {
         self.hand_over()?;
         self.send(Piece::Flush)
@@ -158,7 +158,7 @@ mod tests {
         assert!(written == bytes);
     }
 
-    /// Takes nothing.
+    /// A file on a full disk.
     struct Full;
 
     impl Write for Full {

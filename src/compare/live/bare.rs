@@ -1,8 +1,7 @@
-//! A session about tracepoints without programs: their records as perf samples them.
+//! A session with tracepoints and no programs: their records as perf samples.
 //!
-//! The event is opened for the command while it is held, on each CPU, and its children
-//! inherit it as they are born. So nothing of theirs is missed, and what others do is
-//! never seen.
+//! Each event is opened for the command before it runs, on each CPU, and its children inherit
+//! it on fork. So no event of theirs is missed, and events of others are never seen.
 
 use std::io::Write;
 use std::process::Command;
@@ -21,7 +20,7 @@ use crate::kernel::tracefs::Tracefs;
 use crate::kernel::tracepoints::{Catalogue, Pattern};
 use crate::spec::limits::PAGE_SIZE;
 
-/// Tracepoints whose records are to be kept while a command runs.
+/// Records tracepoints while a command runs.
 ///
 /// ```no_run
 /// use std::process::Command;
@@ -49,8 +48,8 @@ pub struct LiveEvents {
 pub(super) struct Samples(Vec<(u32, PerfSamples, u64)>);
 
 impl LiveEvents {
-    /// Finds the events of these names: `group/name`, in which `*` stands for anything and
-    /// `?` for a character.
+    /// Finds the events of these names: `group/name`, in which `*` matches any text and `?` one
+    /// character.
     ///
     /// # Errors
     /// A name that no tracepoint has; [`LiveError::is_unavailable`] without the right to
@@ -81,9 +80,8 @@ impl LiveEvents {
         record(self, Some(command), &options, sink)
     }
 
-    /// Records without a command: as [`Live::watch`](super::Live::watch). Of a process
-    /// that runs already it is the threads that it and its children have, and all that
-    /// they make from now on.
+    /// Records without a command: as [`Live::watch`](super::Live::watch). Of a running process it
+    /// records the threads of the process and its children, and all that they create later.
     ///
     /// # Errors
     /// As there.
@@ -94,7 +92,7 @@ impl LiveEvents {
     }
 }
 
-/// The events that fit any of the names, in the order of the kernel's.
+/// The events that match any of the names, in the kernel's order.
 fn find<T: AsRef<str>>(tracefs: &Tracefs, names: &[T]) -> Result<Vec<RecordedEvent>, LiveError> {
     let catalogue = Catalogue::of_this_kernel()?;
     let patterns: Vec<_> = names
@@ -127,8 +125,8 @@ fn find<T: AsRef<str>>(tracefs: &Tracefs, names: &[T]) -> Result<Vec<RecordedEve
     described.collect()
 }
 
-/// Each event's part of the buffer on each CPU, in bytes: a power of two, and enough for
-/// what comes in a few milliseconds.
+/// Each event's share of the buffer on each CPU, in bytes: a power of two, at least enough for a
+/// few milliseconds of events.
 fn share(buffer: u32, events: usize) -> usize {
     const LEAST: usize = 64 << 10;
     let rings = events.max(1) * cpus();
@@ -151,8 +149,8 @@ impl Subject for LiveEvents {
         let processes = match (child, self.options.pid) {
             _ if self.options.all => Vec::new(),
             (Some(child), _) => vec![child],
-            // What is born from now on inherits the events of its parent; what is born in
-            // this very moment may be missed.
+            // Processes forked from now on inherit the events; one forked at this very moment
+            // may be missed.
             (None, Some(pid)) => with_children(pid),
             (None, None) => Vec::new(),
         };
@@ -176,7 +174,7 @@ impl Subject for LiveEvents {
     }
 
     fn end(&mut self) -> Result<(), LiveError> {
-        Ok(()) // The samples are switched off by whoever reads them.
+        Ok(()) // `Samples::switch_off` disables the events.
     }
 
     fn conclude<W: Write>(

@@ -1,4 +1,4 @@
-//! Emptying what the kernel fills, as long as something is recorded.
+//! Drains rings and buffers into the recording while a session runs.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,27 +8,27 @@ use std::time::{Duration, Instant};
 use super::error::LiveError;
 use crate::compare::recording::{WriteError, Writer};
 
-/// Something that the kernel fills and that is to be emptied into a recording.
+/// Rings and buffers that the kernel fills, to be drained into a recording.
 pub(in crate::compare) trait Drain: Send {
-    /// Writes what is there; how many pieces that was.
+    /// Writes all records that are available; returns how many.
     fn drain<W: Write>(&mut self, writer: &mut Writer<W>) -> Result<usize, WriteError>;
 
-    /// Lets nothing more be filled, where nobody else does.
+    /// Stops the kernel from adding records, if detaching programs does not.
     fn switch_off(&mut self) -> Result<(), LiveError> {
         Ok(())
     }
 }
 
-/// How long the consumer sleeps when there was something, and at most when there has been
-/// nothing for a while. Waking up for each piece would cost the programs that make them
-/// more than the recording itself; within a millisecond little comes together.
+/// How long the consumer sleeps after it drained something, and at most when idle. Waking up for
+/// each record would slow the recorded programs down more than recording does; little
+/// accumulates within a millisecond.
 const NAP: Duration = Duration::from_millis(1);
 const SLEEP: Duration = Duration::from_millis(16);
 
-/// How old what waits in memory may become: so much is lost if the recorder is killed.
+/// How often buffered items are flushed: at most this much is lost if the recorder is killed.
 const FLUSH: Duration = Duration::from_secs(1);
 
-/// Empties until `ended` is set and nothing is left.
+/// Drains until `ended` is set and nothing is left.
 pub(super) fn consume<W: Write>(
     drain: &mut impl Drain,
     writer: &mut Writer<W>,
@@ -61,17 +61,17 @@ mod tests {
     use crate::compare::recording::{Header, Part, Recording, Summary};
     use std::sync::atomic::AtomicU32;
 
-    /// Gives a record now and then, and the last one when it is over.
-    struct Source<'a> {
+    /// Returns a record at each call, and ends the session with the fourth.
+    struct TestDrain<'a> {
         ended: &'a AtomicBool,
         given: &'a AtomicU32,
     }
 
-    impl Drain for Source<'_> {
+    impl Drain for TestDrain<'_> {
         fn drain<W: Write>(&mut self, writer: &mut Writer<W>) -> Result<usize, WriteError> {
             let count = self.given.fetch_add(1, Ordering::Relaxed);
             if count == 3 {
-                // What comes between the question and the answer must not be lost.
+                // A record that arrives just as the session ends must not be lost.
                 self.ended.store(true, Ordering::Release);
             }
             writer.firing(&count.to_le_bytes())?;
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn what_comes_last_is_taken() {
         let (ended, given) = (AtomicBool::new(false), AtomicU32::new(0));
-        let mut source = Source {
+        let mut source = TestDrain {
             ended: &ended,
             given: &given,
         };

@@ -1,4 +1,4 @@
-//! How much of a context is recorded.
+//! The size of the recorded context.
 
 use crate::kernel::running_btf;
 use crate::kernel::tracefs::Tracefs;
@@ -6,10 +6,9 @@ use crate::program::Program;
 use crate::spec::ProgType;
 use crate::vm::events::Layout;
 
-/// Bytes of its context that a program may read, where its type leaves that open: a
-/// tracepoint's record, as its format file has it or, without tracefs, the kernel's types;
-/// the arguments of a raw tracepoint. One more byte, and the kernel would not attach the
-/// program. 0 where nobody knows.
+/// Bytes of its context that a program may read, if its type does not fix them: the record of a
+/// tracepoint, from its format file or, without tracefs, the kernel's types; the arguments of a
+/// raw tracepoint. The kernel refuses to attach a program that reads more. 0 if not known.
 pub(super) fn context_len(program: &Program) -> u32 {
     let target = program.attach_target.as_deref().unwrap_or_default();
     match program.prog_type {

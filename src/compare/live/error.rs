@@ -1,4 +1,4 @@
-//! Why nothing could be recorded.
+//! Errors of recording.
 
 use std::fmt::Display;
 use std::io;
@@ -15,17 +15,17 @@ use crate::kernel::{KernelError, NoVerdict};
 use crate::object::ObjectError;
 use crate::util::Errno;
 
-/// Why nothing could be recorded, or a recording not be finished.
+/// Why nothing could be recorded, or a recording could not be finished.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum LiveError {
-    /// This machine or this process can't do it: what is missing.
+    /// This machine or process can't record: what is missing.
     #[error("{0}")]
     Unavailable(String),
-    /// A program can't be taken out of the object.
+    /// A program of the object can't be relocated.
     #[error(transparent)]
     Object(#[from] ObjectError),
-    /// A map can't be made, or the kernel did not judge a program.
+    /// A map can't be created, or the kernel gave no verdict on a program.
     #[error(transparent)]
     NoVerdict(#[from] NoVerdict),
     /// A command of `bpf(2)` failed.
@@ -38,18 +38,18 @@ pub enum LiveError {
         program: String,
         /// Why.
         error: AttachError,
-        /// The file that its section names and that is not there: the command's was taken.
+        /// The file that its section names and that does not exist: the command's was used.
         absent: Option<PathBuf>,
     },
     /// The kernel's verifier rejects a program.
-    #[error("{program}: the kernel rejects it: {message}")]
+    #[error("{program}: rejected by the kernel: {message}")]
     Refused {
         /// Its name.
         program: String,
         /// The verifier's line.
         message: String,
     },
-    /// A program that can't be recorded here at all.
+    /// A program can't be recorded here.
     #[error("{program}: {why}")]
     Program {
         /// Its name.
@@ -57,16 +57,16 @@ pub enum LiveError {
         /// Why.
         why: String,
     },
-    /// There is nothing that could be recorded.
+    /// There is nothing to record.
     #[error("nothing to record: {0}")]
     Nothing(String),
-    /// The command's end can't be waited for.
-    #[error("the command's end can't be waited for: {0}")]
+    /// Waiting for the command failed.
+    #[error("can't wait for the command to end: {0}")]
     Waiting(io::Error),
     /// The command can't be started.
     #[error("{command}: can't be started: {error}")]
     Command {
-        /// The program that it names.
+        /// Its executable.
         command: String,
         /// Why.
         error: io::Error,
@@ -77,15 +77,15 @@ pub enum LiveError {
     /// Neither tracefs nor the kernel's types can be read.
     #[error(transparent)]
     Catalogue(#[from] CatalogueError),
-    /// No tracepoint has such a name.
+    /// No tracepoint has this name.
     #[error("there is no tracepoint {name}{}", or_similar(.similar))]
     NoEvent {
         /// The name.
         name: String,
-        /// Names like it.
+        /// Similar names.
         similar: Vec<String>,
     },
-    /// The process that is to be followed is not there.
+    /// The process to follow does not exist or has ended.
     #[error("no process {pid} to follow: {why}; name one that runs")]
     NoProcess {
         /// Its number.
@@ -94,40 +94,40 @@ pub enum LiveError {
         why: String,
     },
     /// A process can't be followed.
-    #[error("process {process} can't be followed: {errno}")]
+    #[error("can't follow process {process}: {errno}")]
     Follow {
         /// Its number.
         process: u32,
         /// What the kernel says.
         errno: Errno,
     },
-    /// A size of the ring buffer that the kernel doesn't make.
-    #[error("a ring buffer of {0} bytes: it takes a power of two from 4096 to 1073741824")]
+    /// A ring buffer size that the kernel does not support.
+    #[error("invalid ring buffer size {0}: use a power of two from 4096 to 1073741824 bytes")]
     Buffer(u64),
     /// A system call failed.
     #[error("{what}: {errno}")]
     System {
-        /// What it was to do.
+        /// Its purpose.
         what: &'static str,
         /// What the kernel says.
         errno: Errno,
     },
     /// A process that was forked meanwhile keeps programs attached.
     #[error(
-        "programs still run after they were detached: a process that was forked meanwhile has \
-         not run another command yet"
+        "programs still run after they were detached: a process that another thread forked \
+         meanwhile still has copies of their descriptors"
     )]
     StillThere,
     /// The recording can't be written.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// A text of ours is no program: a mistake in bpflab.
-    #[error("a program of bpflab's own: {0}")]
+    /// bpflab's filter program does not assemble: a bug in bpflab.
+    #[error("bpflab's filter program failed to assemble: {0}")]
     Own(#[from] AsmError),
 }
 
 impl LiveError {
-    /// Whether it would be possible elsewhere: with other rights, or another kernel.
+    /// Whether recording would be possible with other rights or another kernel.
     #[must_use]
     pub fn is_unavailable(&self) -> bool {
         match self {
@@ -161,6 +161,6 @@ fn or_similar(similar: &[String]) -> String {
 fn since_absent(absent: Option<&Path>) -> String {
     absent.map_or_else(String::new, |file| {
         let file = file.display();
-        format!(" (that is the command's own file, since {file} is not there)")
+        format!(" (in the command's own file, since {file} does not exist)")
     })
 }

@@ -1,16 +1,14 @@
-//! Programs that run as they are, but only for those whom a recording is about.
-//!
-//! What can't be rewritten can still be told to leave others alone: a few instructions in
-//! front of the program ask the map of targets, as the recorded form does, and leave the
-//! rest untouched.
+//! Restricts programs that can't be rewritten to the recorded processes: a few instructions in
+//! front of the program look the process up in the map of targets, as the recorded form does.
+//! The program itself is unchanged.
 
 use crate::isa::{AsmError, assemble_with};
 use crate::program::Program;
 use crate::spec::ProgType;
 use crate::util::MapId;
 
-/// What a program returns for others than its targets: at a perf event 0 would take the
-/// event away from whoever else waits for it.
+/// What a program returns for processes that are not targets. At a perf event 0 would drop the
+/// event for other readers.
 #[must_use]
 pub(super) const fn outside(prog_type: ProgType) -> i32 {
     match prog_type {
@@ -24,7 +22,7 @@ pub(super) const fn outside(prog_type: ProgType) -> i32 {
 /// the stack, which are the program's own afterwards.
 ///
 /// # Errors
-/// None but one of ours: the text in front is no program.
+/// Only if the text of the test does not assemble, which is a bug in bpflab.
 pub(super) fn only_for(mut program: Program, targets: MapId) -> Result<Program, AsmError> {
     let text = format!(
         "   r6 = r1
@@ -46,7 +44,7 @@ pub(super) fn only_for(mut program: Program, targets: MapId) -> Result<Program, 
     let front = assemble_with(&text, &program)?.slots;
     let added = u32::try_from(front.len()).unwrap_or(u32::MAX);
     program.insns.splice(0..0, front);
-    // All jumps are relative. What is said of the program's start stays there.
+    // Jumps are relative and need no change. Entries at offset 0 stay at the program's start.
     let moved = |at: &mut u32| {
         if *at > 0 {
             *at += added;

@@ -1,13 +1,12 @@
-//! Whom programs are for: the processes of a command, as they come and go.
+//! Follows the processes of a command, as they fork and exit.
 //!
-//! Recorded programs ask a hash map whether the current process is one of theirs. Two
-//! small programs of our own keep it in step with the tree: a child is in it before it
-//! runs for the first time, and a process leaves it when nothing of it is left, so that
-//! its very last events are its own, too.
+//! Recorded programs look the current process up in a hash map of targets. Two small programs
+//! of bpflab keep the map up to date: a child is added before it first runs, and a process is
+//! removed when its last task is freed, so that its last events are recorded, too.
 //!
-//! Numbers of processes are those of the kernel's first namespace, which helpers speak
-//! of. Ours may be others, in a container. So it is a program that tells who we are, and
-//! one that sees our child being born tells who that is.
+//! Process ids are those of the initial PID namespace, as helpers return them. In a container
+//! bpflab's own ids may differ. So a program returns the ids of the calling thread, and the
+//! program on fork notes the id of its child.
 
 use std::sync::Arc;
 
@@ -25,43 +24,42 @@ use crate::program::{MapDef, Program};
 use crate::spec::{MapType, ProgType, UpdateFlags};
 use crate::util::{Errno, MapId};
 
-/// What following a tree needs to know.
+/// The maps for following processes.
 #[derive(Debug, Clone)]
 pub(super) struct Tree {
-    /// All maps, in which these two are.
+    /// All maps of the session, with the three below.
     pub maps: Arc<[MapDef]>,
-    /// The processes, by number (four bytes).
+    /// The followed processes, by id (four bytes).
     pub targets: MapId,
-    /// That of [`births`].
-    pub births: MapId,
-    /// That of [`gone`].
-    pub gone: MapId,
+    /// The map [`forks`].
+    pub forks: MapId,
+    /// The map [`exited`].
+    pub exited: MapId,
 }
 
-/// The map in which a program of ours says whom the thread that it was told about has
-/// given birth to: `u32 thread, u32 child`; and `u64` of children that found no room.
-pub(super) fn births() -> MapDef {
-    MapDef::new("bpflab.births", MapType::Array, 4, 16, 1)
+/// The map in which the program on fork notes the child of one thread: `u32 thread, u32 child`;
+/// then `u64`, the number of children for which the map of targets had no room.
+pub(super) fn forks() -> MapDef {
+    MapDef::new("bpflab.forks", MapType::Array, 4, 16, 1)
 }
 
-/// The processes that have left the tree, by number (four bytes), and when (`u64`,
-/// nanoseconds of `CLOCK_MONOTONIC`): what they printed may be read later than that. The
-/// longest gone make room for others.
-pub(super) fn gone() -> MapDef {
-    MapDef::new("bpflab.gone", MapType::LruHash, 4, 8, GONE)
+/// The map of targets that have exited, by id (four bytes), and when (`u64`, nanoseconds of
+/// `CLOCK_MONOTONIC`): their printed lines may be read later. The oldest are evicted.
+pub(super) fn exited() -> MapDef {
+    MapDef::new("bpflab.exited", MapType::LruHash, 4, 8, EXITED)
 }
 
-/// Processes that are remembered: those that end between two looks at what they printed.
-const GONE: u32 = 1 << 16;
+/// Size of that map: targets that exit between two reads of printed lines.
+const EXITED: u32 = 1 << 16;
 
-/// Keeps a tree in step as long as it lives.
+/// Keeps the map of targets up to date until it is dropped.
 #[derive(Debug)]
 pub(super) struct Follow {
     tree: Tree,
     _attached: [(Attachment, LoadedProgram); 2],
 }
 
-/// A process is born. This runs in the parent, before the child can.
+/// On fork: runs in the parent, before the child can run.
 const FORK: &str = "
     r6 = r1
     call bpf_get_current_pid_tgid
@@ -78,7 +76,7 @@ const FORK: &str = "
     r7 = *(u32 *)(r10 - 12)
     r1 = *(u32 *)(r10 - 8)
     if r7 == r1 goto out                // only a thread of the same process
-    r6 = map[idx:{births}][0]+0
+    r6 = map[idx:{forks}][0]+0
     r1 = *(u32 *)(r6 + 0)
     r2 = *(u32 *)(r10 - 4)
     if r1 != r2 goto tree
@@ -105,8 +103,8 @@ out:
     r0 = 0
     exit";
 
-/// A task is gone for good; the last one of a process bears its number. It is among the gone
-/// before it is no target any more.
+/// When a task is freed; the last task of a process has the process's id. The process is added
+/// to the exited ones before it is removed from the targets.
 const FREE: &str = "
     r6 = *(u64 *)(r1 + 0)
     r3 = r6
@@ -133,7 +131,7 @@ const FREE: &str = "
     if r0 == 0 goto out
     call bpf_ktime_get_ns
     *(u64 *)(r10 - 16) = r0
-    r1 = map[idx:{gone}]
+    r1 = map[idx:{exited}]
     r2 = r10
     r2 += -4
     r3 = r10
@@ -148,28 +146,28 @@ out:
     r0 = 0
     exit";
 
-/// The calling thread.
+/// Returns the calling thread's id.
 const THREAD: &str = "
     call bpf_get_current_pid_tgid
     exit";
 
-/// The calling process.
+/// Returns the calling process's id.
 const PROCESS: &str = "
     call bpf_get_current_pid_tgid
     r0 >>= 32
     exit";
 
 impl Follow {
-    /// Follows the tree of whoever is, or will be, among the targets.
+    /// Starts to follow the targets and their children.
     pub fn start(tree: Tree, maps: &LoadedMaps) -> Result<Self, LiveError> {
         let btf = running_btf().ok_or_else(|| {
             LiveError::unavailable(
-                "following a command's children takes the kernel's types \
+                "following a command's children needs the kernel's BTF \
                  (/sys/kernel/btf/vmlinux, CONFIG_DEBUG_INFO_BTF)",
             )
         })?;
         let attached = |tracepoint, text| -> Result<_, LiveError> {
-            let program = tree.program(tracepoint, &places(text, btf)?)?;
+            let program = tree.program(tracepoint, &with_offsets(text, btf)?)?;
             let loaded = accepted(&program, maps)?;
             let attachment = attach(&loaded, &AttachPoint::raw_tracepoint(tracepoint));
             let attachment = attachment.map_err(|error| LiveError::Attach {
@@ -179,7 +177,7 @@ impl Follow {
             })?;
             Ok((attachment, loaded))
         };
-        tree.expect_births_to(0, maps)?;
+        tree.expect_child_of(0, maps)?;
         Ok(Self {
             _attached: [
                 attached("sched_process_free", FREE)?,
@@ -189,25 +187,25 @@ impl Follow {
         })
     }
 
-    /// From now on the next process that the calling thread gives birth to is noted.
+    /// Notes the next process that the calling thread forks.
     pub fn expect(&self, maps: &LoadedMaps) -> Result<(), LiveError> {
         let thread = self.tree.program("thread", THREAD)?;
         let thread = accepted(&thread, maps)?
             .test_run(&TestRun::default())?
             .retval;
-        self.tree.expect_births_to(thread, maps)
+        self.tree.expect_child_of(thread, maps)
     }
 
-    /// The process that was noted is a target, it and its children.
+    /// Makes the noted process a target; its children follow.
     pub fn adopt(&self, maps: &LoadedMaps) -> Result<u32, LiveError> {
         let value = self.noted(maps)?;
         let child = u32::from_ne_bytes([value[4], value[5], value[6], value[7]]);
-        self.tree.expect_births_to(0, maps)?;
+        self.tree.expect_child_of(0, maps)?;
         self.add(maps, child)?;
         Ok(child)
     }
 
-    /// A process that runs already is a target, it and its further children.
+    /// Makes a running process a target; its further children follow.
     pub fn add(&self, maps: &LoadedMaps, process: u32) -> Result<(), LiveError> {
         let targets = self.tree.map(self.tree.targets, maps)?;
         let mut value = vec![0; targets.value_size()];
@@ -218,21 +216,21 @@ impl Follow {
         added.map_err(|errno| LiveError::Follow { process, errno })
     }
 
-    /// The same for a process and all that it has given birth to so far, as `/proc` tells.
+    /// Makes a running process and its descendants so far (from `/proc`) targets.
     ///
     /// # Errors
-    /// In a container numbers are others, and nobody says which.
+    /// In a PID namespace, where ids differ from those of the kernel.
     pub fn add_tree(&self, maps: &LoadedMaps, root: u32) -> Result<(), LiveError> {
         let own = self.tree.program("whoami", PROCESS)?;
         let own = accepted(&own, maps)?.test_run(&TestRun::default())?.retval;
         if own != std::process::id() {
             return Err(LiveError::unavailable(
-                "in a container with process numbers of its own a running process can't be \
-                 named; start the command here, or run bpflab outside",
+                "a running process can't be followed from within a PID namespace (container); \
+                 start the command here, or run bpflab outside",
             ));
         }
-        // Children that are born meanwhile add themselves, if their parent is known: so
-        // this is over when nobody new is found.
+        // Children forked meanwhile are added if their parent is a target already. So this is
+        // complete when a pass finds no new process.
         let mut known = FxHashSet::default();
         loop {
             let before = known.len();
@@ -247,7 +245,7 @@ impl Follow {
         }
     }
 
-    /// How many children found no room, and were not followed.
+    /// How many children were not followed, as the map of targets was full.
     pub fn missed(&self, maps: &LoadedMaps) -> Result<u64, LiveError> {
         let value = self.noted(maps)?;
         let [.., a, b, c, d, e, f, g, h] = value;
@@ -255,51 +253,55 @@ impl Follow {
     }
 
     fn noted(&self, maps: &LoadedMaps) -> Result<[u8; 16], LiveError> {
-        let value = maps.lookup(self.tree.births, &0u32.to_ne_bytes())?;
+        let value = maps.lookup(self.tree.forks, &0u32.to_ne_bytes())?;
         let value = value.and_then(|value| <[u8; 16]>::try_from(value).ok());
-        value.ok_or(LiveError::system("reading who was born")(Errno::ENOENT))
+        value.ok_or(LiveError::system("reading the noted child process")(
+            Errno::ENOENT,
+        ))
     }
 }
 
 impl Tree {
-    /// The child that this thread gives birth to is noted; none's if it is 0. Whoever found
-    /// no room before is forgotten.
-    fn expect_births_to(&self, thread: u32, maps: &LoadedMaps) -> Result<(), LiveError> {
+    /// Notes the next child of this thread; of none if it is 0. Resets the count of children
+    /// without room.
+    fn expect_child_of(&self, thread: u32, maps: &LoadedMaps) -> Result<(), LiveError> {
         let mut value = [0; 16];
         value[..4].copy_from_slice(&thread.to_ne_bytes());
-        let births = self.map(self.births, maps)?;
-        let noted = births.update(&0u32.to_ne_bytes(), &value, UpdateFlags::empty());
-        noted.map_err(LiveError::system("noting who is to be born"))
+        let forks = self.map(self.forks, maps)?;
+        let noted = forks.update(&0u32.to_ne_bytes(), &value, UpdateFlags::empty());
+        noted.map_err(LiveError::system("setting the thread whose child is noted"))
     }
 
     fn map<'m>(&self, map: MapId, maps: &'m LoadedMaps) -> Result<KernelMap<'m>, LiveError> {
         maps.map(map)
-            .ok_or(LiveError::system("a map of ours")(Errno::EBADF))
+            .ok_or(LiveError::system("opening bpflab's map of processes")(
+                Errno::EBADF,
+            ))
     }
 
-    /// A program of ours on a raw tracepoint.
+    /// One of the programs on a raw tracepoint.
     fn program(&self, tracepoint: &str, text: &str) -> Result<Program, LiveError> {
         let mut program = Program::new(tracepoint, ProgType::RawTracepoint, Vec::new());
         let text = text
-            .replace("{births}", &self.births.0.to_string())
-            .replace("{gone}", &self.gone.0.to_string())
+            .replace("{forks}", &self.forks.0.to_string())
+            .replace("{exited}", &self.exited.0.to_string())
             .replace("{targets}", &self.targets.0.to_string());
         program.insns = assemble_with(&text, &program)?.slots;
-        // Of the helpers, reading the kernel's memory is for free software only.
+        // bpf_probe_read_kernel is for GPL programs only.
         program.license = "GPL".to_owned();
         program.maps = self.maps.clone();
         Ok(program)
     }
 }
 
-/// Puts the places of a task's numbers into the text.
-fn places(text: &str, btf: &Btf) -> Result<String, LiveError> {
+/// Puts the offsets of `task_struct` members into the text.
+fn with_offsets(text: &str, btf: &Btf) -> Result<String, LiveError> {
     let task = btf.find("task_struct", Kind::Struct);
     let mut text = text.to_owned();
     for name in ["tgid", "pid"] {
         let field = task.and_then(|task| btf.member(task.id(), name).ok().flatten());
         let field = field.ok_or_else(|| {
-            LiveError::unavailable(format!("the kernel's types have no task_struct::{name}"))
+            LiveError::unavailable(format!("the kernel's BTF has no task_struct::{name}"))
         })?;
         let offset = field.bit_offset / 8;
         text = text.replace(&format!("{{{name}}}"), &offset.to_string());
@@ -307,7 +309,7 @@ fn places(text: &str, btf: &Btf) -> Result<String, LiveError> {
     Ok(text)
 }
 
-/// Loads a program that no verifier refuses.
+/// Loads a program; an error if the kernel rejects it.
 fn accepted(program: &Program, maps: &LoadedMaps) -> Result<LoadedProgram, LiveError> {
     let loaded = load(program, maps, &LoadOptions::default())?;
     let message = loaded.verdict.message;

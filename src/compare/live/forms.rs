@@ -1,5 +1,5 @@
-//! The recorded forms of an object's programs in the kernel. Those that tail calls connect are
-//! recorded together or not at all, so that one which the kernel refuses takes others with it.
+//! Loads the recorded forms of an object's programs. Programs connected by tail calls are
+//! recorded together or not at all: if the kernel rejects one form, the others are not used.
 
 use super::options::LiveOptions;
 use crate::instrument::{Candidate, Plan, RecordMaps, RecordOptions, Relay, Relays, Unrecordable};
@@ -7,11 +7,11 @@ use crate::kernel::attach::AttachPoint;
 use crate::kernel::{LoadOptions, LoadedMaps, LoadedProgram, NoVerdict, load};
 use crate::program::Program;
 
-/// A program on its way.
+/// A program with its plan and attach point, before loading.
 pub(super) struct Placed {
     pub program: Program,
     pub plan: Result<Plan, String>,
-    /// Bytes of its event's context, if they are known.
+    /// Bytes of its context; 0 if not known.
     pub context_len: u32,
     /// Where it is to be attached.
     pub point: Option<AttachPoint>,
@@ -30,11 +30,11 @@ pub(super) type Form = Result<Forms, String>;
 /// The recorded forms of a program.
 #[derive(Debug)]
 pub(super) struct Forms {
-    /// What is attached, where there is a place for it.
+    /// The form to attach; none without an attach point.
     pub opening: Option<LoadedProgram>,
-    /// What prog arrays hold.
+    /// The form in prog arrays.
     pub following: Option<LoadedProgram>,
-    /// Bytes of context that firings have on account of the others.
+    /// Bytes of context that its firings need for the programs that it jumps to.
     pub context_len: u32,
 }
 
@@ -44,13 +44,13 @@ pub(super) struct Recorded {
     pub relays: Relays,
 }
 
-/// A form that is loaded already, and what it was made from.
+/// Forms that are loaded already, and the relay that they were made with.
 struct Loaded {
     relay: Relay,
     forms: Forms,
 }
 
-/// Loads the recorded forms of these programs, which have these numbers.
+/// Loads the recorded forms of numbered programs.
 pub(super) fn load_all(placed: &[(u32, Placed)], loader: &Loader<'_>) -> Recorded {
     let mut refused: Vec<Option<String>> = vec![None; placed.len()];
     let mut loaded: Vec<Option<Loaded>> = placed.iter().map(|_| None).collect();
@@ -103,7 +103,7 @@ pub(super) fn load_all(placed: &[(u32, Placed)], loader: &Loader<'_>) -> Recorde
 }
 
 impl Loader<'_> {
-    /// The program, or the verifier's line.
+    /// Loads a program: the program, or the verifier's message.
     pub fn judged(&self, program: &Program) -> Result<Result<LoadedProgram, String>, NoVerdict> {
         let loaded = load(program, self.maps, &LoadOptions::default())?;
         Ok(loaded.program.ok_or(loaded.verdict.message))

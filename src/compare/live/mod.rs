@@ -1,21 +1,21 @@
-//! Watching programs in the running kernel: an object's programs are loaded in their
-//! recorded form, attached while a command runs, and every firing goes into a recording;
-//! or, without an object, the records of tracepoints do.
+//! Records programs in the running kernel: loads an object's programs in their recorded form,
+//! attaches them while a command runs, and writes every firing to a recording; or, without an
+//! object, the records of tracepoints.
 //!
 //! | file | its one job |
 //! |---|---|
-//! | `session` | from the beginning to the end: who does what when |
-//! | `object`, `programs` | a session about an object's programs: how each gets into the kernel |
-//! | `forms` | the recorded forms of programs that tail calls may connect |
-//! | `bare` | a session about tracepoints without programs |
-//! | `follow`, `filter`, `tree` | whom it is about: the command's processes |
-//! | `consume`, `outputs` | emptying what the kernel fills |
-//! | `background` | a file that nobody has to wait for |
-//! | `snapshot`, `context` | maps, contexts |
-//! | `options`, `summary`, `error` | what goes in and what comes out |
+//! | `session` | the steps of a session from start to end |
+//! | `object`, `programs` | a session with an object's programs: loading and attaching them |
+//! | `forms` | loading the recorded forms, together for programs connected by tail calls |
+//! | `bare` | a session with tracepoints and no programs |
+//! | `follow`, `filter`, `tree` | restricting a session to the command's processes |
+//! | `consume`, `outputs` | draining rings and buffers |
+//! | `background` | writing the file in another thread |
+//! | `snapshot`, `context` | contents of maps, sizes of contexts |
+//! | `options`, `summary`, `error` | options and results |
 //!
-//! All that it makes in the kernel is held by descriptors of this process: whatever ends
-//! it, nothing stays behind.
+//! Everything that a session creates in the kernel belongs to descriptors of this process:
+//! however the process ends, nothing stays behind.
 
 mod background;
 mod bare;

@@ -1,4 +1,4 @@
-//! A session about the programs of an object.
+//! A session with the programs of an object.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::consume::Drain;
 use super::error::LiveError;
-use super::follow::{Follow, Tree, births, gone};
+use super::follow::{Follow, Tree, exited, forks};
 use super::options::LiveOptions;
 use super::outputs::Outputs;
 use super::programs::{Chosen, Programs, Watched};
@@ -27,7 +27,7 @@ use crate::program::MapDef;
 use crate::spec::UpdateFlags;
 use crate::util::{Errno, MapId};
 
-/// The programs of an object in the kernel, to be attached while a command runs.
+/// Records the programs of an object in the kernel while a command runs.
 ///
 /// ```no_run
 /// use std::process::Command;
@@ -46,7 +46,7 @@ use crate::util::{Errno, MapId};
 #[derive(Debug)]
 pub struct Live {
     options: LiveOptions,
-    /// What a recording says of the object, and the files that it carries.
+    /// The object's entry in the header, and the files that the recording carries.
     object: ObjectInfo,
     files: Vec<(&'static [u8], Vec<u8>)>,
     maps: Arc<LoadedMaps>,
@@ -56,20 +56,19 @@ pub struct Live {
     tree: Tree,
     programs: Programs,
     follow: Option<Follow>,
-    /// Children for which there was no room among those that are followed.
+    /// Children that were not followed, as the map of targets was full.
     unfollowed: u64,
-    /// The file that the command runs: where user-space probes go whose own file isn't
-    /// there.
+    /// The command's executable, for user-space probes whose own file does not exist.
     binary: Option<PathBuf>,
 }
 
 impl Live {
-    /// Makes an object's maps and loads its programs, each in its recorded form where it
-    /// has one. Nothing runs yet.
+    /// Creates an object's maps and loads its programs, each in its recorded form if it has one.
+    /// Nothing is attached yet.
     ///
     /// # Errors
-    /// [`LiveError::is_unavailable`] without the rights for it; a program that the kernel
-    /// rejects; a process to be followed that is not there.
+    /// [`LiveError::is_unavailable`] without the required rights; a program that the kernel
+    /// rejects; a process to follow that does not exist.
     pub fn start(object: &Object, options: &LiveOptions) -> Result<Self, LiveError> {
         options.check_process()?;
         let kernel = Availability::probe();
@@ -82,8 +81,8 @@ impl Live {
         let own = chosen.programs.first().map(|program| program.maps.clone());
         let own = own.unwrap_or_default();
         let mut record = RecordMaps::add(&own, buffer);
-        let born = MapId::from_index(record.maps.len());
-        let added = [births(), gone()];
+        let forks_map = MapId::from_index(record.maps.len());
+        let added = [forks(), exited()];
         record.maps = record.maps.iter().cloned().chain(added).collect();
         let maps = LoadedMaps::create(&record.maps, object.btf())?;
         let programs = Programs::load(chosen, &maps, &record, options)?;
@@ -104,8 +103,8 @@ impl Live {
             tree: Tree {
                 maps: record.maps.clone(),
                 targets: record.targets,
-                births: born,
-                gone: MapId::from_index(born.index() + 1),
+                forks: forks_map,
+                exited: MapId::from_index(forks_map.index() + 1),
             },
             record,
             programs,
@@ -115,15 +114,15 @@ impl Live {
         })
     }
 
-    /// Runs a command, with the programs attached from before its first instruction to its
-    /// end, and writes what happened to `sink`. It ends earlier as the
-    /// [options](LiveOptions) say; the command then gets a `SIGTERM`.
+    /// Runs a command, with the programs attached from before its first instruction to its end,
+    /// and writes a recording to `sink`. If the [options](LiveOptions) end it earlier, the
+    /// command gets a `SIGTERM`.
     ///
-    /// Maps are not emptied between two runs.
+    /// Maps keep their contents between two runs.
     ///
     /// # Errors
-    /// The command can't be started, a program not be attached, the recording not be
-    /// written. What was recorded until then is in `sink`.
+    /// The command can't be started, a program can't be attached, or the recording can't be
+    /// written. `sink` has what was recorded until then.
     pub fn run(
         &mut self,
         command: &mut Command,
@@ -134,12 +133,12 @@ impl Live {
         record(self, Some(command), &options, sink)
     }
 
-    /// Records without a command: a process that runs already
-    /// ([`LiveOptions::pid`]), or everything ([`LiveOptions::all`]), until the
-    /// [duration](LiveOptions::duration) is over or [somebody](LiveOptions::stop) says so.
+    /// Records without a command: a running process ([`LiveOptions::pid`]) or all processes
+    /// ([`LiveOptions::all`]), until the [duration](LiveOptions::duration) is over or
+    /// [`LiveOptions::stop`] is triggered.
     ///
     /// # Errors
-    /// As of [`run`](Self::run), and when it would never end or nobody is watched.
+    /// As of [`run`](Self::run), and if the options name no process or no end.
     pub fn watch(&mut self, sink: impl Write + Send) -> Result<Summary, LiveError> {
         self.binary = None;
         let options = self.options.clone();
@@ -152,16 +151,16 @@ impl Live {
         self.record.maps.get(..self.own).unwrap_or_default()
     }
 
-    /// Takes back what a former run has left: numbers of firings, and processes that are
-    /// long gone.
-    fn forget(&self) -> Result<(), LiveError> {
+    /// Resets the recorder's maps after an earlier run: sequence numbers of firings, followed and
+    /// exited processes.
+    fn reset(&self) -> Result<(), LiveError> {
         let failed = LiveError::system("clearing the recorder's maps");
         if let Some(state) = self.maps.map(self.record.state) {
             let zeros = vec![0; state.value_size()];
             let updated = state.update(&0u32.to_ne_bytes(), &zeros, UpdateFlags::empty());
             updated.map_err(&failed)?;
         }
-        for map in [self.record.targets, self.tree.gone] {
+        for map in [self.record.targets, self.tree.exited] {
             let Some(processes) = self.maps.map(map) else {
                 continue;
             };
@@ -175,12 +174,12 @@ impl Live {
         Ok(())
     }
 
-    /// The maps, and what each CPU says, at a moment when no program runs any more and all
-    /// firings are written.
+    /// The contents of the maps and the recorder's state of each CPU, once no program runs any
+    /// more and all firings are written.
     ///
-    /// That may be a little after everything is detached: a process that another thread
-    /// forks has copies of our descriptors until it runs something else.
-    fn last_rest<W: Write>(
+    /// That may be a little after everything is detached: a process that another thread forked
+    /// has copies of the descriptors until it calls `execve`.
+    fn final_state<W: Write>(
         &self,
         drain: &mut Outputs,
         writer: &mut Writer<W>,
@@ -203,7 +202,7 @@ impl Live {
         }
     }
 
-    /// What each CPU says of its firings.
+    /// The recorder's state of each CPU.
     fn states(&self) -> Result<Vec<RecordState>, LiveError> {
         let value = self.maps.lookup(self.record.state, &0u32.to_ne_bytes())?;
         let value = value.ok_or(LiveError::system("reading the recorder's state")(
@@ -235,7 +234,7 @@ impl Subject for Live {
         child: Option<u32>,
         header: &mut Header,
     ) -> Result<Begun<Outputs>, LiveError> {
-        self.forget()?;
+        self.reset()?;
         let mut before = Snapshot::read(&self.maps, self.own());
         let programs = self.programs.all();
         let drain = Outputs::open(
@@ -245,7 +244,7 @@ impl Subject for Live {
             programs,
             self.options.all,
         )?
-        .remembering(self.tree.gone);
+        .with_exited(self.tree.exited);
         match (child, &self.follow) {
             (Some(_), Some(follow)) => drop(follow.adopt(&self.maps)?),
             (None, None) if !self.options.all => {
@@ -259,7 +258,7 @@ impl Subject for Live {
         }
         self.programs
             .attach(&self.options, self.binary.as_deref())?;
-        // Attaching to markers fills it.
+        // Attaching to USDT probes fills this map.
         before.renew(&self.maps, self.own(), USDT_SPECS);
         let running = self.programs.running();
         header.programs = running.map(Watched::described).collect();
@@ -282,7 +281,7 @@ impl Subject for Live {
 
     fn end(&mut self) -> Result<(), LiveError> {
         let detached = self.programs.detach();
-        // Last, so that no process is forgotten that has still something to say.
+        // Last, so that processes are followed until all programs are detached.
         if let Some(follow) = self.follow.take() {
             self.unfollowed = follow.missed(&self.maps)?;
         }
@@ -295,7 +294,7 @@ impl Subject for Live {
         writer: &mut Writer<W>,
         summary: &mut Summary,
     ) -> Result<Counted, LiveError> {
-        let (after, states) = self.last_rest(&mut drain, writer)?;
+        let (after, states) = self.final_state(&mut drain, writer)?;
         let mut losses = drain.losses()?;
         let mut cpus = Vec::new();
         for (cpu, state) in (0..).zip(states) {
@@ -337,7 +336,7 @@ impl Subject for Live {
     }
 }
 
-/// The file that a command runs, found as the shell finds it.
+/// The executable of a command, found through `PATH`.
 fn find_binary(command: &Command) -> Option<PathBuf> {
     let program = Path::new(command.get_program());
     if program.components().count() > 1 {

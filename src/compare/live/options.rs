@@ -1,27 +1,27 @@
-//! What a live session is told.
+//! Options of a live session.
 
 use std::time::Duration;
 
 use super::error::LiveError;
 use crate::kernel::process::Stop;
 
-/// How a live session is set.
+/// Options of a live session.
 #[derive(Debug, Clone, Default)]
 pub struct LiveOptions {
-    /// The programs of the object to be recorded; empty for all that it loads.
+    /// Names of the programs to record; empty for all that are autoloaded.
     pub programs: Vec<String>,
-    /// Record what happens to every process, not only to the command and its children.
+    /// Record all processes, not only the command and its children.
     pub all: bool,
     /// Follow a process that is running already, and its children.
     pub pid: Option<u32>,
-    /// Bytes of the buffer between kernel and recorder, a power of two; otherwise as many
-    /// as [`default_buffer`] says.
+    /// Bytes of the buffer between kernel and recorder, a power of two; by default
+    /// [`default_buffer`].
     pub buffer: Option<u32>,
-    /// End after so long, whatever the command does.
+    /// End after this time, even if the command still runs.
     pub duration: Option<Duration>,
-    /// End when somebody says so.
+    /// End when this is triggered.
     pub stop: Option<Stop>,
-    /// How often programs of type `perf_event` run on each CPU, in times a second.
+    /// How many times a second programs of type `perf_event` run on each CPU.
     pub frequency: Option<u64>,
 }
 
@@ -36,7 +36,7 @@ impl LiveOptions {
         }
     }
 
-    /// The process that is to be followed is there.
+    /// An error if the process to follow does not exist.
     pub(super) fn check_process(&self) -> Result<(), LiveError> {
         match self.pid {
             Some(pid) => process_is_there(pid, std::fs::read_to_string),
@@ -44,12 +44,12 @@ impl LiveOptions {
         }
     }
 
-    /// Whether there is something to record without a command, and an end to it.
+    /// An error if a session without a command has no process to record or no end.
     pub(super) fn can_watch(&self) -> Result<(), LiveError> {
         let why = if self.pid.is_none() && !self.all {
-            "neither a command nor a process, and not everybody"
+            "there is no command, no process to follow, and not all processes are recorded"
         } else if self.duration.is_none() && self.stop.is_none() {
-            "it would never end"
+            "there is no command, duration or signal to end the recording"
         } else {
             return Ok(());
         };
@@ -57,8 +57,8 @@ impl LiveOptions {
     }
 }
 
-/// Whether there is a process of this number that still runs, as `/proc/PID/status` tells
-/// (proc(5)); `read` reads a file.
+/// An error unless a process with this id runs, by `/proc/PID/status` (proc(5)); `read` reads a
+/// file.
 fn process_is_there(
     pid: u32,
     read: impl FnOnce(String) -> std::io::Result<String>,
@@ -82,19 +82,18 @@ fn process_is_there(
     }
 }
 
-/// Limits of a ring buffer: a page, and what its positions can count.
+/// Limits of a ring buffer's size: a page to 1 GiB.
 const BUFFER: std::ops::RangeInclusive<u32> = 4 << 10..=1 << 30;
 
-/// The buffer that is used if none is asked for: 64 MiB, which is more than half a second
-/// of 500,000 events; but no more than a 32nd of the memory that is free, and no less
-/// than 1 MiB.
+/// The default size of the buffer in bytes: 64 MiB, enough for more than half a second at
+/// 500,000 events a second; at most 1/32 of the available memory, at least 1 MiB.
 #[must_use]
 pub fn default_buffer() -> u32 {
     let memory = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     fitting(free(&memory))
 }
 
-/// Bytes of memory that could be used (`MemAvailable` in `/proc/meminfo`).
+/// Bytes of available memory (`MemAvailable` in `/proc/meminfo`).
 fn free(meminfo: &str) -> Option<u64> {
     let line = meminfo
         .lines()
@@ -103,7 +102,7 @@ fn free(meminfo: &str) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// The power of two within these limits.
+/// The largest power of two within the limits.
 fn fitting(free: Option<u64>) -> u32 {
     const LEAST: u32 = 1 << 20;
     const MOST: u32 = 64 << 20;
@@ -119,29 +118,32 @@ mod tests {
 
     #[test]
     fn who_is_followed_has_to_run() {
-        let told = |status: &'static str| {
-            let told = process_is_there(42, |path| {
+        let checked = |status: &'static str| {
+            let checked = process_is_there(42, |path| {
                 assert_eq!(path, "/proc/42/status");
                 match status {
                     "" => Err(std::io::ErrorKind::NotFound.into()),
                     status => Ok(status.to_owned()),
                 }
             });
-            told.map_err(|error| error.to_string())
+            checked.map_err(|error| error.to_string())
         };
         let refused = |why| {
             Err(format!(
                 "no process 42 to follow: {why}; name one that runs"
             ))
         };
-        assert_eq!(told("Name:\tsh\nState:\tS (sleeping)\nTgid:\t42\n"), Ok(()));
-        assert_eq!(told(""), refused("it does not exist"));
         assert_eq!(
-            told("State:\tS (sleeping)\nTgid:\t41\n"),
+            checked("Name:\tsh\nState:\tS (sleeping)\nTgid:\t42\n"),
+            Ok(())
+        );
+        assert_eq!(checked(""), refused("it does not exist"));
+        assert_eq!(
+            checked("State:\tS (sleeping)\nTgid:\t41\n"),
             refused("it is a thread of process 41")
         );
         assert_eq!(
-            told("State:\tZ (zombie)\nTgid:\t42\n"),
+            checked("State:\tZ (zombie)\nTgid:\t42\n"),
             refused("it has ended already")
         );
         let nobody = LiveOptions {

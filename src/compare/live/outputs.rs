@@ -1,4 +1,4 @@
-//! What the recorded programs put out: firings, and whatever they send by themselves.
+//! Reads the firings of recorded programs, their ring and perf buffer records and printed lines.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -8,7 +8,7 @@ use rustc_hash::FxHashSet;
 
 use super::consume::Drain;
 use super::error::LiveError;
-use crate::compare::recording::{Cause, Loss, Output, Source, WriteError, Writer};
+use crate::compare::recording::{Cause, Loss, Output, OutputSource, WriteError, Writer};
 use crate::instrument::{Firing, FiringFlags, RecordMaps};
 use crate::isa::{CallTarget, Insn, decode_all};
 use crate::kernel::outputs::{KernelRing, PerfBuffer, PrintkLines};
@@ -20,55 +20,55 @@ use crate::util::{Errno, MapId};
 /// Pages of a perf buffer for each CPU: 512 KiB.
 const PAGES: usize = 128;
 
-/// The readers of all that programs fill.
+/// The readers of all rings and buffers that programs fill.
 #[derive(Debug)]
 pub(in crate::compare) struct Outputs {
     firings: KernelRing,
     rings: Vec<(u32, KernelRing)>,
     perf: Vec<(u32, PerfBuffer)>,
     printk: Option<PrintkLines>,
-    whose: Whose,
+    printk_filter: PrintkFilter,
     /// By the numbers of programs.
     counts: Vec<Count>,
-    /// Records that are no firings.
+    /// Records that can't be parsed as firings.
     damaged: u64,
     /// How many outputs of each map are too long for a recording.
     too_long: BTreeMap<u32, u64>,
 }
 
-/// How many firings of a program came.
+/// Counts of a program's firings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::compare) struct Count {
     /// All of them.
     pub firings: u64,
-    /// Those whose log had no room.
+    /// Those whose log was too long.
     pub overflowed: u64,
 }
 
-/// Whose lines are taken: those of all programs of the machine come together.
+/// Which printed lines are recorded: the reader gets those of all programs of the machine.
 #[derive(Debug)]
-enum Whose {
-    /// Everybody's.
+enum PrintkFilter {
+    /// All lines.
     All,
-    /// Those of processes that are, or were, in this map.
+    /// Lines of processes that are or were targets.
     Targets {
         maps: Arc<LoadedMaps>,
         targets: MapId,
-        /// When processes were taken out of it, where that is written down.
-        gone: Option<MapId>,
+        /// The map of targets that have exited, with the time.
+        exited: Option<MapId>,
         known: FxHashSet<u32>,
     },
 }
 
-impl Whose {
-    /// Whether what a process printed at this time is taken.
+impl PrintkFilter {
+    /// Whether a line that a process printed at this time is recorded.
     fn includes(&mut self, process: u32, time: u64) -> bool {
         match self {
             Self::All => true,
             Self::Targets {
                 maps,
                 targets,
-                gone,
+                exited,
                 known,
             } => {
                 if known.contains(&process) {
@@ -78,8 +78,8 @@ impl Whose {
                 if matches!(maps.lookup(*targets, &key), Ok(Some(_))) {
                     return known.insert(process);
                 }
-                // It ended before its line was read. Another process may have its number by now.
-                let ended = gone.and_then(|gone| maps.lookup(gone, &key).ok().flatten());
+                // It may have exited before its line was read, and its id may have been reused.
+                let ended = exited.and_then(|exited| maps.lookup(exited, &key).ok().flatten());
                 let ended = ended.and_then(|time| time.try_into().ok());
                 ended.is_some_and(|ended| time <= u64::from_ne_bytes(ended))
             }
@@ -88,7 +88,7 @@ impl Whose {
 }
 
 impl Outputs {
-    /// Opens them, before anything is attached. Programs come with their numbers.
+    /// Opens the readers, before programs are attached. `programs` have their numbers.
     pub fn open<'p>(
         maps: &Arc<LoadedMaps>,
         record: &RecordMaps,
@@ -103,12 +103,12 @@ impl Outputs {
             rings: Vec::new(),
             perf: Vec::new(),
             printk: None,
-            whose: match all {
-                true => Whose::All,
-                false => Whose::Targets {
+            printk_filter: match all {
+                true => PrintkFilter::All,
+                false => PrintkFilter::Targets {
                     maps: maps.clone(),
                     targets: record.targets,
-                    gone: None,
+                    exited: None,
                     known: FxHashSet::default(),
                 },
             },
@@ -144,15 +144,15 @@ impl Outputs {
         Ok(outputs)
     }
 
-    /// Takes lines of processes, too, that this map says were targets when they printed.
-    pub fn remembering(mut self, ended: MapId) -> Self {
-        if let Whose::Targets { gone, .. } = &mut self.whose {
-            *gone = Some(ended);
+    /// Records lines of exited processes, too, that were targets when they printed, by this map.
+    pub fn with_exited(mut self, map: MapId) -> Self {
+        if let PrintkFilter::Targets { exited, .. } = &mut self.printk_filter {
+            *exited = Some(map);
         }
         self
     }
 
-    /// How many firings of a program came.
+    /// The counts of a program.
     pub fn count(&self, program: u32) -> Count {
         let count = usize::try_from(program)
             .ok()
@@ -160,7 +160,7 @@ impl Outputs {
         count.copied().unwrap_or_default()
     }
 
-    /// What found no room, apart from firings.
+    /// Losses, except of whole firings.
     pub fn losses(&self) -> Result<Vec<Loss>, LiveError> {
         let loss = |cause, of, count| Loss {
             cause,
@@ -193,7 +193,7 @@ impl Drain for Outputs {
             rings,
             perf,
             printk,
-            whose,
+            printk_filter,
             counts,
             damaged,
             too_long,
@@ -201,7 +201,7 @@ impl Drain for Outputs {
         let mut written = Ok(());
         let mut taken = firings.drain(|record| {
             if written.is_err() {
-                return; // It is over; whoever fills the ring need not know.
+                return; // Writing has failed: the rest is dropped.
             }
             match Firing::parse(record) {
                 Ok(firing) => {
@@ -224,7 +224,7 @@ impl Drain for Outputs {
         };
         for (map, ring) in rings {
             let output = Output {
-                source: Source::Ring,
+                source: OutputSource::Ring,
                 map: Some(*map),
                 cpu: None,
                 pid: None,
@@ -236,7 +236,7 @@ impl Drain for Outputs {
         for (map, perf) in perf {
             taken += perf.drain(|cpu, bytes| {
                 sink.write(&Output {
-                    source: Source::Perf,
+                    source: OutputSource::Perf,
                     map: Some(*map),
                     cpu: Some(cpu),
                     pid: None,
@@ -247,9 +247,9 @@ impl Drain for Outputs {
         }
         if let Some(printk) = printk {
             taken += printk.drain(|line| {
-                if whose.includes(line.pid, line.time) {
+                if printk_filter.includes(line.pid, line.time) {
                     sink.write(&Output {
-                        source: Source::Printk,
+                        source: OutputSource::Printk,
                         map: None,
                         cpu: Some(line.cpu),
                         pid: Some(line.tid),
@@ -263,7 +263,7 @@ impl Drain for Outputs {
     }
 }
 
-/// Writes outputs until that fails.
+/// Writes outputs until writing fails.
 struct Sink<'w, W: Write> {
     writer: &'w mut Writer<W>,
     too_long: &'w mut BTreeMap<u32, u64>,

@@ -1,5 +1,5 @@
-//! The programs of an object on their way into the kernel: rewritten where that can be
-//! done, as they are where not, and kept to those whom the recording is about.
+//! Loads and attaches the programs of an object: in their recorded form if they have one,
+//! otherwise unchanged, and restricted to the recorded processes.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use super::forms::{self, Form, Loader, Placed};
 use super::options::LiveOptions;
 use crate::compare::recording::{How, RecordedProgram};
 use crate::instrument::{Plan, RecordMaps};
-use crate::kernel::attach::{AttachPoint, Attachment, Place, attach};
+use crate::kernel::attach::{AttachPoint, AttachTarget, Attachment, attach};
 use crate::kernel::{LoadedMaps, LoadedProgram, NoVerdictKind};
 use crate::object::Object;
 use crate::program::{Initial, MapDef, Program};
@@ -20,53 +20,53 @@ use crate::program::{Initial, MapDef, Program};
 pub(super) struct Watched {
     /// Its number in firings.
     pub number: u32,
-    /// As the object has it.
+    /// The object's program.
     pub program: Program,
     /// Bytes of its context that are recorded.
     pub context_len: u32,
     /// How it is recorded.
     pub how: How,
-    /// Where it is to be attached; a program that only tail calls lead to is not.
+    /// Where to attach it; none if only tail calls lead to it.
     point: Option<AttachPoint>,
     /// Where it was attached the last time.
     attached_at: Option<AttachPoint>,
-    /// That it is attached.
+    /// Its attachment, while it is attached.
     attached: Option<Attachment>,
-    /// How often the kernel did not run it, known when it is detached.
+    /// How often the kernel skipped it, known after detaching.
     pub missed: u64,
-    /// What is attached.
+    /// The program to attach.
     loaded: Option<LoadedProgram>,
-    /// What its recorded callers jump to.
+    /// The form that recorded callers jump to.
     following: Option<LoadedProgram>,
 }
 
-/// A program that is not recorded at all.
+/// A program that is not recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
     /// Its name.
     pub program: String,
-    /// Why: it has no attach point, or none that this kernel has.
+    /// Why: it has no attach point, or this kernel lacks it.
     pub why: String,
-    /// Whether another machine, or other rights, would do.
+    /// Whether it could be recorded with other rights or on another machine.
     pub unavailable: bool,
 }
 
 /// All programs of a session.
 #[derive(Debug, Default)]
 pub(super) struct Programs {
-    /// Those that are in the kernel.
+    /// The loaded programs.
     watched: Vec<Watched>,
-    /// Those that are not.
+    /// The programs that are not loaded.
     not_loaded: Vec<LeftOut>,
-    /// Those that were not attached the last time.
+    /// The loaded programs that were not attached the last time.
     not_attached: Vec<LeftOut>,
 }
 
-/// The programs that are to be recorded, taken out of the object.
+/// The programs of an object to record.
 #[derive(Debug)]
 pub(super) struct Chosen {
     pub programs: Vec<Program>,
-    /// Those that no kernel loads: they have no type.
+    /// Programs without a type, which can't be loaded.
     pub untyped: Vec<LeftOut>,
 }
 
@@ -100,8 +100,8 @@ impl Chosen {
 }
 
 impl Programs {
-    /// Loads programs with these maps. One that this kernel doesn't know is left out,
-    /// unless it was asked for by name.
+    /// Loads programs with these maps. A program of a type that this kernel lacks is left out,
+    /// unless it was named in the options.
     pub fn load(
         chosen: Chosen,
         maps: &LoadedMaps,
@@ -140,7 +140,7 @@ impl Programs {
                 }
             }
         }
-        // What jumps by an array that is not followed finds programs that stand alone.
+        // Prog arrays that recorded forms don't follow hold the forms to attach.
         let followed = recorded.relays.filled(&record.maps, true);
         let others = recorded.relays.filled(&record.maps, false);
         for watched in &loaded.watched {
@@ -155,8 +155,9 @@ impl Programs {
         Ok(loaded)
     }
 
-    /// Attaches all that has a place. One whose place is missing here is left out, unless
-    /// it was asked for by name. Probes in files that are not there go to `binary`.
+    /// Attaches all programs with an attach point. A program whose attach point this kernel
+    /// lacks is left out, unless it was named in the options. Probes in files that don't exist
+    /// go to `binary`.
     pub fn attach(
         &mut self,
         options: &LiveOptions,
@@ -172,37 +173,37 @@ impl Programs {
         self.or_nothing(|watched| watched.attached.is_some())
     }
 
-    /// Those that are in the kernel, with their numbers.
+    /// The loaded programs, with their numbers.
     pub fn all(&self) -> impl Iterator<Item = (u32, &Program)> {
         let watched = self.watched.iter();
         watched.map(|watched| (watched.number, &watched.program))
     }
 
-    /// Those that run, or ran the last time: attached, or because tail calls lead to them.
+    /// The programs that run, or ran the last time: attached, or led to by tail calls.
     pub fn running(&self) -> impl Iterator<Item = &Watched> {
         self.watched.iter().filter(|watched| watched.runs())
     }
 
-    /// Those that don't.
+    /// The programs that don't run.
     pub fn left_out(&self) -> impl Iterator<Item = &LeftOut> {
         self.not_loaded.iter().chain(&self.not_attached)
     }
 
-    /// Detaches all of them, and notes what the kernel says of each.
+    /// Detaches all programs, and reads how often the kernel skipped each.
     pub fn detach(&mut self) -> Result<(), LiveError> {
-        let mut told = Ok(());
+        let mut result = Ok(());
         for watched in &mut self.watched {
             if let Some(attached) = watched.attached.take() {
                 match attached.missed() {
                     Ok(missed) => watched.missed = missed,
-                    Err(error) => told = Err(error.into()),
+                    Err(error) => result = Err(error.into()),
                 }
             }
         }
-        told
+        result
     }
 
-    /// An error when no program is what is wanted, with all that is in the way.
+    /// An error with the reasons of all programs left out, unless a program is `wanted`.
     fn or_nothing(&self, wanted: impl Fn(&Watched) -> bool) -> Result<(), LiveError> {
         if self.watched.iter().any(wanted) {
             return Ok(());
@@ -217,11 +218,11 @@ impl Programs {
 }
 
 impl LeftOut {
-    /// A program with what is in its way; an error if it is not to be left out: it was asked
-    /// for by name, or it is a fault of the program.
+    /// A program left out because of `error`. Returns the error if the program was named in the
+    /// options, or the error is neither a missing feature nor a missing attach point.
     fn new(program: String, error: LiveError, options: &LiveOptions) -> Result<Self, LiveError> {
         let unavailable = match &error {
-            // Rights are missing for the others, too.
+            // Missing rights are an error for all programs.
             LiveError::NoVerdict(none) => none.kind == NoVerdictKind::Feature,
             LiveError::Attach { error, .. } => error.is_unavailable(),
             _ => false,
@@ -249,7 +250,7 @@ impl std::fmt::Display for LeftOut {
 }
 
 impl Watched {
-    /// Attaches it. A probe in a file that is not there goes to `binary`.
+    /// Attaches it. A probe in a file that does not exist goes to `binary`.
     fn attach(&mut self, binary: Option<&Path>) -> Result<(), LiveError> {
         self.attached_at = None;
         self.missed = 0;
@@ -258,7 +259,7 @@ impl Watched {
         };
         let mut point = point.clone();
         let mut absent = None;
-        if let (Some(binary), Place::User { path, .. } | Place::Usdt { path, .. }) =
+        if let (Some(binary), AttachTarget::User { path, .. } | AttachTarget::Usdt { path, .. }) =
             (binary, point.place())
             && !path.exists()
         {
@@ -280,13 +281,13 @@ impl Watched {
         self.attached_at.is_some() || self.following.is_some() || self.point.is_none()
     }
 
-    /// Where it is attached, or was the last time, in words.
+    /// Its attach point, now or the last time, in words.
     pub fn place(&self) -> String {
         let at = self.attached_at.as_ref();
         at.map(AttachPoint::to_string).unwrap_or_default()
     }
 
-    /// What a recording says of it.
+    /// Its entry in a recording's header.
     pub fn described(&self) -> RecordedProgram {
         let how = self.how.clone();
         RecordedProgram::new(
@@ -300,7 +301,7 @@ impl Watched {
 }
 
 impl Loader<'_> {
-    /// Finds out where a program is to be attached, and analyses it.
+    /// Finds the attach point of a program, and makes its plan.
     fn place(&self, program: Program) -> Result<Placed, LiveError> {
         let point = AttachPoint::of(&program);
         let is_jumped_to = is_jumped_to(&self.record.maps, &program.name);
@@ -357,7 +358,7 @@ impl Loader<'_> {
                 watched.context_len = watched.context_len.max(forms.context_len);
             }
             _ if watched.point.is_none() => {
-                // Whoever jumps to it is kept to the targets already.
+                // Its callers are restricted to the targets already.
                 let why = "only tail calls of programs that are not recorded lead to it";
                 let why = why.to_owned();
                 watched.how = How::OutputsOnly { why };
@@ -372,7 +373,7 @@ impl Loader<'_> {
         Ok(watched)
     }
 
-    /// The program itself, kept to the targets.
+    /// Loads the unchanged program, restricted to the targets.
     fn as_it_is(&self, program: &Program) -> Result<LoadedProgram, LiveError> {
         let mut whole = program.clone();
         whole.maps = self.record.maps.clone();
@@ -381,13 +382,13 @@ impl Loader<'_> {
         }
         let filtered = filter::only_for(whole, self.record.targets)?;
         self.judged(&filtered)?.or_else(|message| {
-            // Whether it is the program or what stands in front of it.
+            // Is the program itself rejected, or only with the test in front?
             self.accepted(program)?;
             Err(LiveError::Program {
                 program: program.name.clone(),
                 why: format!(
-                    "it can't be kept to the command's processes ({message}); --all runs it for \
-                     everybody"
+                    "it can't be restricted to the command's processes ({message}); --all runs it \
+                     for all processes"
                 ),
             })
         })
@@ -408,7 +409,7 @@ impl Loader<'_> {
     }
 }
 
-/// Whether a program stands in a prog array from the start.
+/// Whether a program is an initial entry of a prog array.
 fn is_jumped_to(maps: &[MapDef], program: &str) -> bool {
     let mut entries = maps.iter().flat_map(|def| &def.initial);
     entries.any(|entry| matches!(entry, Initial::Program { name, .. } if name == program))

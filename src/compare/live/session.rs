@@ -1,5 +1,5 @@
-//! A session from its beginning to its end: what is recorded is ready before the command
-//! runs its first instruction, and gone before its status is asked for.
+//! Runs a session: the subject is attached before the command's first instruction, and detached
+//! before its exit status is read.
 
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
@@ -20,26 +20,26 @@ use crate::compare::recording::{
 use crate::kernel::process::{Child, Ended, SpawnError, Stop, settle, spawn_held};
 use crate::kernel::{Clocks, Uname, possible_cpus};
 
-/// What is recorded.
+/// A kind of session: what it attaches and records.
 pub(super) trait Subject: Send {
-    /// What empties what it fills.
+    /// The reader of its rings and buffers.
     type Drain: Drain;
 
-    /// Called by the thread that is about to give birth to the command.
+    /// Prepares for the command; called by the thread that forks it.
     fn expect_child(&mut self) -> Result<(), LiveError>;
 
-    /// Switches everything on. The command is there and held; `child` is its number as
-    /// this process sees it. Adds to the header what it holds.
+    /// Attaches everything. The command exists and is stopped; `child` is its id as this process
+    /// sees it. Fills in the header.
     fn begin(
         &mut self,
         child: Option<u32>,
         header: &mut Header,
     ) -> Result<Begun<Self::Drain>, LiveError>;
 
-    /// Switches everything off, also what a [`begin`](Self::begin) that failed switched on.
+    /// Detaches everything, also what a failed [`begin`](Self::begin) attached.
     fn end(&mut self) -> Result<(), LiveError>;
 
-    /// Writes what is left, and says what happened: maps, losses, counts.
+    /// Writes the rest, and adds losses and counts to the summary.
     fn conclude<W: Write>(
         &mut self,
         drain: Self::Drain,
@@ -48,29 +48,29 @@ pub(super) trait Subject: Send {
     ) -> Result<Counted, LiveError>;
 }
 
-/// What is there when everything is switched on.
+/// The state of a session after everything is attached.
 pub(super) struct Begun<D> {
     pub drain: D,
-    /// The maps as they were before.
+    /// The contents of maps before.
     pub before: Snapshot,
-    /// Files that go into the recording.
+    /// Files for the recording to carry.
     pub resources: Vec<(&'static [u8], Vec<u8>)>,
 }
 
-/// What there is to say at the end, apart from the summary.
+/// Results at the end of a session, besides the summary.
 #[derive(Default)]
 pub(super) struct Counted {
     pub after: Snapshot,
     pub cpus: Vec<CpuTotal>,
 }
 
-/// A recording that goes on.
+/// A running session.
 struct Under<'s, W: Write + Send + 's, D> {
     writer: Writer<Background<'s, W>>,
     drain: D,
 }
 
-/// Records what happens while a command runs; without one, until it is told to end.
+/// Records while a command runs; without a command, until the options end it.
 pub(super) fn record<S: Subject, W: Write + Send>(
     subject: &mut S,
     mut command: Option<&mut Command>,
@@ -108,7 +108,7 @@ pub(super) fn record<S: Subject, W: Write + Send>(
     })
 }
 
-/// Switches on and writes the beginning of the recording.
+/// Attaches everything and writes the start of the recording.
 fn begin<'s, 'e, S: Subject, W: Write + Send + 's>(
     scope: &'s Scope<'s, 'e>,
     subject: &mut S,
@@ -129,7 +129,7 @@ fn begin<'s, 'e, S: Subject, W: Write + Send + 's>(
             writer.resource(&Resource { name, bytes })?;
         }
         begun.before.write(&mut writer, When::Before)?;
-        // From now on the file can be read, whatever becomes of us.
+        // From now on the file can be read even if bpflab is killed.
         writer.flush()?;
         Ok(Under {
             writer,
@@ -137,13 +137,13 @@ fn begin<'s, 'e, S: Subject, W: Write + Send + 's>(
         })
     });
     if begun.is_err() {
-        // Some of it may be on already. That it fails is told, what else does is not.
+        // Some of it may be attached already. The first error is reported, this one is not.
         let _ = subject.end();
     }
     begun
 }
 
-/// Waits for the end, switches off and writes the rest.
+/// Waits for the end, detaches everything and writes the rest.
 fn finish<'s, S: Subject, W: Write + Send + 's>(
     subject: &mut S,
     under: Under<'s, W, S::Drain>,
@@ -213,7 +213,7 @@ fn finish<'s, S: Subject, W: Write + Send + 's>(
     Ok(summary)
 }
 
-/// Tells the consumer that it is over, also by a panic, or that would wait for ever.
+/// Ends the consumer when dropped, also on a panic: it would wait forever.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {
@@ -222,7 +222,7 @@ impl Drop for Over<'_> {
     }
 }
 
-/// The command's words.
+/// The command and its arguments.
 fn words(command: &Command) -> Vec<String> {
     let all = std::iter::once(command.get_program()).chain(command.get_args());
     all.map(|word| word.to_string_lossy().into_owned())

@@ -1,4 +1,4 @@
-//! The contents of maps, as they were before and after.
+//! Contents of maps before and after a session.
 
 use std::io::Write;
 
@@ -10,20 +10,20 @@ use crate::program::MapDef;
 use crate::spec::{MapType, UpdateFlags};
 use crate::util::{Errno, MapId};
 
-/// What all maps of an object held at a moment, or why that of one can't be told.
+/// The contents of all maps of an object at one moment, or why one can't be read.
 #[derive(Debug, Default)]
-pub(in crate::compare) struct Snapshot(Vec<Result<Held, String>>);
+pub(in crate::compare) struct Snapshot(Vec<Result<MapSnapshot, String>>);
 
-/// What a map held.
+/// The contents of a map.
 #[derive(Debug)]
-enum Held {
-    /// Its elements.
+enum MapSnapshot {
+    /// Keys and values.
     Elements(Contents),
-    /// Values without keys, the oldest first.
+    /// Values of a map without keys, the oldest first.
     Values(Vec<Vec<u8>>),
 }
 
-impl Held {
+impl MapSnapshot {
     fn len(&self) -> usize {
         match self {
             Self::Elements(contents) => contents.len(),
@@ -31,7 +31,7 @@ impl Held {
         }
     }
 
-    /// Keys, which may be empty, and values.
+    /// Keys and values; keys are empty for a map without keys.
     fn iter(&self) -> Box<dyn Iterator<Item = (&[u8], &[u8])> + '_> {
         match self {
             Self::Elements(contents) => Box::new(contents.iter()),
@@ -41,7 +41,7 @@ impl Held {
 }
 
 impl Snapshot {
-    /// Reads the maps of these definitions. Nobody should be writing to them meanwhile.
+    /// Reads the maps of these definitions. Programs should not be writing to them meanwhile.
     pub fn read(maps: &LoadedMaps, defs: &[MapDef]) -> Self {
         let ids = (0..).map(MapId::from_index);
         Self(
@@ -51,20 +51,20 @@ impl Snapshot {
         )
     }
 
-    /// Reads those of this name once more, since we have written to them ourselves.
+    /// Reads the maps of this name again, after bpflab has written to them.
     pub fn renew(&mut self, maps: &LoadedMaps, defs: &[MapDef], name: &str) {
         let ids = (0..).map(MapId::from_index);
-        for (held, (id, def)) in self.0.iter_mut().zip(ids.zip(defs)) {
+        for (snapshot, (id, def)) in self.0.iter_mut().zip(ids.zip(defs)) {
             if def.name == name {
-                *held = read(maps.map(id), def);
+                *snapshot = read(maps.map(id), def);
             }
         }
     }
 
     /// Writes them to a recording.
     pub fn write<W: Write>(&self, writer: &mut Writer<W>, when: When) -> Result<(), WriteError> {
-        for (map, held) in (0..).zip(&self.0) {
-            for (key, value) in held.iter().flat_map(Held::iter) {
+        for (map, snapshot) in (0..).zip(&self.0) {
+            for (key, value) in snapshot.iter().flat_map(MapSnapshot::iter) {
                 writer.map_entry(&MapEntry {
                     when,
                     map,
@@ -72,8 +72,8 @@ impl Snapshot {
                     value,
                 })?;
             }
-            let (contents, entries, why) = match held {
-                Ok(held) => (recording::Contents::Whole, held.len() as u64, ""),
+            let (contents, entries, why) = match snapshot {
+                Ok(snapshot) => (recording::Contents::Whole, snapshot.len() as u64, ""),
                 Err(why) => (recording::Contents::Unread, 0, why.as_str()),
             };
             writer.map_read(&MapRead {
@@ -88,27 +88,29 @@ impl Snapshot {
     }
 }
 
-fn read(map: Option<KernelMap<'_>>, def: &MapDef) -> Result<Held, String> {
-    let map = map.ok_or("it was not made")?;
+fn read(map: Option<KernelMap<'_>>, def: &MapDef) -> Result<MapSnapshot, String> {
+    let map = map.ok_or("it was not created")?;
     match def.map_type {
         MapType::Queue | MapType::Stack => {
             let values = values(&map, def);
-            return values.map(Held::Values).map_err(|errno| errno.to_string());
+            return values
+                .map(MapSnapshot::Values)
+                .map_err(|errno| errno.to_string());
         }
-        // The numbers of its programs, which nobody but us should change.
+        // Reads as program ids; only bpflab changes them.
         MapType::ProgArray => {}
         _ if MapContents::are_kept_by(def) => {}
         kind => return Err(format!("a {} has no entries to read", kind.name())),
     }
     let contents = Contents::read(&map).map_err(|errno| errno.to_string())?;
-    Ok(Held::Elements(contents))
+    Ok(MapSnapshot::Elements(contents))
 }
 
-/// The values of a queue or stack, the oldest first: they are taken, and put back in the same
+/// The values of a queue or stack, the oldest first: pops them and pushes them back in the same
 /// order.
 fn values(map: &KernelMap<'_>, def: &MapDef) -> Result<Vec<Vec<u8>>, Errno> {
     let mut values = Vec::new();
-    // Somebody else may be pushing.
+    // Others may be pushing meanwhile.
     while values.len() < def.max_entries as usize {
         match map.lookup_and_delete(&[], UpdateFlags::empty()) {
             Ok(value) => values.push(value),

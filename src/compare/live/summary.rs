@@ -1,4 +1,4 @@
-//! What came of a session, for people and scripts.
+//! The result of a session.
 
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -6,29 +6,29 @@ use std::time::Duration;
 use super::programs::LeftOut;
 use crate::compare::recording::{self, Ended, How, Loss, Totals};
 
-/// What came of a session.
+/// The result of a session.
 #[derive(Debug, Clone, Default)]
 pub struct Summary {
     /// Why it ended.
     pub ended: Ended,
-    /// How the command ended; none where there was no command.
+    /// The command's exit status; none if there was no command.
     pub status: Option<ExitStatus>,
     /// From the command's start to the last program's detaching.
     pub duration: Duration,
-    /// Whether everybody's events were recorded.
+    /// Whether all processes were recorded.
     pub all: bool,
     /// The programs that ran.
     pub programs: Vec<ProgramSummary>,
-    /// Those that did not.
+    /// The programs that did not run.
     pub left_out: Vec<LeftOut>,
     /// The bare events.
     pub events: Vec<EventSummary>,
-    /// What is in the recording.
+    /// Totals of the recording.
     pub totals: Totals,
-    /// What is not, by cause; runs that the kernel skipped are with their
-    /// [programs](ProgramSummary::missed).
+    /// Losses by cause, without runs that the kernel skipped, which
+    /// [programs](ProgramSummary::missed) have.
     pub losses: Vec<Loss>,
-    /// Child processes that were not followed, since there were too many at a time.
+    /// Child processes that were not followed, as there were too many at a time.
     pub unfollowed: u64,
     /// Bytes of the recording.
     pub file_bytes: u64,
@@ -45,13 +45,13 @@ pub struct ProgramSummary {
     pub name: String,
     /// Its section.
     pub section: String,
-    /// Where it was attached, in words.
+    /// Its attach target, in words.
     pub attach: String,
     /// How it was recorded, or why not.
     pub how: How,
     /// Its firings in the recording.
     pub firings: u64,
-    /// How often the kernel did not run it, as the CPU was in another program.
+    /// How often the kernel skipped it, as the CPU was in another program.
     pub missed: u64,
 }
 
@@ -62,7 +62,7 @@ pub struct EventSummary {
     pub name: String,
     /// Its samples in the recording.
     pub samples: u64,
-    /// Those that found no room.
+    /// Its samples that were lost, as the buffer was full.
     pub lost: u64,
 }
 
@@ -73,14 +73,13 @@ impl Summary {
         self.totals.firings + self.totals.samples
     }
 
-    /// Firings, samples and outputs that are not in the recording and should be, and
-    /// processes that were not followed.
+    /// Lost firings, samples and outputs, and processes that were not followed.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.losses.iter().map(|loss| loss.count).sum::<u64>() + self.unfollowed
     }
 
-    /// Firings and samples in a second.
+    /// Firings and samples per second.
     #[must_use]
     pub fn per_second(&self) -> f64 {
         let seconds = self.duration.as_secs_f64();
@@ -93,7 +92,7 @@ impl Summary {
         }
     }
 
-    /// What stands at the end of the recording.
+    /// The summary in the end of the recording.
     pub(super) fn end(&self, cpus: Vec<recording::CpuTotal>) -> recording::Summary {
         let programs = self.programs.iter().map(|program| recording::ProgramTotal {
             program: program.number,

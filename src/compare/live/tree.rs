@@ -1,9 +1,9 @@
-//! The processes that stem from one that runs already, as `/proc` tells.
+//! The descendants of a running process, from `/proc`.
 
 use rustc_hash::FxHashSet;
 
-/// A process and all that it, or one of its children, has given birth to, parents first.
-/// Whoever has lost its parent is somebody else's.
+/// A process and its descendants, parents first. Without those whose parent has ended, as they
+/// have another parent now.
 pub(super) fn with_children(root: u32) -> Vec<u32> {
     closure(root, &processes())
 }

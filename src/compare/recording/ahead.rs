@@ -1,4 +1,4 @@
-//! A thread that reads and unpacks blocks while another looks at those before.
+//! A thread that reads and unpacks blocks ahead of the one that uses them.
 
 use std::io::Read;
 use std::mem;
@@ -8,14 +8,14 @@ use std::thread::{self, JoinHandle};
 use super::blocks::{Blocks, Found};
 use super::error::Result;
 
-/// So many blocks lie ready at most: enough that nobody waits when one takes longer than
-/// the others, and so few that they stay in a processor's cache.
+/// How many blocks are ready at most: enough to even out blocks that take longer, and few
+/// enough to stay in the processor's cache.
 const READY: usize = 2;
 
-/// Blocks from another thread. It ends when this value does, or behind the last block.
+/// Blocks from another thread, which ends after the last block or when this is dropped.
 pub(super) struct Ahead {
     blocks: Receiver<(Result<Found>, Vec<u8>)>,
-    /// Memory that goes back to be filled again.
+    /// Sends buffers back for reuse.
     used: Sender<Vec<u8>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -33,24 +33,24 @@ impl Ahead {
         }
     }
 
-    /// The next block; its contents take the place of those of `plain`. Not to be asked
-    /// again once it was not a block.
+    /// The next block; its contents replace those of `plain`. Not to be called again after a
+    /// result that is not a block.
     pub fn next(&mut self, plain: &mut Vec<u8>) -> Result<Found> {
         match self.blocks.recv() {
             Ok((found, filled)) => {
-                // Where nobody reads any more, nobody takes it.
+                // Fails if the thread has ended: the buffer is not needed then.
                 let _ = self.used.send(mem::replace(plain, filled));
                 found
             }
             Err(_) => match self.thread.take().map(JoinHandle::join) {
                 Some(Err(panic)) => std::panic::resume_unwind(panic),
-                _ => unreachable!("whoever reads says why there are no more blocks"),
+                _ => unreachable!("the thread ends after a result that is not a block"),
             },
         }
     }
 }
 
-/// Reads until there is nothing more, or nobody who would have it.
+/// Reads until there are no more blocks, or the receiver is gone.
 fn read<R: Read>(
     mut from: Blocks<R>,
     ready: &SyncSender<(Result<Found>, Vec<u8>)>,

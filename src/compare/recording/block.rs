@@ -1,38 +1,38 @@
-//! The frame of the file: its head, and the head of each block.
+//! The head of the file and the head of each block.
 //!
-//! The file's head is the same in every version, so that a reader can say which one it
-//! is. A block's head has a checksum of its own: a length is never believed before.
+//! The file's head is the same in every version, so that a reader can name the version. A
+//! block's head has its own checksum, which is checked before its lengths are used.
 
 use std::fmt;
 
 use super::checksum::checksum;
 use crate::util::Reader;
 
-/// The first bytes of a recording. The first one is no ASCII and the last one a line
-/// feed, so that a transfer as text is seen.
+/// The first bytes of a recording. The first one is not ASCII and the last one a line feed, so
+/// that a transfer in text mode is detected.
 pub const MAGIC: [u8; 8] = *b"\x89bpfrec\n";
 
 /// The most bytes of a block, packed or not.
 pub(super) const MAX_BLOCK: usize = 64 << 20;
-/// From how many bytes on a block is written.
+/// A block is written when it has at least this many bytes.
 pub(super) const TARGET: usize = 256 << 10;
-/// The most bytes of an item, so that it fits into a block that is not yet written.
+/// The most bytes of an item, so that it fits into a block below [`TARGET`].
 pub(super) const MAX_ITEM: usize = MAX_BLOCK - TARGET;
-/// An LZ4 block grows by no more than this when it is unpacked: a byte of a length stands
-/// for 255 bytes.
+/// An LZ4 block grows by at most this factor when unpacked: a length byte stands for up to 255
+/// bytes.
 const MAX_RATIO: usize = 255;
 
 /// The version of the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
-    /// Changes when old readers would misunderstand; they refuse it.
+    /// Increases with incompatible changes; old readers refuse the file.
     pub major: u16,
-    /// Changes when something is added; old readers go on.
+    /// Increases with additions; old readers continue.
     pub minor: u16,
 }
 
 impl Version {
-    /// The one that is written.
+    /// The version that is written.
     pub const CURRENT: Self = Self { major: 1, minor: 0 };
 }
 
@@ -56,8 +56,8 @@ pub(super) fn file_head(version: Version) -> [u8; FILE_HEAD] {
     head
 }
 
-/// The version in a file's head that begins with [`MAGIC`]; the problem where the
-/// checksum is not that of the head.
+/// The version in a file's head that begins with [`MAGIC`]; an error if the checksum is
+/// wrong.
 pub(super) fn file_version(head: &[u8; FILE_HEAD]) -> Result<Version, String> {
     let [.., j0, j1, n0, n1, s0, s1, s2, s3] = *head;
     let version = Version {
@@ -72,14 +72,14 @@ pub(super) fn file_version(head: &[u8; FILE_HEAD]) -> Result<Version, String> {
     Ok(version)
 }
 
-/// Holds bytes against their checksum.
+/// Compares bytes with their checksum.
 pub(super) fn same_sum(what: &str, wanted: u32, bytes: &[u8]) -> Result<(), String> {
     let found = checksum(bytes);
     if found == wanted {
         return Ok(());
     }
     Err(format!(
-        "{what} has checksum {wanted:#010x}, its bytes have {found:#010x}"
+        "{what} has checksum {wanted:#010x}, but its bytes have {found:#010x}"
     ))
 }
 
@@ -87,7 +87,7 @@ pub(super) fn same_sum(what: &str, wanted: u32, bytes: &[u8]) -> Result<(), Stri
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u16)]
 pub(super) enum Kind {
-    /// The [`Header`](super::Header), first and only there.
+    /// The [`Header`](super::Header): the first block and no other.
     Header = 1,
     /// Records of the recorder's ring buffer.
     Firings = 2,
@@ -103,7 +103,7 @@ pub(super) enum Kind {
     Losses = 7,
     /// [`Resource`](super::Resource)s; can be skipped.
     Resources = 8,
-    /// The [`End`](super::End), last and only there.
+    /// The [`End`](super::End): the last block and no other.
     End = 9,
 }
 
@@ -125,7 +125,7 @@ impl Kind {
         self as u16
     }
 
-    /// That with a number, if this version knows one.
+    /// The kind with a number, if this version knows one.
     pub fn from_number(number: u16) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.number() == number)
     }
@@ -133,7 +133,7 @@ impl Kind {
 
 /// The block is packed by LZ4.
 pub(super) const PACKED: u16 = 1;
-/// Readers that don't know the kind of the block may go on behind it.
+/// Readers that don't know the kind of the block may skip it.
 pub(super) const SKIPPABLE: u16 = 2;
 
 /// Bytes of a block's head.
@@ -154,7 +154,7 @@ pub(super) struct BlockHead {
     pub stored: u32,
     /// Bytes when unpacked.
     pub plain: u32,
-    /// How many items there are.
+    /// Number of items.
     pub items: u32,
     /// Checksum of the bytes that follow in the file.
     pub sum: u32,
@@ -176,15 +176,17 @@ impl BlockHead {
         bytes
     }
 
-    /// Reads a head and judges it by itself: mark, checksum, lengths. The problem, where
-    /// there is one, is what was expected and what is there.
+    /// Reads a head and checks its mark, checksum and lengths. The error says what was
+    /// expected and what was found.
     pub fn parse(bytes: &[u8; BLOCK_HEAD]) -> Result<Self, String> {
         let mut reader = Reader::new(bytes);
         let short = |error: crate::util::ReadError| error.to_string();
         let mark: [u8; 4] = reader.array().map_err(short)?;
         if mark != MARK {
             let found = mark.escape_ascii();
-            return Err(format!("a block begins with 'blk\\n', here is '{found}'"));
+            return Err(format!(
+                "expected 'blk\\n' at the start of the block, found '{found}'"
+            ));
         }
         let head = Self {
             kind: reader.u16().map_err(short)?,
@@ -205,7 +207,7 @@ impl BlockHead {
         self.flags & PACKED != 0
     }
 
-    /// Lengths that no block has, whatever it holds: nothing is to be allocated for them.
+    /// Refuses lengths that no block has, before memory is allocated for them.
     fn check_lengths(self) -> Result<(), String> {
         let (stored, plain) = (self.stored as usize, self.plain as usize);
         let limit = if self.is_packed() {
@@ -215,7 +217,7 @@ impl BlockHead {
         };
         if stored.max(plain) > MAX_BLOCK {
             return Err(format!(
-                "a block of {stored} bytes, {plain} unpacked: there are at most {MAX_BLOCK}"
+                "a block of {stored} bytes, {plain} unpacked, is too long: at most {MAX_BLOCK}"
             ));
         }
         if plain > limit || (!self.is_packed() && plain < stored) {

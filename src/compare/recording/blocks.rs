@@ -1,4 +1,4 @@
-//! The blocks of a file, one after the other: read, held against their checksums, unpacked.
+//! Reads the blocks of a file, checks their checksums and unpacks them.
 
 use std::io::{ErrorKind, Read};
 
@@ -6,35 +6,35 @@ use super::block::{
     BLOCK_HEAD, BlockHead, FILE_HEAD, Kind, MAGIC, PACKED, SKIPPABLE, Version, file_version,
     same_sum,
 };
-use super::error::{CutOff, Place, RecordingError, Result, damaged};
+use super::error::{BlockPosition, CutOff, RecordingError, Result, damaged};
 use super::packed::unpack;
 
 /// A file that is read block by block.
 pub(super) struct Blocks<R: Read> {
     from: R,
     /// Where the next block begins.
-    next: Place,
+    next: BlockPosition,
     version: Version,
     /// A block as it is in the file.
     stored: Vec<u8>,
 }
 
-/// What stands where a block should.
+/// What was found where a block should be.
 #[derive(Debug)]
 pub(super) enum Found {
     Block(Block),
     CutOff(CutOff),
 }
 
-/// A block, but for its contents.
+/// A block without its contents.
 #[derive(Debug)]
 pub(super) struct Block {
     pub head: BlockHead,
     /// Where it begins.
-    pub place: Place,
-    /// Where the next one does.
-    pub next: Place,
-    /// Whether something follows on the end, behind which nothing should be.
+    pub position: BlockPosition,
+    /// Where the next block begins.
+    pub next: BlockPosition,
+    /// Whether this is the end and bytes follow, which is an error.
     pub is_followed: bool,
 }
 
@@ -43,7 +43,7 @@ impl<R: Read> Blocks<R> {
     pub fn new(from: R) -> Result<Self> {
         let mut blocks = Self {
             from,
-            next: Place {
+            next: BlockPosition {
                 block: 0,
                 offset: 0,
             },
@@ -60,18 +60,18 @@ impl<R: Read> Blocks<R> {
     }
 
     /// Where the next block begins.
-    pub const fn at(&self) -> Place {
+    pub const fn at(&self) -> BlockPosition {
         self.next
     }
 
-    /// How many bytes of memory it has for blocks.
+    /// Bytes of memory allocated for blocks.
     #[cfg(test)]
     pub const fn held(&self) -> usize {
         self.stored.capacity()
     }
 
     fn file_head(&mut self) -> Result<Version> {
-        let place = self.next;
+        let position = self.next;
         let mut head = [0; FILE_HEAD];
         let len = self.fill(&mut head)?;
         if !MAGIC.starts_with(&head[..len.min(MAGIC.len())]) || len == 0 {
@@ -79,16 +79,16 @@ impl<R: Read> Blocks<R> {
         }
         if len < FILE_HEAD {
             let left = len as u64;
-            return Err(RecordingError::NoHeader(CutOff { place, left }));
+            return Err(RecordingError::NoHeader(CutOff { position, left }));
         }
         self.next.offset = FILE_HEAD as u64;
-        let found = file_version(&head).map_err(|problem| damaged(place, problem))?;
+        let found = file_version(&head).map_err(|problem| damaged(position, problem))?;
         let known = Version::CURRENT;
         if found.major > known.major {
             return Err(RecordingError::Newer { found, known });
         }
         if found.major == 0 {
-            return Err(damaged(place, "there is no format 0".to_owned()));
+            return Err(damaged(position, "format version 0".to_owned()));
         }
         Ok(found)
     }
@@ -96,19 +96,19 @@ impl<R: Read> Blocks<R> {
     /// Reads the next block into `plain`. One of an unknown kind that can be skipped is
     /// not unpacked.
     pub fn next(&mut self, plain: &mut Vec<u8>) -> Result<Found> {
-        let place = self.next;
+        let position = self.next;
         let mut head = [0; BLOCK_HEAD];
         let len = self.fill(&mut head)?;
         if len < BLOCK_HEAD {
             let left = len as u64;
-            return Ok(Found::CutOff(CutOff { place, left }));
+            return Ok(Found::CutOff(CutOff { position, left }));
         }
-        let head = BlockHead::parse(&head).map_err(|problem| damaged(place, problem))?;
-        if head.number != place.block {
-            let problem = format!("number {} stands on it", head.number);
-            return Err(damaged(place, problem));
+        let head = BlockHead::parse(&head).map_err(|problem| damaged(position, problem))?;
+        if head.number != position.block {
+            let problem = format!("the block has the number {}", head.number);
+            return Err(damaged(position, problem));
         }
-        let unknown = |what| Err(RecordingError::Unknown { place, what });
+        let unknown = |what| Err(RecordingError::Unknown { position, what });
         if head.flags & !(PACKED | SKIPPABLE) != 0 {
             return unknown(format!("flags {:#x}", head.flags));
         }
@@ -118,32 +118,33 @@ impl<R: Read> Blocks<R> {
         }
 
         self.stored.clear();
-        // Room grows with what is there, not with what is promised.
+        // Memory grows with the bytes read, not with the length that the head claims.
         let mut rest = (&mut self.from).take(head.stored.into());
         rest.read_to_end(&mut self.stored)
-            .map_err(|error| RecordingError::Io { place, error })?;
+            .map_err(|error| RecordingError::Io { position, error })?;
         if self.stored.len() < head.stored as usize {
             let left = (BLOCK_HEAD + self.stored.len()) as u64;
-            return Ok(Found::CutOff(CutOff { place, left }));
+            return Ok(Found::CutOff(CutOff { position, left }));
         }
-        same_sum("the block", head.sum, &self.stored).map_err(|problem| damaged(place, problem))?;
+        same_sum("the block", head.sum, &self.stored)
+            .map_err(|problem| damaged(position, problem))?;
         if !head.is_packed() {
             std::mem::swap(&mut self.stored, plain);
         } else if kind.is_some() {
             unpack(&self.stored, plain, head.plain as usize)
-                .map_err(|problem| damaged(place, problem))?;
+                .map_err(|problem| damaged(position, problem))?;
         }
         self.next.block += 1;
         self.next.offset += BLOCK_HEAD as u64 + u64::from(head.stored);
         Ok(Found::Block(Block {
             head,
-            place,
+            position,
             next: self.next,
             is_followed: kind == Some(Kind::End) && self.fill(&mut [0])? != 0,
         }))
     }
 
-    /// Reads as many bytes as there are, up to those of `to`.
+    /// Fills `to`, or as much as the file has; returns how many bytes.
     fn fill(&mut self, to: &mut [u8]) -> Result<usize> {
         let mut len = 0;
         while let Some(rest) = to.get_mut(len..).filter(|rest| !rest.is_empty()) {
@@ -152,8 +153,8 @@ impl<R: Read> Blocks<R> {
                 Ok(read) => len += read,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => {
-                    let place = self.next;
-                    return Err(RecordingError::Io { place, error });
+                    let position = self.next;
+                    return Err(RecordingError::Io { position, error });
                 }
             }
         }

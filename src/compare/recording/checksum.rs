@@ -1,7 +1,7 @@
-//! The checksum of blocks, programs and objects: CRC-32 as in gzip and Ethernet
-//! (polynomial 0x04c11db7, reflected). It finds damage and mix-ups, not forgery.
+//! Checksums of blocks, programs and objects: CRC-32 as in gzip and Ethernet (polynomial
+//! 0x04c11db7, reflected). They detect damage and mix-ups, not forgery.
 
-use crate::instrument::{Flow, Length, Moment, Plan, Source};
+use crate::instrument::{AccessedState, Flow, Length, Moment, Plan};
 use crate::program::{Initial, MapDef, Program};
 
 /// CRC-32 of bytes.
@@ -10,9 +10,8 @@ pub fn checksum(bytes: &[u8]) -> u32 {
     crc32fast::hash(bytes)
 }
 
-/// That of a program's instructions after relocation, each slot in its 8 bytes; maps are
-/// in it by their number in the object. Equal checksums mean: what was recorded is what
-/// is going to be replayed.
+/// CRC-32 of a program's instructions after relocation, 8 bytes a slot; they name maps by
+/// number in the object. If it is equal, the program is the recorded one.
 #[must_use]
 pub fn program_checksum(program: &Program) -> u32 {
     let mut crc = crc32fast::Hasher::new();
@@ -22,10 +21,10 @@ pub fn program_checksum(program: &Program) -> u32 {
     crc.finalize()
 }
 
-/// That of what a map holds at the start, entry by entry as its object has them: a number
-/// of 32 bits for the kind (0 bytes, 1 a map, 2 a program), then key and value, or the index
-/// and the number of the map or the name of the program; of bytes and names the length in 64
-/// bits comes before. Zeros at the end of a value don't count.
+/// CRC-32 of a map's initial entries, in the object's order: the kind in 32 bits (0 bytes, 1 a
+/// map, 2 a program), then key and value, or the index and the map's number or the program's
+/// name. Bytes and names follow their length in 64 bits. Zeros at the end of a value are left
+/// out.
 #[must_use]
 pub fn initial_checksum(map: &MapDef) -> u32 {
     let mut crc = crc32fast::Hasher::new();
@@ -56,10 +55,9 @@ pub fn initial_checksum(map: &MapDef) -> u32 {
     crc.finalize()
 }
 
-/// That of what is logged where: of each site its instruction, its moment, where it is
-/// from, and of each field which way it goes and how long it is, in numbers of 32 bits. A
-/// log can only be read with sites of the same checksum. Never 0, which stands for
-/// sites that nobody told of.
+/// CRC-32 of a plan's sites, in numbers of 32 bits: of each site its instruction, moment and
+/// source, and of each field its flow and length. A log can only be read with sites of the same
+/// checksum. Never 0, which means unknown sites.
 #[must_use]
 pub fn sites_checksum(plan: &Plan) -> u32 {
     let mut crc = crc32fast::Hasher::new();
@@ -67,7 +65,7 @@ pub fn sites_checksum(plan: &Plan) -> u32 {
     for site in plan.sites() {
         put(site.pc.0);
         put(u32::from(site.moment == Moment::After));
-        put(u32::from(site.source == Source::World));
+        put(u32::from(site.accesses == AccessedState::World));
         put(u32::try_from(site.fields.len()).unwrap_or(u32::MAX));
         for field in &site.fields {
             put(u32::from(field.flow == Flow::Output));

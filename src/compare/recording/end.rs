@@ -1,16 +1,16 @@
-//! What a recording says of itself after everything has happened. JSON in the file, as
+//! The last block of a recording: how recording ended, and totals. It is JSON in the file, as
 //! the [header](super::Header) is.
 
 use serde::{Deserialize, Serialize};
 
-/// The last block. A file that has none was cut off.
+/// The last block. A file without one was cut off.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct End {
-    /// What the recorder says.
+    /// The recorder's summary.
     pub summary: Summary,
-    /// How much there is in the file; a [`Recording`](super::Recording) has counted, too,
-    /// and gives no end whose totals are wrong.
+    /// How much the file has. A [`Recording`](super::Recording) counts, too, and wrong totals
+    /// are an error.
     pub totals: Totals,
 }
 
@@ -18,13 +18,13 @@ pub struct End {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Summary {
-    /// Why.
+    /// Why it ended.
     pub ended: Ended,
     /// Nanoseconds since the [start](super::Start).
     pub duration: u64,
-    /// Of each program what the kernel counted.
+    /// The kernel's counts for each program.
     pub programs: Vec<ProgramTotal>,
-    /// Of each CPU what the kernel counted.
+    /// The kernel's counts for each CPU.
     pub cpus: Vec<CpuTotal>,
 }
 
@@ -32,7 +32,7 @@ pub struct Summary {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Ended {
-    /// The command did.
+    /// The command exited.
     Exited {
         /// Its exit code.
         code: i32,
@@ -42,44 +42,44 @@ pub enum Ended {
         /// Its number.
         signal: i32,
     },
-    /// The time that was given was over.
+    /// The given duration was over.
     Duration,
-    /// The recorder was asked to by a signal.
+    /// A signal stopped the recorder.
     Interrupted {
         /// Its number.
         signal: i32,
     },
-    /// A reason that this version does not know, or none was said.
+    /// A reason that this version does not know, or none was given.
     #[default]
     #[serde(other)]
     Other,
 }
 
-/// What the kernel counted of a program. Fewer firings in the file than here mean a loss.
+/// The kernel's counts for a program. Fewer firings in the file mean a loss.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProgramTotal {
     /// Its number in firings.
     pub program: u32,
-    /// How many firings began that the filter let in, if it was counted.
+    /// How many firings passed the filter, if that was counted.
     pub firings: Option<u64>,
-    /// How many times it was not run since the CPU was in another program
-    /// (`recursion_misses` of `bpf_prog_info`).
+    /// How often the kernel skipped it, as the CPU was in another program (`recursion_misses`
+    /// of `bpf_prog_info`).
     pub missed: u64,
 }
 
-/// What the kernel counted on a CPU.
+/// The kernel's count for a CPU.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CpuTotal {
     /// The CPU.
     pub cpu: u32,
-    /// The sequence number that its next firing would have had: where it is larger than
-    /// that after the last firing in the file, the last ones are missing.
+    /// The sequence number that its next firing would have had. If it is more than one above
+    /// that of the last firing in the file, firings at the end are missing.
     pub sequence: u64,
 }
 
-/// How much there is in a recording.
+/// How much a recording has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Totals {
@@ -93,6 +93,6 @@ pub struct Totals {
     pub outputs: u64,
     /// Samples of bare events.
     pub samples: u64,
-    /// What was lost, of all [causes](super::Cause) that leave a gap.
+    /// What was lost by all [causes](super::Cause) that leave a gap.
     pub lost: u64,
 }

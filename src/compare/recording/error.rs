@@ -1,4 +1,4 @@
-//! What can go wrong with a recording, and where.
+//! Errors of reading and writing a recording, with their position.
 
 use std::fmt;
 use std::io;
@@ -7,35 +7,35 @@ use thiserror::Error;
 
 use super::block::Version;
 
-/// A place in a recording: a block and its first byte in the file.
+/// The position of a block in a recording: its number and its first byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
-    /// Number of the block; 0 is that of the header.
+pub struct BlockPosition {
+    /// Number of the block; the header is block 0.
     pub block: u64,
     /// Bytes from the start of the file.
     pub offset: u64,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for BlockPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "block {} at byte {}", self.block, self.offset)
     }
 }
 
-/// Where a file ends that has no end: its recorder was killed, or it was not copied
-/// whole.
+/// Where a file without an [`End`](super::End) stops: the recorder was killed, or the file was
+/// not copied completely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CutOff {
-    /// The first block that is not there, or not whole.
-    pub place: Place,
-    /// How many bytes of it are there.
+    /// The first block that is missing or incomplete.
+    pub position: BlockPosition,
+    /// How many bytes of that block the file has.
     pub left: u64,
 }
 
 impl fmt::Display for CutOff {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { place, left } = self;
-        write!(f, "cut off in {place}, of which {left} bytes are there")
+        let Self { position, left } = self;
+        write!(f, "cut off in {position}, {left} bytes into the block")
     }
 }
 
@@ -46,12 +46,12 @@ pub(super) type Result<T> = std::result::Result<T, RecordingError>;
 #[non_exhaustive]
 pub enum RecordingError {
     /// Another kind of file.
-    #[error("no recording of bpflab: it does not begin with \\x89bpfrec\\n")]
+    #[error("not a bpflab recording: the file does not begin with \\x89bpfrec\\n")]
     NotARecording,
-    /// A later version that means something else by its bytes.
+    /// A later major version of the format.
     #[error(
-        "a recording of format {found}, which this bpflab does not know (it reads up to \
-         {known}): a newer one is needed"
+        "recording format {found} is newer than this bpflab reads (up to {known}): use a newer \
+         bpflab"
     )]
     Newer {
         /// The file's.
@@ -59,50 +59,50 @@ pub enum RecordingError {
         /// The last one that can be read.
         known: Version,
     },
-    /// A block that matters and that a later version has put there.
-    #[error("{place}: {what}, which this bpflab does not know: a newer one is needed")]
+    /// A block of a later version that can't be skipped.
+    #[error("{position}: unknown {what}: use a newer bpflab")]
     Unknown {
         /// The block.
-        place: Place,
-        /// What is not known.
+        position: BlockPosition,
+        /// What is unknown.
         what: String,
     },
-    /// The file ends before its header does, so there is nothing to be read.
+    /// The file ends before its header does.
     #[error("{0}: there is no header")]
     NoHeader(CutOff),
     /// The bytes are not those that were written.
-    #[error("damaged: {place}: {problem}")]
+    #[error("damaged: {position}: {problem}")]
     Damaged {
-        /// The block; all that stands before it is whole.
-        place: Place,
-        /// What was expected there, and what is.
+        /// The block; everything before it is intact.
+        position: BlockPosition,
+        /// What was expected there, and what was found.
         problem: String,
     },
     /// The file can't be read.
-    #[error("{place}: can't be read: {error}")]
+    #[error("{position}: can't be read: {error}")]
     Io {
         /// The block that was to be read.
-        place: Place,
-        /// What the system says.
+        position: BlockPosition,
+        /// The system's error.
         error: io::Error,
     },
 }
 
-pub(super) const fn damaged(place: Place, problem: String) -> RecordingError {
-    RecordingError::Damaged { place, problem }
+pub(super) const fn damaged(position: BlockPosition, problem: String) -> RecordingError {
+    RecordingError::Damaged { position, problem }
 }
 
 /// Why something can't be written to a recording.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// The file does not take it.
+    /// Writing to the file failed.
     #[error("the recording can't be written: {0}")]
     Io(#[from] io::Error),
-    /// More than fits into a block. Nothing of it was written; all else can be.
-    #[error("{what} of {len} bytes: a recording holds at most {limit} in a piece")]
+    /// An item that does not fit into a block. It was not written; writing can continue.
+    #[error("{what} of {len} bytes is too long: the limit is {limit} bytes")]
     TooLong {
-        /// What it is.
+        /// Which item.
         what: &'static str,
         /// Its bytes.
         len: usize,

@@ -1,8 +1,7 @@
-//! What a recording says of itself before anything has happened: which kernel, which
-//! machine, which command, and what the numbers in its items stand for.
+//! The first block of a recording: kernel, machine, command, and the programs, maps and events
+//! that numbers in items refer to.
 //!
-//! It is JSON in the file: keys may be added by later versions, and one that is not there
-//! has its default.
+//! It is JSON in the file: later versions may add keys, and a missing key has its default.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,14 +15,14 @@ use crate::program::{MapDef, Program};
 pub struct Header {
     /// Version of the bpflab that wrote it: `0.1.0`.
     pub bpflab: String,
-    /// The kernel it happened in.
+    /// The kernel.
     pub kernel: KernelInfo,
-    /// How many CPUs there can be (`/sys/devices/system/cpu/possible`): so many values
-    /// has an entry of a per-CPU map.
+    /// Number of possible CPUs (`/sys/devices/system/cpu/possible`), and of values in an entry
+    /// of a per-CPU map.
     pub possible_cpus: u32,
-    /// When it began.
+    /// When recording began.
     pub start: Start,
-    /// The command and its arguments; empty where there was none.
+    /// The command and its arguments; empty if there was none.
     pub command: Vec<String>,
     /// Whose firings were recorded.
     pub filter: Filter,
@@ -31,8 +30,8 @@ pub struct Header {
     pub object: Option<ObjectInfo>,
     /// Its programs, by their numbers.
     pub programs: Vec<RecordedProgram>,
-    /// Those that were to be recorded, too, and were not; none where nobody wrote down
-    /// whether there are any.
+    /// Programs that were to be recorded and were not; none in files of versions that did not
+    /// write them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_out: Option<Vec<LeftOut>>,
     /// Its maps, by their numbers in instructions.
@@ -53,8 +52,8 @@ pub struct KernelInfo {
     pub machine: String,
 }
 
-/// When recording began, on each of the kernel's clocks at the same moment, in
-/// nanoseconds: a firing's time plus the difference of two of them is its time on another.
+/// When recording began, on three of the kernel's clocks at the same moment, in nanoseconds:
+/// a firing's time plus the difference of two clocks is its time on another clock.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Start {
@@ -66,18 +65,18 @@ pub struct Start {
     pub boottime: u64,
 }
 
-/// Whose firings were recorded. For all others, programs did nothing.
+/// Whose firings were recorded. For other processes, programs did nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Filter {
-    /// Everyone's.
+    /// All processes.
     All,
-    /// Those of the command and all processes that it started.
+    /// The command and all processes that it started.
     PidTree {
         /// Process id of the command, as the recorder saw it.
         root: u32,
     },
-    /// A way that this version does not know, or none was said.
+    /// A filter that this version does not know, or none was given.
     #[default]
     #[serde(other)]
     Other,
@@ -87,7 +86,7 @@ pub enum Filter {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ObjectInfo {
-    /// Path or name, as it was given.
+    /// Path or name, as given.
     pub name: String,
     /// Bytes of the file.
     pub bytes: u64,
@@ -96,7 +95,7 @@ pub struct ObjectInfo {
 }
 
 impl ObjectInfo {
-    /// That of an object file with these bytes.
+    /// The entry of an object file with these bytes.
     #[must_use]
     pub fn new(name: impl Into<String>, bytes: &[u8]) -> Self {
         Self {
@@ -107,7 +106,7 @@ impl ObjectInfo {
     }
 }
 
-/// A program that did not run, although it was to.
+/// A program that was to be recorded and was not.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LeftOut {
@@ -125,29 +124,29 @@ pub struct RecordedProgram {
     pub number: u32,
     /// Name of the C function.
     pub name: String,
-    /// The ELF section it stands in.
+    /// Its ELF section.
     pub section: String,
     /// Program type, by libbpf's name: `tracepoint`.
     pub prog_type: String,
-    /// Its license; none where nobody wrote it down.
+    /// Its license; none in files of versions that did not write it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub license: Option<String>,
-    /// Where it was attached, in words.
+    /// Its attach target, in words.
     pub attach: String,
-    /// How many instruction slots it has.
+    /// Number of instruction slots.
     pub instructions: u32,
-    /// CRC-32 of its instructions ([`program_checksum`]), those of the original.
+    /// CRC-32 of the original's instructions ([`program_checksum`]).
     pub checksum: u32,
-    /// CRC-32 of what its logs hold ([`sites_checksum`]); 0 where it has none.
+    /// CRC-32 of its sites ([`sites_checksum`]); 0 if it has no logs.
     pub sites: u32,
-    /// Bytes of the context that each firing carries.
+    /// Bytes of context in each firing.
     pub context_len: u32,
     /// How it was recorded.
     pub how: How,
 }
 
 impl RecordedProgram {
-    /// What a recording says of a program.
+    /// The entry of a program.
     #[must_use]
     pub fn new(
         number: u32,
@@ -181,9 +180,8 @@ impl RecordedProgram {
             && self.instructions as usize == program.insns.len()
     }
 
-    /// What of a program with these instructions is not as it was recorded: what it is
-    /// called, how it was, how it is. None where all is the same, as far as the recording
-    /// says.
+    /// The first property of a program that differs from the recording: its name, the recorded
+    /// value, the program's. None if all that the recording has are equal.
     #[must_use]
     pub fn differs(&self, program: &Program) -> Option<(&'static str, String, String)> {
         let own = program.prog_type.name();
@@ -194,15 +192,15 @@ impl RecordedProgram {
         (*license != program.license).then(|| ("license", license.clone(), program.license.clone()))
     }
 
-    /// Whether the logs of its firings are what this bpflab would write of the program: not
-    /// so where another version keeps more of it, or less.
+    /// Whether this bpflab logs the same fields of the program as the version that wrote the
+    /// recording.
     #[must_use]
     pub fn logs_as(&self, program: &Program) -> bool {
         self.sites == 0 || self.sites == sites_of(program)
     }
 }
 
-/// The checksum of a program's sites, 0 where it can't be recorded.
+/// The checksum of a program's sites; 0 if it can't be recorded.
 fn sites_of(program: &Program) -> u32 {
     Plan::new(program).map_or(0, |plan| sites_checksum(&plan))
 }
@@ -211,19 +209,19 @@ fn sites_of(program: &Program) -> u32 {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum How {
-    /// Every firing, with all that it took from outside and gave to it.
+    /// Every firing, with all its inputs and outputs.
     Instrumented,
-    /// The events that it would have run on, of which contexts are made later.
+    /// Only the events that it would have run on: contexts are made from them later.
     Bare {
         /// Why it did not run.
         why: String,
     },
-    /// It ran as it is; only what it put out was recorded, and its maps.
+    /// It ran unchanged; only its outputs and maps were recorded.
     OutputsOnly {
         /// Why it could not be rewritten: the instruction and the reason.
         why: String,
     },
-    /// A way that this version does not know, or none was said.
+    /// A way that this version does not know, or none was given.
     #[default]
     #[serde(other)]
     Other,
@@ -235,7 +233,7 @@ pub enum How {
 pub struct RecordedMap {
     /// Its number in instructions of the object's programs.
     pub number: u32,
-    /// Name, whole.
+    /// Full name.
     pub name: String,
     /// Map type, by libbpf's name: `percpu_hash`.
     pub map_type: String,
@@ -249,17 +247,17 @@ pub struct RecordedMap {
     pub flags: u32,
     /// `map_extra`.
     pub extra: u64,
-    /// CRC-32 of what it holds at the start ([`initial_checksum`]); none where nobody wrote it
-    /// down.
+    /// CRC-32 of its initial contents ([`initial_checksum`]); none in files of versions that did
+    /// not write it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial: Option<u32>,
-    /// The shape of the maps that it holds.
+    /// The inner map's definition, for maps of maps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inner: Option<Box<RecordedMap>>,
 }
 
 impl RecordedMap {
-    /// What a recording says of a map.
+    /// The entry of a map.
     #[must_use]
     pub fn new(number: u32, map: &MapDef) -> Self {
         Self {
@@ -279,8 +277,8 @@ impl RecordedMap {
         }
     }
 
-    /// What of a map by this definition is not as it was recorded: what it is called, how it
-    /// was, how it is. None where all is the same, as far as the recording says.
+    /// The first property of a map definition that differs from the recording: its name, the
+    /// recorded value, the map's. None if all that the recording has are equal.
     #[must_use]
     pub fn differs(&self, map: &MapDef) -> Option<(&'static str, String, String)> {
         let own = Self::new(self.number, map);
@@ -327,12 +325,12 @@ impl RecordedMap {
 pub struct RecordedEvent {
     /// Its number in samples.
     pub number: u32,
-    /// `syscalls`.
+    /// Its group: `syscalls`.
     pub group: String,
-    /// `sys_enter_write`.
+    /// Its name: `sys_enter_write`.
     pub name: String,
     /// Its id in that kernel.
     pub id: u32,
-    /// Its format file, whole: where which field lies in the samples.
+    /// Its format file, with the layout of the samples.
     pub format: String,
 }

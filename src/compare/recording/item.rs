@@ -1,10 +1,10 @@
-//! What stands in the blocks of a recording beside firings, and its bytes. All numbers are
-//! little-endian; a number that is not known has all bits set.
+//! The items of a recording's blocks, except firings, and their bytes. All numbers are
+//! little-endian; an unknown number has all bits set.
 
 use super::items::{BadItem, Item, TooLong, put_bytes, take_bytes};
 use crate::util::Reader;
 
-/// Defines an enumeration of the file: variant, number, name in words.
+/// Defines an enumeration of the file: variant, number, name.
 macro_rules! coded {
     (
         $(#[$meta:meta])*
@@ -61,20 +61,20 @@ coded! {
 }
 
 coded! {
-    /// How far the contents of a map are in the recording.
+    /// How completely the contents of a map are in the recording.
     pub enum Contents("state of contents") {
-        /// All entries, and nobody changed them meanwhile.
+        /// All entries, unchanged while they were read.
         Whole = 1, "whole";
-        /// They changed while they were read: some may be missing, some be there twice.
+        /// Entries changed while they were read: some may be missing or duplicate.
         Torn = 2, "torn";
-        /// None: the map has no entries that user space could read.
+        /// None: the map has no entries that user space can read.
         Unread = 3, "unread";
     }
 }
 
 coded! {
-    /// Where a program put something out.
-    pub enum Source("source of output") {
+    /// Which buffer an output of a program came from.
+    pub enum OutputSource("source of output") {
         /// A ring buffer of the object.
         Ring = 1, "ring buffer";
         /// A perf buffer of the object.
@@ -85,14 +85,14 @@ coded! {
 }
 
 coded! {
-    /// Why something is not in the recording. What the number of a [`Loss`] means depends
-    /// on it.
+    /// Why something is not in the recording. It determines what the number
+    /// [`Loss::of`] means.
     pub enum Cause("cause of loss") {
         /// A firing's log had no room in the scratch buffer; of a program.
         LogFull = 1, "log full";
         /// A firing was nested more deeply than there are scratch buffers; of a program.
         TooDeep = 2, "nested too deeply";
-        /// The recorder's ring buffer was full when a firing came to its end; of a program.
+        /// The recorder's ring buffer was full at the end of a firing; of a program.
         RingFull = 3, "ring buffer full";
         /// The kernel did not run a program, as its CPU was in another one
         /// (`recursion_misses`); of a program. Not a fault of the recorder.
@@ -103,9 +103,9 @@ coded! {
         SampleFull = 6, "sample buffer full";
         /// Lines of `bpf_trace_printk` were overwritten; of nothing.
         PrintkFull = 7, "printk lines overwritten";
-        /// Bytes that are no firing or no record; of a program, a map or nothing.
+        /// Bytes that are not a firing or a record; of a program, a map or nothing.
         Damaged = 8, "damaged record";
-        /// An output was longer than a recording holds in a piece; of a map.
+        /// An output was longer than an item of a recording can be; of a map.
         TooLong = 9, "too long";
         /// Another cause.
         Other = 255, "other";
@@ -113,15 +113,15 @@ coded! {
 }
 
 impl Cause {
-    /// Whether something that happened is not in the recording. A program that the kernel
-    /// did not run has changed nothing.
+    /// Whether something that happened is missing from the recording. A program that the
+    /// kernel skipped has changed nothing.
     #[must_use]
     pub const fn leaves_gap(self) -> bool {
         !matches!(self, Self::Missed)
     }
 }
 
-/// All bits of a number: not known.
+/// Number with all bits set: unknown.
 const NONE: u32 = u32::MAX;
 const NO_TIME: u64 = u64::MAX;
 
@@ -171,19 +171,19 @@ impl<'a> Item<'a> for MapEntry<'a> {
     }
 }
 
-/// That a map was read, or could not be: stands behind its entries. A map that has none
-/// and a map that nobody looked at are not the same.
+/// How a map was read; follows its entries. It tells a map without entries from one that was
+/// not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MapRead<'a> {
-    /// When.
+    /// When it was read.
     pub when: When,
     /// Number of the map.
     pub map: u32,
-    /// How far.
+    /// How completely.
     pub contents: Contents,
-    /// How many entries of it stand before.
+    /// How many of its entries come before this item.
     pub entries: u64,
-    /// Why, where it is not whole; UTF-8.
+    /// Why it is not whole, if so; UTF-8.
     pub why: &'a [u8],
 }
 
@@ -209,20 +209,20 @@ impl<'a> Item<'a> for MapRead<'a> {
     }
 }
 
-/// Something that a program put out by itself.
+/// An output of a program: a record or a printed line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Output<'a> {
-    /// Where.
-    pub source: Source,
-    /// Number of the map, where it is one.
+    /// The buffer that it came from.
+    pub source: OutputSource,
+    /// Number of the map; none for printed lines.
     pub map: Option<u32>,
-    /// The CPU, where that is known: not for ring buffers.
+    /// The CPU, if known: not for ring buffers.
     pub cpu: Option<u32>,
-    /// The thread, where that is known.
+    /// The thread, if known.
     pub pid: Option<u32>,
-    /// When, in nanoseconds of the monotonic clock, where that is known.
+    /// The time, in nanoseconds of the monotonic clock, if known.
     pub time: Option<u64>,
-    /// The record, or the line without its end.
+    /// The record, or the line without its newline.
     pub bytes: &'a [u8],
 }
 
@@ -240,7 +240,7 @@ impl<'a> Item<'a> for Output<'a> {
 
     fn read(from: &mut Reader<'a>) -> Result<Self, BadItem> {
         Ok(Self {
-            source: Source::take(from)?,
+            source: OutputSource::take(from)?,
             map: take_some(from)?,
             cpu: take_some(from)?,
             pid: take_some(from)?,
@@ -261,9 +261,9 @@ pub struct Sample<'a> {
     pub pid: u32,
     /// The thread.
     pub tid: u32,
-    /// When, in nanoseconds of perf's clock.
+    /// The time, in nanoseconds of perf's clock.
     pub time: u64,
-    /// The record, its common fields first, as the event's format says.
+    /// The record, its common fields first, in the layout of the event's format file.
     pub raw: &'a [u8],
 }
 
@@ -290,21 +290,21 @@ impl<'a> Item<'a> for Sample<'a> {
     }
 }
 
-/// That something is missing. Several of one cause add up.
+/// A count of things that are missing. Losses of the same cause add up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Loss {
-    /// Why.
+    /// The reason.
     pub cause: Cause,
-    /// The CPU, where that is known.
+    /// The CPU, if known.
     pub cpu: Option<u32>,
-    /// The number that it is of, as the [`Cause`] says, where that is known.
+    /// Number of the program, map or event, as the [`Cause`] says, if known.
     pub of: Option<u32>,
     /// How many.
     pub count: u64,
 }
 
 impl Loss {
-    /// How many things that happened are not in the recording.
+    /// How many things that happened are missing from the recording.
     pub(super) const fn gaps(&self) -> u64 {
         if self.cause.leaves_gap() {
             self.count
@@ -335,21 +335,21 @@ impl<'a> Item<'a> for Loss {
     }
 }
 
-/// A file that helps to understand the recording elsewhere: the object, the kernel's BTF.
+/// A file that the recording carries along: the object, the kernel's BTF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Resource<'a> {
-    /// What it is: [`OBJECT`](Self::OBJECT), [`KERNEL_BTF`](Self::KERNEL_BTF), or a name
-    /// that means something to whoever put it there; UTF-8.
+    /// Its name: [`OBJECT`](Self::OBJECT), [`KERNEL_BTF`](Self::KERNEL_BTF), or one that the
+    /// writer chose; UTF-8.
     pub name: &'a [u8],
-    /// The file.
+    /// Its contents.
     pub bytes: &'a [u8],
 }
 
 impl Resource<'_> {
     /// The ELF object that the header names.
     pub const OBJECT: &'static [u8] = b"object";
-    /// BTF of the kernel's types (`/sys/kernel/btf/vmlinux`), as far as the object needs
-    /// them.
+    /// The kernel's BTF (`/sys/kernel/btf/vmlinux`), reduced to the types that the object
+    /// needs.
     pub const KERNEL_BTF: &'static [u8] = b"kernel-btf";
 }
 

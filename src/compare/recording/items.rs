@@ -1,4 +1,4 @@
-//! The items of a block, one behind the other: how they are written, checked and read.
+//! Writing, checking and reading the items of a block.
 
 use std::fmt;
 use std::iter::FusedIterator;
@@ -7,28 +7,28 @@ use std::marker::PhantomData;
 use super::block::MAX_ITEM;
 use crate::util::{ReadError, Reader};
 
-/// Something that stands in a block. What it borrows is the block's.
+/// An item of a block; it borrows from the block.
 pub trait Item<'a>: Sized {
-    /// What it is called where it is refused.
+    /// Its name in errors.
     const WHAT: &'static str;
 
-    /// Appends its bytes, of which none is a length above [`MAX_ITEM`].
+    /// Appends its bytes.
     fn write(&self, to: &mut Vec<u8>) -> Result<(), TooLong>;
 
-    /// Takes one.
+    /// Reads one.
     fn read(from: &mut Reader<'a>) -> Result<Self, BadItem>;
 }
 
-/// More bytes than an item holds.
+/// A length in bytes above [`MAX_ITEM`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooLong(pub usize);
 
-/// Bytes that are no item.
+/// Why bytes are not an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BadItem {
-    /// The block ends before it.
+    /// The block ends within it.
     Short(ReadError),
-    /// A number that stands for nothing.
+    /// A number without a meaning.
     Number {
         /// Of what.
         what: &'static str,
@@ -47,12 +47,12 @@ impl fmt::Display for BadItem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Short(error) => write!(f, "{} bytes wanted, {} left", error.wanted, error.left),
-            Self::Number { what, number } => write!(f, "there is no {what} {number}"),
+            Self::Number { what, number } => write!(f, "unknown {what}: {number}"),
         }
     }
 }
 
-/// Appends a length and so many bytes.
+/// Appends a length and the bytes.
 pub(super) fn put_bytes(to: &mut Vec<u8>, bytes: &[u8]) -> Result<(), TooLong> {
     let len = u32::try_from(bytes.len()).ok();
     let len = len.filter(|_| bytes.len() <= MAX_ITEM);
@@ -62,14 +62,14 @@ pub(super) fn put_bytes(to: &mut Vec<u8>, bytes: &[u8]) -> Result<(), TooLong> {
     Ok(())
 }
 
-/// Takes a length and so many bytes.
+/// Reads a length and as many bytes.
 pub(super) fn take_bytes<'a>(from: &mut Reader<'a>) -> Result<&'a [u8], ReadError> {
     let len = from.u32()?;
-    // More than an address has can't be left.
+    // No more bytes than `usize` counts can be left.
     from.bytes(usize::try_from(len).unwrap_or(usize::MAX))
 }
 
-/// A record as it is: a length, and its bytes.
+/// A record: its length and its bytes.
 impl<'a> Item<'a> for &'a [u8] {
     const WHAT: &'static str = "a record";
 
@@ -82,8 +82,8 @@ impl<'a> Item<'a> for &'a [u8] {
     }
 }
 
-/// The items of a block, first to last; each borrows from it. They were checked when the
-/// block was read, so that each is there.
+/// The items of a block, in order; each borrows from the block. All were checked when the
+/// block was read.
 #[derive(Clone)]
 pub struct Items<'a, T> {
     rest: Reader<'a>,
@@ -92,7 +92,7 @@ pub struct Items<'a, T> {
 }
 
 impl<'a, T: Item<'a>> Items<'a, T> {
-    /// Those of a block that says it has so many; the problem where it has not.
+    /// The items of a block that has `count` of them by its head; an error if it has not.
     pub(super) fn check(plain: &'a [u8], count: u32) -> Result<Self, String> {
         let items = Self {
             rest: Reader::new(plain),
@@ -109,7 +109,7 @@ impl<'a, T: Item<'a>> Items<'a, T> {
         }
         match reader.left() {
             0 => Ok(items),
-            left => Err(format!("{left} bytes behind the last of {count} items")),
+            left => Err(format!("{left} bytes follow the last of {count} items")),
         }
     }
 }

@@ -1,16 +1,14 @@
-//! The file of what happened in a kernel: written by `bpflab record`, read by replay,
-//! on any machine.
+//! The recording file: `bpflab record` writes it, `bpflab replay` reads it on any machine.
 //!
-//! A recording is a head, then blocks. Each block is compressed and has two checksums and
-//! its number, so that damage is seen and named by its place, and whatever stands before
-//! it can be trusted. Blocks hold items of one kind: firings as they came out of the
-//! kernel's ring buffer, contents of maps, what programs put out, samples, losses. The
-//! first holds the [`Header`], the last the [`End`]; a file without an end was cut off.
-//! `docs/recording-format.md` has every byte of it.
+//! A recording is a file head, then blocks. Each block is compressed and has two checksums and
+//! its number, so damage is detected and located, and everything before it is intact. A block
+//! holds items of one kind: firings as they came out of the kernel's ring buffer, map contents,
+//! outputs of programs, samples, losses. The first block holds the [`Header`], the last the
+//! [`End`]; a file without an end was cut off. `docs/recording-format.md` describes every byte.
 //!
-//! Neither side ever holds more than a few blocks in memory: a [`Writer`] appends to one
-//! for each kind, a [`Recording`] gives one [`Part`] after the other, of blocks that it reads
-//! when it is asked or [a little before](Recording::read_ahead).
+//! Neither side keeps more than a few blocks in memory: a [`Writer`] fills one for each kind, a
+//! [`Recording`] returns one [`Part`] after the other, from blocks that it reads on demand or
+//! [ahead](Recording::read_ahead).
 //!
 //! ```
 //! use bpflab::compare::recording::{Header, Part, Recording, Summary, Writer};
@@ -53,12 +51,14 @@ mod tests;
 pub use block::{MAGIC, Version};
 pub use checksum::{checksum, initial_checksum, program_checksum, sites_checksum};
 pub use end::{CpuTotal, End, Ended, ProgramTotal, Summary, Totals};
-pub use error::{CutOff, Place, RecordingError, WriteError};
+pub use error::{BlockPosition, CutOff, RecordingError, WriteError};
 pub use header::{
     Filter, Header, How, KernelInfo, LeftOut, ObjectInfo, RecordedEvent, RecordedMap,
     RecordedProgram, Start,
 };
-pub use item::{Cause, Contents, Loss, MapEntry, MapRead, Output, Resource, Sample, Source, When};
+pub use item::{
+    Cause, Contents, Loss, MapEntry, MapRead, Output, OutputSource, Resource, Sample, When,
+};
 pub use items::Items;
 pub use read::{Part, Recording};
 pub use write::Writer;

@@ -1,11 +1,11 @@
-//! Packing by LZ4: quick enough to run beside what is recorded, and blocks of ring-buffer
-//! records, which are alike, become a fraction.
+//! LZ4 compression of blocks: fast enough to run while recording, and similar ring buffer
+//! records shrink to a fraction.
 
 use lz4_flex::block::{
     CompressTable, compress_into_with_table, decompress_into, get_maximum_output_size,
 };
 
-/// Packs blocks, with memory that it keeps.
+/// Packs blocks and reuses its memory.
 pub(super) struct Packer {
     table: CompressTable,
     room: Vec<u8>,
@@ -19,7 +19,7 @@ impl Packer {
         }
     }
 
-    /// The bytes packed; `None` where that saves nothing.
+    /// The packed bytes; `None` if that saves nothing.
     pub fn pack(&mut self, plain: &[u8]) -> Option<&[u8]> {
         let room = get_maximum_output_size(plain.len());
         if self.room.len() < room {
@@ -32,15 +32,13 @@ impl Packer {
     }
 }
 
-/// Unpacks into `plain`, which becomes `len` bytes long; the caller has held that against
+/// Unpacks into `plain`, which becomes `len` bytes long; the caller has checked `len` against
 /// the limits.
 pub(super) fn unpack(stored: &[u8], plain: &mut Vec<u8>, len: usize) -> Result<(), String> {
     plain.resize(len, 0);
     match decompress_into(stored, plain) {
         Ok(found) if found == len => Ok(()),
-        Ok(found) => Err(format!(
-            "{len} bytes expected when unpacked, there are {found}"
-        )),
-        Err(error) => Err(format!("it can't be unpacked: {error}")),
+        Ok(found) => Err(format!("expected {len} bytes when unpacked, found {found}")),
+        Err(error) => Err(format!("can't be unpacked: {error}")),
     }
 }

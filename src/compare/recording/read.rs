@@ -11,35 +11,35 @@ use super::ahead::Ahead;
 use super::block::{Kind, Version};
 use super::blocks::{Block, Blocks, Found};
 use super::end::{End, Totals};
-use super::error::{CutOff, Place, RecordingError, Result, damaged};
+use super::error::{BlockPosition, CutOff, RecordingError, Result, damaged};
 use super::header::Header;
 use super::item::{Loss, MapEntry, MapRead, Output, Resource, Sample};
 use super::items::{Item, Items};
 
-/// A recording, block by block; never more than one is in memory, or a few of one that is
-/// [read ahead](Self::read_ahead).
+/// Reads a recording block by block; one block is in memory, or a few when
+/// [reading ahead](Self::read_ahead).
 ///
-/// All that [`next_part`](Self::next_part) gives is as it was written. Damage is an error,
-/// after which nothing follows; what was given before stays right.
+/// Everything that [`next_part`](Self::next_part) returns was checked. Damage is an error, after
+/// which nothing follows; the parts before are intact.
 pub struct Recording<R: Read> {
     blocks: Origin<R>,
     /// Where the next block begins.
-    next: Place,
+    next: BlockPosition,
     version: Version,
     header: Header,
-    /// What is in the block.
+    /// The contents of the block.
     plain: Vec<u8>,
     totals: Totals,
     skipped: u64,
-    /// Whether nothing follows.
+    /// Whether no part follows.
     over: bool,
 }
 
-/// Who reads the blocks.
+/// Where blocks are read.
 enum Origin<R: Read> {
-    /// Whoever asks for them.
+    /// In the calling thread.
     Here(Blocks<R>),
-    /// Another thread, before somebody asks.
+    /// In another thread, ahead of the calling one.
     Ahead(Ahead),
 }
 
@@ -47,24 +47,24 @@ enum Origin<R: Read> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Part<'a> {
-    /// Records of the recorder's ring buffer, in its order, each of them whole.
+    /// Records of the recorder's ring buffer, in its order.
     Firings(Items<'a, &'a [u8]>),
     /// Entries of maps.
     Entries(Items<'a, MapEntry<'a>>),
-    /// How maps were read whose entries stand before.
+    /// How the maps of the entries before were read.
     MapReads(Items<'a, MapRead<'a>>),
-    /// What programs put out.
+    /// Outputs of programs.
     Outputs(Items<'a, Output<'a>>),
     /// Samples of bare events.
     Samples(Items<'a, Sample<'a>>),
     /// What is missing.
     Losses(Items<'a, Loss>),
-    /// Files that help to understand the recording.
+    /// Files that the recording carries along.
     Resources(Items<'a, Resource<'a>>),
     /// The recording is whole.
     End(End),
-    /// It is not: whatever should follow is not there. No error, but a verdict that rests
-    /// on it is incomplete.
+    /// The recording was cut off here: the rest is missing. This is no error, but verdicts
+    /// that depend on the rest are incomplete.
     CutOff(CutOff),
 }
 
@@ -75,7 +75,7 @@ impl Recording<BufReader<File>> {
     /// As of [`new`](Self::new).
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let file = File::open(path).map_err(|error| RecordingError::Io {
-            place: Place {
+            position: BlockPosition {
                 block: 0,
                 offset: 0,
             },
@@ -86,21 +86,21 @@ impl Recording<BufReader<File>> {
 }
 
 impl<R: Read> Recording<R> {
-    /// Reads the start of a recording, with its header.
+    /// Reads the start of a recording, up to its header.
     ///
     /// # Errors
-    /// [`RecordingError`]: another kind of file, a format that is not known, damage, or a
-    /// file that ends before its header does.
+    /// [`RecordingError`]: another kind of file, an unknown format, damage, or a file that ends
+    /// before its header does.
     pub fn new(from: R) -> Result<Self> {
         let mut blocks = Blocks::new(from)?;
         let mut plain = Vec::new();
         let header = match blocks.next(&mut plain)? {
             Found::Block(block) if block.head.kind == Kind::Header.number() => {
-                json(&plain).map_err(|problem| damaged(block.place, problem))?
+                json(&plain).map_err(|problem| damaged(block.position, problem))?
             }
-            Found::Block(Block { place, head, .. }) => {
-                let problem = format!("the header expected, here is a block of kind {}", head.kind);
-                return Err(damaged(place, problem));
+            Found::Block(Block { position, head, .. }) => {
+                let problem = format!("expected the header, found a block of kind {}", head.kind);
+                return Err(damaged(position, problem));
             }
             Found::CutOff(at) => return Err(RecordingError::NoHeader(at)),
         };
@@ -116,8 +116,7 @@ impl<R: Read> Recording<R> {
         })
     }
 
-    /// The same recording, whose blocks another thread reads and unpacks from now on, a few
-    /// before they are asked for.
+    /// The same recording, with another thread that reads and unpacks a few blocks ahead.
     #[must_use]
     pub fn read_ahead(self) -> Self
     where
@@ -130,7 +129,7 @@ impl<R: Read> Recording<R> {
         Self { blocks, ..self }
     }
 
-    /// What the recording says of itself.
+    /// The header.
     #[must_use]
     pub const fn header(&self) -> &Header {
         &self.header
@@ -142,13 +141,13 @@ impl<R: Read> Recording<R> {
         self.version
     }
 
-    /// How much was read so far.
+    /// Totals of what was read so far.
     #[must_use]
     pub const fn totals(&self) -> &Totals {
         &self.totals
     }
 
-    /// How many blocks were skipped that a later version has put there.
+    /// How many blocks of a later version were skipped.
     #[must_use]
     pub const fn skipped(&self) -> u64 {
         self.skipped
@@ -160,7 +159,7 @@ impl<R: Read> Recording<R> {
         self.next.offset
     }
 
-    /// How many bytes of memory it has for blocks.
+    /// Bytes of memory allocated for blocks.
     #[cfg(test)]
     pub(super) const fn held(&self) -> usize {
         let here = match &self.blocks {
@@ -197,24 +196,24 @@ impl<R: Read> Recording<R> {
             return self.read_end(&block).map(|end| Some(Part::End(end)));
         }
         let part = parse(kind, &self.plain, block.head.items)
-            .map_err(|problem| damaged(block.place, problem))?;
+            .map_err(|problem| damaged(block.position, problem))?;
         count(&mut self.totals, &part);
         self.over = false;
         Ok(Some(part))
     }
 
-    /// Reads the end, which is in `plain`: it must say what was read, and be the end.
+    /// Reads the end, which is in `plain`: its totals must be those read, and nothing may follow.
     fn read_end(&self, block: &Block) -> Result<End> {
-        let end: End = json(&self.plain).map_err(|problem| damaged(block.place, problem))?;
+        let end: End = json(&self.plain).map_err(|problem| damaged(block.position, problem))?;
         if end.totals != self.totals {
             let problem = format!(
                 "the end counts {:?}, the blocks hold {:?}",
                 end.totals, self.totals
             );
-            return Err(damaged(block.place, problem));
+            return Err(damaged(block.position, problem));
         }
         if block.is_followed {
-            let problem = "bytes follow behind the end".to_owned();
+            let problem = "bytes follow the end".to_owned();
             return Err(damaged(block.next, problem));
         }
         Ok(end)
@@ -222,7 +221,7 @@ impl<R: Read> Recording<R> {
 }
 
 fn json<T: DeserializeOwned>(plain: &[u8]) -> std::result::Result<T, String> {
-    serde_json::from_slice(plain).map_err(|error| format!("no JSON as it is written here: {error}"))
+    serde_json::from_slice(plain).map_err(|error| format!("invalid JSON: {error}"))
 }
 
 /// The items of a block.
@@ -245,7 +244,7 @@ fn parse(kind: Kind, plain: &[u8], count: u32) -> std::result::Result<Part<'_>, 
     })
 }
 
-/// Adds a part to what was read.
+/// Adds a part to the totals.
 fn count(totals: &mut Totals, part: &Part<'_>) {
     match part {
         Part::Firings(items) => {

@@ -18,20 +18,20 @@ use super::packed::Packer;
 
 type Result<T> = std::result::Result<T, WriteError>;
 
-/// Writes a recording, block by block. Items wait in memory until a block is full:
-/// [`flush`](Self::flush) writes what waits, so that no more is lost when the recorder is
-/// killed than came since.
+/// Writes a recording, block by block. Items are buffered until a block is full;
+/// [`flush`](Self::flush) writes them before. If the recorder is killed, items since the last
+/// flush may be lost.
 ///
-/// Items of one kind keep their order. Firings, outputs, samples and losses are not in
-/// order among each other; all else stands where it was written: maps *before*, then
-/// what happened, then maps *after*.
+/// Items of one kind keep their order. Firings, outputs, samples and losses have no order among
+/// each other; all other items stay where they were written: maps *before*, then what happened,
+/// then maps *after*.
 pub struct Writer<W: Write> {
     out: Blocks<W>,
     firings: Waiting,
     outputs: Waiting,
     samples: Waiting,
     losses: Waiting,
-    /// Items of the other kinds, of one at a time.
+    /// Items of the other kinds, one kind at a time.
     single: Waiting,
     totals: Totals,
 }
@@ -40,7 +40,7 @@ impl<W: Write> Writer<W> {
     /// Begins a recording.
     ///
     /// # Errors
-    /// [`WriteError`]: the file does not take it, or the header is longer than a block.
+    /// [`WriteError`]: writing fails, or the header is longer than a block.
     pub fn new(to: W, header: &Header) -> Result<Self> {
         let mut out = Blocks::new(to)?;
         out.write_json(Kind::Header, header)?;
@@ -55,11 +55,11 @@ impl<W: Write> Writer<W> {
         })
     }
 
-    /// Appends a record of the recorder's ring buffer, without looking into it. It is
-    /// copied once, behind those that wait.
+    /// Appends a record of the recorder's ring buffer, without parsing it. It is copied once,
+    /// into the block.
     ///
     /// # Errors
-    /// [`WriteError`]; of a record that is too long, nothing is written.
+    /// [`WriteError`]; a record that is too long is not written.
     #[inline]
     pub fn firing(&mut self, record: &[u8]) -> Result<()> {
         self.leave_single()?;
@@ -72,14 +72,14 @@ impl<W: Write> Writer<W> {
     /// Appends an entry of a map.
     ///
     /// # Errors
-    /// [`WriteError`]; of an entry that is too long, nothing is written.
+    /// [`WriteError`]; an entry that is too long is not written.
     pub fn map_entry(&mut self, entry: &MapEntry<'_>) -> Result<()> {
         self.add_single(Kind::Entries, entry)?;
         self.totals.entries += 1;
         Ok(())
     }
 
-    /// Says how a map was read, behind its entries.
+    /// Appends how a map was read, after its entries.
     ///
     /// # Errors
     /// [`WriteError`].
@@ -87,10 +87,10 @@ impl<W: Write> Writer<W> {
         self.add_single(Kind::MapReads, read)
     }
 
-    /// Appends what a program put out.
+    /// Appends an output of a program.
     ///
     /// # Errors
-    /// [`WriteError`]; of an output that is too long, nothing is written.
+    /// [`WriteError`]; an output that is too long is not written.
     pub fn output(&mut self, output: &Output<'_>) -> Result<()> {
         self.leave_single()?;
         self.outputs.add(output)?;
@@ -101,7 +101,7 @@ impl<W: Write> Writer<W> {
     /// Appends a sample of a bare event.
     ///
     /// # Errors
-    /// [`WriteError`]; of a sample that is too long, nothing is written.
+    /// [`WriteError`]; a sample that is too long is not written.
     pub fn sample(&mut self, sample: &Sample<'_>) -> Result<()> {
         self.leave_single()?;
         self.samples.add(sample)?;
@@ -109,7 +109,7 @@ impl<W: Write> Writer<W> {
         self.out.write_full(&mut self.samples)
     }
 
-    /// Says that something was lost. None at all is not written.
+    /// Appends a loss, unless its count is 0.
     ///
     /// # Errors
     /// [`WriteError`].
@@ -123,27 +123,27 @@ impl<W: Write> Writer<W> {
         self.out.write_full(&mut self.losses)
     }
 
-    /// Adds a file that helps to understand the recording elsewhere. Readers may skip it.
+    /// Appends a file that the recording carries along. Readers may skip it.
     ///
     /// # Errors
-    /// [`WriteError`]; of a file that is too long, nothing is written.
+    /// [`WriteError`]; a file that is too long is not written.
     pub fn resource(&mut self, resource: &Resource<'_>) -> Result<()> {
         self.add_single(Kind::Resources, resource)
     }
 
-    /// How much there is so far, including what waits.
+    /// Totals so far, including buffered items.
     #[must_use]
     pub const fn totals(&self) -> &Totals {
         &self.totals
     }
 
-    /// How many bytes were written, those that wait not counted.
+    /// Bytes written to the file so far, without buffered items.
     #[must_use]
     pub const fn bytes_written(&self) -> u64 {
         self.out.offset
     }
 
-    /// Writes what waits, however little, and flushes the file.
+    /// Writes all buffered items and flushes the file.
     ///
     /// # Errors
     /// [`WriteError::Io`].
@@ -153,7 +153,7 @@ impl<W: Write> Writer<W> {
         Ok(self.out.to.flush()?)
     }
 
-    /// Writes what waits and the end, and gives the file back.
+    /// Writes all buffered items and the end, and returns the file.
     ///
     /// # Errors
     /// [`WriteError`].
@@ -169,7 +169,7 @@ impl<W: Write> Writer<W> {
         Ok(self.out.to)
     }
 
-    /// Adds an item whose place among the others matters.
+    /// Appends an item whose order among other kinds matters.
     fn add_single<'a>(&mut self, kind: Kind, item: &impl Item<'a>) -> Result<()> {
         self.leave_streams()?;
         if self.single.kind != kind {
@@ -208,7 +208,7 @@ impl<W: Write> fmt::Debug for Writer<W> {
     }
 }
 
-/// Items of a kind that are not yet written.
+/// Buffered items of one kind.
 struct Waiting {
     kind: Kind,
     plain: Vec<u8>,
@@ -224,7 +224,7 @@ impl Waiting {
         }
     }
 
-    /// Appends an item, whole or not at all.
+    /// Appends an item completely or not at all.
     #[inline]
     fn add<'a, T: Item<'a>>(&mut self, item: &T) -> Result<()> {
         let start = self.plain.len();
@@ -244,7 +244,7 @@ impl Waiting {
                 limit: MAX_ITEM,
             }
         })?;
-        // A block has fewer bytes than this number can count, and an item has some.
+        // No overflow: a block has fewer than 2^32 bytes, and each item at least one.
         self.items += 1;
         Ok(())
     }
@@ -254,11 +254,11 @@ impl Waiting {
 struct Blocks<W> {
     to: W,
     offset: u64,
-    /// That of the next block.
+    /// Number of the next block.
     number: u64,
     packer: Packer,
-    /// What went wrong with the file. Nothing is written to it any more, so that it is
-    /// cut off, not damaged.
+    /// The first error of the file. Nothing is written after it, so that the file is cut off
+    /// and not damaged.
     failed: Option<io::ErrorKind>,
 }
 
@@ -283,7 +283,7 @@ impl<W: Write> Blocks<W> {
         self.write(waiting)
     }
 
-    /// Writes what waits, if anything does.
+    /// Writes the buffered items, if there are any.
     #[inline]
     fn write(&mut self, waiting: &mut Waiting) -> Result<()> {
         if waiting.items == 0 {
@@ -318,7 +318,7 @@ impl<W: Write> Blocks<W> {
             flags |= PACKED;
         }
         let stored = packed.unwrap_or(plain);
-        // Both are within a block's limit.
+        // Neither is above the limit of a block.
         let len = |bytes: &[u8]| u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         let head = BlockHead {
             kind: kind.number(),

@@ -1,5 +1,5 @@
-//! What a program is told of its maps that only the kernel which was recorded can answer: a
-//! replay goes on with what the recording says, and its own answer may be another one.
+//! Results of map helpers that only the recorded kernel can determine: a replay continues
+//! with the recorded result, and its own may differ.
 
 use crate::compare::recording::KernelInfo;
 use crate::instrument::{Plan, Site, What};
@@ -11,28 +11,28 @@ use crate::util::HelperId;
 
 use super::touch::Touches;
 
-/// The answers of the sites of a program, by their numbers.
+/// For each site of a program, by number: how far a replay must get the same result.
 #[derive(Debug, Default)]
 pub(super) struct Answers(Vec<Answer>);
 
-/// Whose answer a result of a site is.
+/// How far a replay must get the recorded result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Answer {
-    /// The replay has to find the same.
-    Both,
-    /// Only that of the kernel counts: where its bloom filters have their bits depends on a
-    /// random number (`bloom_map_alloc`, `kernel/bpf/bloom_filter.c`).
-    Kernels,
-    /// The low half has to be the same. Before Linux 6.4 operations of maps returned an `int`,
-    /// and the verifier has programs call them directly: nobody extends the sign
-    /// (`struct bpf_map_ops`, `include/linux/bpf.h`).
+    /// All of it.
+    Whole,
+    /// Not at all: the hash of a bloom filter has a random seed (`bloom_map_alloc`,
+    /// `kernel/bpf/bloom_filter.c`).
+    KernelOnly,
+    /// The low 32 bits. Before Linux 6.4 map operations returned an `int`, and the verifier
+    /// inlines calls of them, so the sign is not extended (`struct bpf_map_ops`,
+    /// `include/linux/bpf.h`).
     LowHalf,
 }
 
 /// The first release whose map operations return a `long`.
 const LONG_SINCE: (u32, u32) = (6, 4);
 
-/// The helpers that are an operation of the map.
+/// The helpers that the verifier replaces by an operation of the map.
 const OPERATIONS: [HelperId; 5] = [
     id::map_update_elem,
     id::map_delete_elem,
@@ -42,14 +42,14 @@ const OPERATIONS: [HelperId; 5] = [
 ];
 
 impl Answers {
-    /// Those of a program that was recorded in this kernel.
+    /// The answers of a program that was recorded in this kernel.
     pub fn of(program: &Program, plan: &Plan, touches: &Touches, kernel: &KernelInfo) -> Self {
         let is_narrow = release(&kernel.release).is_some_and(|release| release < LONG_SINCE);
         let answer = |site: &Site| {
             let insns = program.insns.get(site.pc.index()..);
             let insn = insns.map(|insns| decode(insns, site.pc));
             let Some(Ok(Insn::Call(CallTarget::Helper(helper)))) = insn else {
-                return Answer::Both;
+                return Answer::Whole;
             };
             let touched = touches.get(site.number).iter();
             let mut maps = touched.flat_map(|touch| touches.maps(touch.map));
@@ -58,23 +58,23 @@ impl Answers {
                 map.is_some_and(|map| map.map_type == MapType::BloomFilter)
             };
             match helper {
-                id::map_peek_elem if maps.any(is_bloom) => Answer::Kernels,
+                id::map_peek_elem if maps.any(is_bloom) => Answer::KernelOnly,
                 _ if is_narrow && OPERATIONS.contains(&helper) => Answer::LowHalf,
-                _ => Answer::Both,
+                _ => Answer::Whole,
             }
         };
         Self(plan.sites().iter().map(answer).collect())
     }
 
-    /// Whether a replay may find this where the kernel's program was told that.
+    /// Whether a replay may get `got` where the kernel's run got `expected`.
     pub fn may_differ(&self, site: u16, what: What, expected: &[u8], got: &[u8]) -> bool {
         if what != What::Result {
             return false;
         }
         match self.0.get(usize::from(site)) {
-            Some(Answer::Kernels) => true,
+            Some(Answer::KernelOnly) => true,
             Some(Answer::LowHalf) => expected.len() == 8 && expected.get(..4) == got.get(..4),
-            Some(Answer::Both) | None => false,
+            Some(Answer::Whole) | None => false,
         }
     }
 }
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn only_results_may_differ_and_only_as_said() {
-        let answers = Answers(vec![Answer::Both, Answer::Kernels, Answer::LowHalf]);
+        let answers = Answers(vec![Answer::Whole, Answer::KernelOnly, Answer::LowHalf]);
         let (narrow, wide) = (0xffff_ffef_u64.to_le_bytes(), (-17_i64).to_le_bytes());
         let may = |site, what, got: [u8; 8]| answers.may_differ(site, what, &narrow, &got);
         assert!(!may(0, What::Result, wide));

@@ -1,13 +1,13 @@
-//! A recording of bare events, on which no program ran: an object's programs run on them
-//! now, and there is nothing to compare with.
+//! Runs an object's programs on a recording of bare events. No program ran when they were
+//! recorded, so there is nothing to compare with.
 
 use rustc_hash::FxHashMap;
 
-use super::by_time::{ByTime, Held};
+use super::by_time::{ByTime, OwnedSample};
 use super::error::ReplayError;
 use super::missing::Missing;
-use super::player::engine_why;
-use super::source::Source;
+use super::replay_vm::engine_why;
+use super::source::RecordingSource;
 use super::verdict::{NotCompared, ProgramReport, Report, Verdict};
 use crate::compare::recording::{Header, Part, RecordedEvent, Sample};
 use crate::harness::{EngineKind, Runners, Vm};
@@ -17,19 +17,19 @@ use crate::vm::events::{Event, Layout};
 use crate::vm::maps::Kind;
 use crate::vm::{ProgramHandle, World};
 
-/// What came of running programs on bare events.
+/// The result of running programs on bare events.
 #[derive(Debug)]
 pub struct Bare {
-    /// How many firings each program had; the verdict is that there is none.
+    /// The firings of each program; each verdict is [`NotCompared::Events`].
     pub report: Report,
     /// The machine, with what the maps hold now.
     pub vm: Vm,
-    /// The events of the recording of which no program wants to know, `group/name`, and how
-    /// many samples there are of each.
+    /// The recorded events that no program attaches to, `group/name`, and how many samples
+    /// each has.
     pub unwanted: Vec<(String, u64)>,
 }
 
-/// A program with the event that it is for, by the event's number.
+/// A program and the number of the event that its section names.
 struct Attached {
     event: u32,
     program: ProgramHandle,
@@ -39,13 +39,13 @@ struct Attached {
 /// Runs the programs of an object on the events of a recording.
 pub(super) fn run(
     object: &Object,
-    source: &Source,
+    source: &RecordingSource,
     header: &Header,
     engine: EngineKind,
 ) -> Result<Bare, ReplayError> {
     let mut vm = Vm::with_world(World::with_cpus(header.possible_cpus.max(1)));
     vm.set_engine(engine);
-    // Whatever the verifier says of them: the report names the engine that ran each, and why.
+    // Rejected and unjudged programs run, too: the report names each engine and the reason.
     vm.load_unverified(object.clone())?;
     let mut attached = Vec::new();
     let mut prepared = Vec::new();
@@ -71,8 +71,8 @@ pub(super) fn run(
     let mut runners = vm.runners(&prepared)?;
     let mut recording = source.open()?;
     let mut order = ByTime::default();
-    let mut fire = |held: Held| {
-        let sample = held.sample();
+    let mut fire = |owned: OwnedSample| {
+        let sample = owned.sample();
         if !fire(&mut runners, &mut attached, &sample)? {
             *unwanted.entry(sample.event).or_insert(0u64) += 1;
         }
@@ -83,8 +83,8 @@ pub(super) fn run(
             Ok(Some(Part::Samples(samples))) => {
                 for sample in samples {
                     order.add(&sample);
-                    while let Some(held) = order.next() {
-                        fire(held)?;
+                    while let Some(owned) = order.next() {
+                        fire(owned)?;
                     }
                 }
             }
@@ -98,8 +98,8 @@ pub(super) fn run(
             }
         }
     }
-    while let Some(held) = order.last() {
-        fire(held)?;
+    while let Some(owned) = order.last() {
+        fire(owned)?;
     }
     drop(runners);
     let firings = |program: ProgramHandle| {
@@ -137,7 +137,7 @@ pub(super) fn run(
     })
 }
 
-/// A firing of a recorded event, everything in it zero.
+/// An event with the layout of a recorded one, all fields zero.
 fn event_of(vm: &Vm, event: &RecordedEvent, name: &str) -> Result<Event, ReplayError> {
     if event.format.is_empty() {
         return Ok(vm.tracepoint(name)?);
@@ -147,7 +147,7 @@ fn event_of(vm: &Vm, event: &RecordedEvent, name: &str) -> Result<Event, ReplayE
     Ok(Event::tracepoint(layout))
 }
 
-/// Runs the programs of an event on one sample; whether there are any.
+/// Runs the programs of an event on one sample; false if it has none.
 fn fire(
     runners: &mut Runners<'_>,
     attached: &mut [Attached],
@@ -166,7 +166,7 @@ fn fire(
         runners.run(number)?;
         one.firings += 1;
     }
-    // Nobody waits for what they put out.
+    // Outputs are not compared.
     runners.drain_outputs(|_| {});
     for (_, map) in runners.machine().maps() {
         if let Kind::RingBuf(ring) = map.kind() {

@@ -1,27 +1,28 @@
-//! Samples in the order in which they happened. The recorder empties one ring after the
-//! other, so in the file those of one event and CPU stand together.
+//! Sorts samples by time. The recorder drains one ring after the other, so in the file the
+//! samples of one event and CPU stand together.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::compare::recording::Sample;
 
-/// How far a sample may stand behind a later one, in nanoseconds. The recorder empties its
-/// rings many times a second; those of one that is kept from it for so long have run over.
+/// How much older than an earlier sample of the file a sample may be, in nanoseconds. The
+/// recorder drains its rings many times a second; a ring not drained for this long has
+/// overflowed.
 const HORIZON: u64 = 2_000_000_000;
 
-/// Samples that wait for others, which may have happened before.
+/// Samples that wait, since an older one may still come.
 #[derive(Debug, Default)]
 pub(super) struct ByTime {
-    /// By time, and where that is the same by their place in the file.
-    waiting: BinaryHeap<Reverse<(u64, u64, Held)>>,
+    /// By time; samples of the same time by their order in the file.
+    waiting: BinaryHeap<Reverse<(u64, u64, OwnedSample)>>,
     seen: u64,
     newest: u64,
 }
 
-/// A sample with its bytes.
+/// A sample that owns its bytes.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Held {
+pub(super) struct OwnedSample {
     event: u32,
     cpu: u32,
     pid: u32,
@@ -30,7 +31,7 @@ pub(super) struct Held {
     raw: Vec<u8>,
 }
 
-impl Held {
+impl OwnedSample {
     pub fn sample(&self) -> Sample<'_> {
         Sample {
             event: self.event,
@@ -44,9 +45,9 @@ impl Held {
 }
 
 impl ByTime {
-    /// Takes the next one of the file.
+    /// Adds the next sample of the file.
     pub fn add(&mut self, sample: &Sample<'_>) {
-        let held = Held {
+        let owned = OwnedSample {
             event: sample.event,
             cpu: sample.cpu,
             pid: sample.pid,
@@ -54,21 +55,21 @@ impl ByTime {
             time: sample.time,
             raw: sample.raw.to_vec(),
         };
-        self.waiting.push(Reverse((held.time, self.seen, held)));
+        self.waiting.push(Reverse((owned.time, self.seen, owned)));
         self.seen += 1;
         self.newest = self.newest.max(sample.time);
     }
 
-    /// Gives the oldest one, if none before it can come any more.
-    pub fn next(&mut self) -> Option<Held> {
+    /// Returns the oldest sample, if no older one can come.
+    pub fn next(&mut self) -> Option<OwnedSample> {
         let Reverse((oldest, ..)) = self.waiting.peek()?;
         (*oldest < self.newest.saturating_sub(HORIZON)).then(|| self.last())?
     }
 
-    /// Gives the oldest one, when no other comes.
-    pub fn last(&mut self) -> Option<Held> {
-        let Reverse((_, _, held)) = self.waiting.pop()?;
-        Some(held)
+    /// Returns the oldest sample, once the file is read.
+    pub fn last(&mut self) -> Option<OwnedSample> {
+        let Reverse((_, _, owned)) = self.waiting.pop()?;
+        Some(owned)
     }
 }
 
@@ -95,7 +96,7 @@ mod tests {
             assert_eq!(order.next(), None);
         }
         let all = std::iter::from_fn(|| order.last());
-        let all: Vec<_> = all.map(|held| (held.event, held.time)).collect();
+        let all: Vec<_> = all.map(|sample| (sample.event, sample.time)).collect();
         assert_eq!(all, [(1, 5), (0, 10), (1, 20), (0, 30), (2, 30)]);
     }
 
@@ -105,10 +106,10 @@ mod tests {
         order.add(&sample(0, 1));
         order.add(&sample(1, 2));
         order.add(&sample(0, HORIZON + 2));
-        assert_eq!(order.next().map(|held| held.time), Some(1));
+        assert_eq!(order.next().map(|sample| sample.time), Some(1));
         assert_eq!(order.next(), None);
-        // A clock at its end is no reason to fail.
+        // The largest time doesn't overflow.
         order.add(&sample(0, u64::MAX));
-        assert_eq!(order.next().map(|held| held.time), Some(2));
+        assert_eq!(order.next().map(|sample| sample.time), Some(2));
     }
 }

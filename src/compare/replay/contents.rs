@@ -1,4 +1,4 @@
-//! What maps hold: set as it was before, compared with what it was after.
+//! Map contents: sets the entries read before the recording, compares those read after it.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -11,51 +11,51 @@ use crate::util::{Errno, MapId};
 use crate::vm::maps::{Kind, Map};
 use crate::vm::{Machine, MapHandle};
 
-/// What a recording has of the maps: their entries after all was over, and those before where
-/// a replay does not set them.
+/// The recorded map contents: those read at the end, and those read before where a replay
+/// does not set them.
 #[derive(Debug, Default)]
 pub(super) struct Recorded {
-    before: Held,
-    after: Held,
+    before: Snapshot,
+    after: Snapshot,
 }
 
-/// What maps held at one moment.
+/// The contents of the maps at one moment.
 #[derive(Debug, Default)]
-struct Held {
+struct Snapshot {
     entries: BTreeMap<u32, Entries>,
     reads: BTreeMap<u32, (Contents, String)>,
 }
 
-/// Values by their keys; where there are none, by their places, the oldest first.
+/// Values by key; in maps without keys by index, the oldest first.
 type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
 
 impl Recorded {
-    fn at(&mut self, when: When) -> &mut Held {
+    fn at(&mut self, when: When) -> &mut Snapshot {
         match when {
             When::Before => &mut self.before,
             When::After => &mut self.after,
         }
     }
 
-    /// An entry.
+    /// Adds an entry.
     pub fn entry(&mut self, entry: &MapEntry<'_>) {
         let map = self.at(entry.when).entries.entry(entry.map).or_default();
         let key = match entry.key {
-            [] => place(map.len()),
+            [] => index_key(map.len()),
             key => key.to_vec(),
         };
         map.insert(key, entry.value.to_vec());
     }
 
-    /// How a map was read.
+    /// Sets how completely a map was read.
     pub fn read(&mut self, read: &MapRead<'_>) {
         let why = String::from_utf8_lossy(read.why).into_owned();
         let reads = &mut self.at(read.when).reads;
         reads.insert(read.map, (read.contents, why));
     }
 
-    /// A map of the recording held against that of the replay. A difference is one of those
-    /// entries of which there is no `doubt`; how many of the others differ is told besides.
+    /// Compares the recorded contents of a map with the replay's. Entries for which `doubt`
+    /// holds make no difference; how many of them differ is returned, too.
     pub fn compare(
         &self,
         machine: &Machine,
@@ -71,7 +71,7 @@ impl Recorded {
         (verdict, doubtful)
     }
 
-    /// What is to be said; `counts` is asked of each entry that differs, once.
+    /// The verdict; `counts` is called once for each entry that differs, by key.
     fn verdict(
         &self,
         machine: &Machine,
@@ -79,17 +79,17 @@ impl Recorded {
         mut counts: impl FnMut(&[u8]) -> bool,
     ) -> MapVerdict {
         let Some(view) = view(machine, map) else {
-            return MapVerdict::NotCompared("the replay has no such map".to_owned());
+            return MapVerdict::NotCompared("the object does not have the map".to_owned());
         };
-        if let Some(why) = unsaid(view.def()) {
+        if let Some(why) = not_comparable(view.def()) {
             return MapVerdict::NotCompared(why.to_owned());
         }
         let theirs = match self.after.whole(map) {
             Ok(theirs) => theirs,
             Err(why) => return MapVerdict::NotCompared(why),
         };
-        // Numbers of programs are each kernel's own. No program can change such a map, and at
-        // the start it holds what the object says.
+        // A prog array reads as program ids, which are the kernel's own. No program can change
+        // it, so its contents before and after are compared.
         let ours = match view.def().map_type {
             MapType::ProgArray => self.before.whole(map).map(Cow::Borrowed),
             _ => entries(view)
@@ -107,7 +107,7 @@ impl Recorded {
         match keys.first() {
             None => MapVerdict::Equal(ours.len()),
             Some(_) if is_lru(view.def()) => MapVerdict::NotCompared(
-                "each kernel has its own order in which LRU maps evict".to_owned(),
+                "the order in which LRU maps evict is not reproducible".to_owned(),
             ),
             Some(key) => MapVerdict::Different {
                 key: (*key).clone(),
@@ -120,8 +120,8 @@ impl Recorded {
     }
 }
 
-impl Held {
-    /// All entries of a map, or why they are not all there.
+impl Snapshot {
+    /// All entries of a map, or why the recording does not have them all.
     fn whole(&self, map: MapId) -> Result<&Entries, String> {
         const NONE: &Entries = &Entries::new();
         match self.reads.get(&map.0) {
@@ -132,18 +132,19 @@ impl Held {
     }
 }
 
-/// The place of a value in a map without keys, in the shape of a key.
-fn place(at: usize) -> Vec<u8> {
+/// The index of a value in a map without keys, as the bytes of a key.
+fn index_key(at: usize) -> Vec<u8> {
     u32::try_from(at).unwrap_or(u32::MAX).to_le_bytes().to_vec()
 }
 
-/// Whether what a map held before is needed in the end: it is not set.
+/// Whether the entry of a map before is kept for the comparison at the end, since a replay
+/// does not set it.
 pub(super) fn keeps_before(machine: &Machine, entry: &MapEntry<'_>) -> bool {
     let map = view(machine, MapId(entry.map));
     map.is_some_and(|map| map.def().map_type == MapType::ProgArray)
 }
 
-/// Sets an entry as it was before; false where the map does not take it.
+/// Sets an entry to its value before the recording; false if the map refuses it.
 pub(super) fn set(machine: &Machine, entry: &MapEntry<'_>) -> bool {
     let Some(map) = view(machine, MapId(entry.map)) else {
         return false;
@@ -152,29 +153,28 @@ pub(super) fn set(machine: &Machine, entry: &MapEntry<'_>) -> bool {
         let written = map.write(entry.key, entry.value, UpdateFlags::empty());
         written.is_ok()
     };
-    // What is read only for user space was set when the maps were made.
-    let is_so = || map.read(entry.key).is_ok_and(|value| value == entry.value);
+    // Maps that user space can only read got their contents when they were created.
+    let is_set = || map.read(entry.key).is_ok_and(|value| value == entry.value);
     match map.def().map_type {
         MapType::Queue | MapType::Stack => write(),
         MapType::ProgArray => true,
-        _ => unsaid(map.def()).is_some() || is_so() || write(),
+        _ => not_comparable(map.def()).is_some() || is_set() || write(),
     }
 }
 
-/// The map of this number: maps of a machine that was just made are in the order of its
-/// object's.
+/// The map of this number: a new machine has its maps in the object's order.
 fn view(machine: &Machine, map: MapId) -> Option<&dyn Map> {
     machine.map(MapHandle(map.0)).map(|map| &**map)
 }
 
-/// All that a map holds.
+/// All entries of a map.
 fn entries(map: &dyn Map) -> Result<Entries, Errno> {
     if let Kind::Queue(queue) = map.kind() {
         let mut values = queue.values();
         if map.def().map_type == MapType::Stack {
             values.reverse();
         }
-        return Ok((0..).map(place).zip(values).collect());
+        return Ok((0..).map(index_key).zip(values).collect());
     }
     let mut entries = BTreeMap::new();
     let size = (map.def().key_size as usize).max(1);
@@ -188,25 +188,25 @@ fn entries(map: &dyn Map) -> Result<Entries, Errno> {
     Ok(entries)
 }
 
-/// Whether a map is a way for records that are compared as outputs, and holds nothing.
+/// Whether a map is a ring or perf buffer: its records are compared as outputs.
 pub(super) const fn is_output(def: &MapDef) -> bool {
     matches!(def.map_type, MapType::Ringbuf | MapType::PerfEventArray)
 }
 
-/// Whether a map throws elements out when there is no room.
+/// Whether a map evicts elements when it is full.
 pub(super) const fn is_lru(def: &MapDef) -> bool {
     matches!(def.map_type, MapType::LruHash | MapType::LruPercpuHash)
 }
 
 /// Why the contents of a map can't be compared.
-pub(super) fn unsaid(def: &MapDef) -> Option<&'static str> {
+pub(super) fn not_comparable(def: &MapDef) -> Option<&'static str> {
     Some(match def.map_type {
         MapType::Queue | MapType::Stack | MapType::ProgArray => return None,
         _ if is_output(def) => "its records are compared as outputs",
         MapType::UserRingbuf => "what user space writes to it is not recorded",
-        MapType::StackTrace => "stacks are the kernel's: a replay takes their numbers as recorded",
+        MapType::StackTrace => "a replay has no stacks: it uses the recorded stack ids",
         MapType::BloomFilter => {
-            "nobody can read it; what is pushed is compared, what peeks are told is the kernel's"
+            "it can't be read: pushes are compared, results of peeks are the kernel's"
         }
         MapType::CgroupArray => "it holds cgroups",
         kind if kind.holds_maps() => "it holds maps",

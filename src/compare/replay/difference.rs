@@ -1,18 +1,18 @@
-//! The first place at which a replay did something else than the kernel.
+//! The first difference between a replay and the kernel's run.
 
 use crate::instrument::What;
 use crate::isa::{Reg, decode};
 use crate::program::Program;
 use crate::util::Pc;
 
-/// A difference, with all that is known of the place.
+/// The first difference of a program, with the firing and the instruction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FirstDifference {
     /// Number of the firing in the recording, from 0, in the order of replay.
     pub firing: u64,
-    /// The CPU that it was on.
+    /// Its CPU.
     pub cpu: u32,
-    /// Its number among the firings of that CPU.
+    /// Its sequence number on that CPU.
     pub sequence: u64,
     /// When it began, in nanoseconds since boot.
     pub time: u64,
@@ -22,10 +22,9 @@ pub struct FirstDifference {
     pub pid: u32,
     /// What differs.
     pub what: Different,
-    /// Where in the program as it was compiled; none where no instruction stands for it.
+    /// The instruction of the original program; none if the difference has none.
     pub place: Option<Instruction>,
-    /// What registers held in the replay just before that instruction, r0 first; empty
-    /// where that is not known.
+    /// The replay's registers just before that instruction, r0 first; empty if not known.
     pub registers: Vec<(Reg, u64)>,
 }
 
@@ -39,7 +38,7 @@ pub enum Different {
         /// The replay's.
         got: u64,
     },
-    /// What the program gave to the outside: little-endian numbers, keys, records.
+    /// A value that the program passed out: a little-endian number, a key, a record.
     Given {
         /// Which part.
         what: What,
@@ -48,7 +47,7 @@ pub enum Different {
         /// The replay's.
         got: Vec<u8>,
     },
-    /// What the program found in memory that, according to the recording, nobody else had
+    /// A value that the program read from map memory, which no recorded firing can have
     /// changed meanwhile.
     Found {
         /// Which part.
@@ -57,23 +56,23 @@ pub enum Different {
         expected: Vec<u8>,
         /// The replay's.
         got: Vec<u8>,
-        /// The maps that it can be in, by their names.
+        /// Names of the maps that may hold the value.
         maps: Vec<String>,
     },
-    /// The program went another way: the next thing that it did was another.
+    /// The program took another path: it came to another logged instruction.
     Path {
-        /// The instruction that the kernel's run came to; none where it was over.
+        /// The instruction that the kernel's run came to; none if it had ended.
         expected: Option<Instruction>,
-        /// The one that the replay came to; none where it was over.
+        /// The instruction that the replay came to; none if it had ended.
         got: Option<Instruction>,
     },
-    /// The replay stopped at a fault.
+    /// The replay faulted.
     Fault(String),
-    /// What the recording has of this firing is no log of the program.
+    /// The recorded log of this firing can't be read with the program.
     Damaged(String),
 }
 
-/// An instruction of the program as it was compiled.
+/// An instruction of the original program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instruction {
     /// Its first slot.
@@ -81,12 +80,12 @@ pub struct Instruction {
     /// Its text.
     pub text: String,
     /// The line of C that it comes from.
-    pub source: Option<Source>,
+    pub source: Option<SourceLine>,
 }
 
 /// A line of C.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
+pub struct SourceLine {
     /// The file.
     pub file: String,
     /// The line, from 1.
@@ -105,7 +104,7 @@ impl Instruction {
             Ok(insn) => insn.text(program).to_string(),
             Err(error) => format!("{:?}", error.raw),
         };
-        let source = program.source(pc).map(|source| Source {
+        let source = program.source(pc).map(|source| SourceLine {
             file: source.file.to_owned(),
             line: source.line,
             column: source.column,

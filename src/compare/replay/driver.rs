@@ -1,15 +1,15 @@
-//! A recording and its object, brought together, and what is asked of them.
+//! The entry point: a recording and its object, replayed on an engine.
 
 use std::sync::Arc;
 
 use super::bare::{self, Bare};
+use super::comparison::Found;
 use super::error::ReplayError;
 use super::look::look;
 use super::pass::Pass;
-use super::player::Deck;
 use super::programs::Programs;
-use super::source::{Opened, Source};
-use super::stories::Found;
+use super::replay_vm::ReplayVm;
+use super::source::{Opened, RecordingSource};
 use super::verdict::Report;
 use crate::btf::Btf;
 use crate::compare::recording::{Header, LeftOut, Part, Resource, checksum};
@@ -19,16 +19,16 @@ use crate::isa::Reg;
 use crate::object::{Object, Target};
 use crate::program::{MapDef, Program};
 
-/// A recording and the object that was recorded.
+/// A recording and the object that it was made with.
 ///
 /// ```no_run
 /// use bpflab::Object;
-/// use bpflab::compare::replay::{Replay, Source};
+/// use bpflab::compare::replay::{Replay, RecordingSource};
 /// use bpflab::harness::EngineKind;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let object = Object::open("write_hist.bpf.o")?;
-/// let replay = Replay::new(&object, Source::File("writes.rec".into()))?;
+/// let replay = Replay::new(&object, RecordingSource::File("writes.rec".into()))?;
 /// let report = replay.run(EngineKind::Jit)?;
 /// assert!(report.is_fine(), "{}", report.word());
 /// # Ok(())
@@ -36,23 +36,26 @@ use crate::program::{MapDef, Program};
 /// ```
 #[derive(Debug)]
 pub struct Replay {
-    source: Source,
+    source: RecordingSource,
     header: Header,
     programs: Programs,
-    /// The programs that were to be recorded, too.
+    /// The programs that were not recorded, although they were to be.
     left_out: Vec<LeftOut>,
-    /// Why it is not known whether this is the object that was recorded.
+    /// Why this may not be the recorded object.
     unsure: Option<String>,
 }
 
 impl Replay {
-    /// Finds the programs of a recording in an object, relocated for the kernel whose types
-    /// the recording has; where it has none, or others, for the object's own
+    /// Finds the programs of a recording in an object. The object is relocated for the kernel
+    /// types in the recording; if there are none or they don't fit, for its own
     /// [target](Object::set_target).
     ///
     /// # Errors
-    /// [`ReplayError`]: the recording can't be read, or is one of another object.
-    pub fn new(object: &Object, recording: impl Into<Source>) -> Result<Self, ReplayError> {
+    /// [`ReplayError`]: the recording can't be read, or was made with another object.
+    pub fn new(
+        object: &Object,
+        recording: impl Into<RecordingSource>,
+    ) -> Result<Self, ReplayError> {
         let source = recording.into();
         let mut opened = source.open()?;
         let header = opened.header().clone();
@@ -74,14 +77,14 @@ impl Replay {
         })
     }
 
-    /// The same for programs that come from no object, and share these maps.
+    /// As [`new`](Self::new), for programs without an object that share `maps`.
     ///
     /// # Errors
     /// As of [`new`](Self::new).
     pub fn of_programs(
         programs: &[Arc<Program>],
         maps: &[MapDef],
-        recording: impl Into<Source>,
+        recording: impl Into<RecordingSource>,
     ) -> Result<Self, ReplayError> {
         let source = recording.into();
         let header = source.open()?.header().clone();
@@ -94,15 +97,15 @@ impl Replay {
         })
     }
 
-    /// Whether no program ran when it was recorded, so that there is nothing to compare
-    /// with: [`run_bare`](Self::run_bare) runs the object's programs on the events.
+    /// Whether bare events were recorded, without a program to compare with:
+    /// [`run_bare`](Self::run_bare) runs the object's programs on them.
     #[must_use]
     pub fn is_bare(&self) -> bool {
         self.header.programs.is_empty() && !self.header.events.is_empty()
     }
 
-    /// Runs the programs of an object on the bare events of the recording, those that are
-    /// tracepoints and that a program names in its section.
+    /// Runs the tracepoint programs of an object on the recorded bare events that their
+    /// sections name.
     ///
     /// # Errors
     /// As of [`run`](Self::run).
@@ -110,7 +113,7 @@ impl Replay {
         bare::run(object, &self.source, &self.header, engine)
     }
 
-    /// What the recording says of itself.
+    /// The recording's header.
     #[must_use]
     pub const fn header(&self) -> &Header {
         &self.header
@@ -119,41 +122,41 @@ impl Replay {
     /// Replays everything on an engine.
     ///
     /// # Errors
-    /// [`ReplayError`]: damage of the recording ends it where it is, and is no error, but
-    /// [missing](Report::missing); what is one are programs that can't be loaded, and a
-    /// recording that can't be read at all.
+    /// [`ReplayError`]: a program can't be loaded, or the recording can't be read at all. A
+    /// damaged block is no error: the replay ends before it and the report names it as
+    /// [missing](Report::missing).
     pub fn run(&self, engine: EngineKind) -> Result<Report, ReplayError> {
-        let mut deck = Deck::new(&self.programs, self.cpus(), engine)?;
+        let mut replay_vm = ReplayVm::new(&self.programs, self.cpus(), engine)?;
         let mut pass = self.pass();
         pass.left_out.clone_from(&self.left_out);
         if let Some(why) = &self.unsure {
             pass.missing.add(why.clone());
         }
-        let running = deck.programs.len();
-        let mut player = deck.player()?;
-        pass.play_all(&mut self.source.open()?.read_ahead(), &mut player)?;
-        let ran_on: Vec<_> = (0..running).map(|running| player.ran_on(running)).collect();
-        drop(player);
+        let running = replay_vm.programs.len();
+        let mut runner = replay_vm.runner()?;
+        pass.replay_all(&mut self.source.open()?.read_ahead(), &mut runner)?;
+        let ran_on: Vec<_> = (0..running).map(|running| runner.ran_on(running)).collect();
+        drop(runner);
         let parts = self.programs.parts.iter();
         let engines: Vec<_> = parts
             .map(|part| {
                 let (_, running) = self.programs.find(part.recorded.number)?;
                 let ran_on = (*ran_on.get(running)?)?;
-                Some((ran_on, deck.engine_why(running, ran_on)))
+                Some((ran_on, replay_vm.engine_why(running, ran_on)))
             })
             .collect();
         let engine_of = |known: &Option<(RanOn, _)>| known.as_ref().map(|(ran_on, _)| *ran_on);
         let mut report = pass.report(
-            &mut deck,
+            &mut replay_vm,
             engine,
             &engines.iter().map(engine_of).collect::<Vec<_>>(),
         );
         for (program, known) in report.programs.iter_mut().zip(engines) {
             program.engine_why = known.and_then(|(_, why)| why);
         }
-        if let Some((story, found)) = pass.first() {
-            let registers = self.registers(story, found, engine)?;
-            report.explain(story, registers);
+        if let Some((program, found)) = pass.first() {
+            let registers = self.registers(program, found, engine)?;
+            report.explain(program, registers);
         }
         Ok(report)
     }
@@ -166,24 +169,24 @@ impl Replay {
         self.header.possible_cpus.max(1)
     }
 
-    /// What registers hold at the place of a difference: all that was before is replayed
-    /// once more.
+    /// The registers at a difference of a program, by its index: replays everything before it
+    /// again.
     fn registers(
         &self,
-        story: usize,
+        program: usize,
         found: &Found,
         engine: EngineKind,
     ) -> Result<Vec<(Reg, u64)>, ReplayError> {
         let Some((pc, nth)) = found.look else {
             return Ok(Vec::new());
         };
-        let mut deck = Deck::new(&self.programs, self.cpus(), engine)?;
+        let mut replay_vm = ReplayVm::new(&self.programs, self.cpus(), engine)?;
         let mut pass = self.pass();
         pass.until = Some(found.difference.firing);
-        let mut player = deck.player()?;
-        pass.play_all(&mut self.source.open()?.read_ahead(), &mut player)?;
-        drop(player);
-        let part = self.programs.parts.get(story);
+        let mut runner = replay_vm.runner()?;
+        pass.replay_all(&mut self.source.open()?.read_ahead(), &mut runner)?;
+        drop(runner);
+        let part = self.programs.parts.get(program);
         let form = part.and_then(|part| part.form.as_ref().ok());
         let (Some(form), Some(bytes)) = (form, pass.stopped_at) else {
             return Ok(Vec::new());
@@ -191,16 +194,16 @@ impl Replay {
         let Ok(firing) = Firing::parse(&bytes) else {
             return Ok(Vec::new());
         };
-        // It may be another program's: tail calls led to the one that differs.
+        // The firing may be another program's, whose tail calls led to this one.
         Ok(match self.programs.find(firing.program) {
-            Some((_, running)) => look(&mut deck, running, form, &firing, pc, nth),
+            Some((_, running)) => look(&mut replay_vm, running, form, &firing, pc, nth),
             None => Vec::new(),
         })
     }
 }
 
-/// The programs of an object that were to be recorded and were not, as the recording says;
-/// where it does not, all that are loaded with the object and are not in it.
+/// The programs that were to be recorded and were not, from the header; if it does not say,
+/// the object's autoloaded programs that the recording lacks.
 fn left_out(object: &Object, header: &Header) -> Vec<LeftOut> {
     if let Some(left_out) = &header.left_out {
         return left_out.clone();
@@ -215,24 +218,24 @@ fn left_out(object: &Object, header: &Header) -> Vec<LeftOut> {
     others.collect()
 }
 
-/// Recordings of the first versions don't say what maps hold at the start, nor under which
-/// license programs are: then it has to be the same file.
+/// Why an object may not be the recorded one. Recordings of the first versions have neither
+/// the initial contents of maps nor the licenses of programs: then the file must be the same.
 fn unsure(object: &Object, header: &Header) -> Option<String> {
-    let is_told = header.maps.iter().all(|map| map.initial.is_some());
-    let is_told = is_told && header.programs.iter().all(|one| one.license.is_some());
-    let recorded = header.object.as_ref().filter(|_| !is_told)?;
+    let is_known = header.maps.iter().all(|map| map.initial.is_some());
+    let is_known = is_known && header.programs.iter().all(|one| one.license.is_some());
+    let recorded = header.object.as_ref().filter(|_| !is_known)?;
     let file = std::fs::read(object.file()).ok()?;
     (checksum(&file) != recorded.checksum).then(|| {
         format!(
-            "{} is not the file that was recorded, and the recording, of an earlier bpflab, does \
-             not say whether data at the start and licenses were the same",
+            "{} is not the recorded file, and the recording, written by an earlier bpflab, has \
+             neither initial data nor licenses to compare",
             object.file()
         )
     })
 }
 
-/// The types of the kernel that was recorded, if the recording has them where its files
-/// stand: before anything happened. Damage there is told of by whoever replays it.
+/// The types of the recorded kernel, if the recording has them among the files at its start.
+/// The replay reports damage there.
 fn kernel_btf(recording: &mut Opened) -> Option<Btf> {
     while let Ok(Some(part)) = recording.next_part() {
         match part {

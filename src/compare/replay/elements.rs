@@ -1,16 +1,15 @@
-//! Whether what an element of a map holds in the end is known, when several firings wrote it.
+//! Decides whether the final value of a map element is known if several firings wrote it.
 //!
-//! A firing has a *span*: from how far the recorder's ring was filled as it began to where
-//! its record ends there. A firing was before another one if its span ends where the other's
-//! begins, or earlier ([`Firing::produced`](crate::instrument::Firing::produced)); if neither
-//! was before the other, they overlap, and what either did may have come first.
+//! A firing has a *span* in the recorder's ring: from the producer position when it began
+//! ([`Firing::produced`](crate::instrument::Firing::produced)) to the end of its record. One
+//! firing is before another if its span ends at or before the start of the other's. If neither
+//! is before the other, they overlap, and either may have written first.
 //!
-//! A replay repeats firings in the order of the ring, so one that was before another is
-//! replayed before it. It follows that an element holds the right value after a replay if of
-//! any two writes of which the order makes a difference one was before the other. Writes
-//! before the last one that replaces all of the element don't matter, if they all were before
-//! it. What is not known remains in *doubt*: a span that is too wide can cost a verdict, but
-//! none can make a wrong one.
+//! A replay runs firings in the order of the ring, so a firing that is before another is
+//! replayed before it. So the final value of an element is right if, of any two writes that
+//! don't commute, one firing is before the other. Writes before the last write that replaces
+//! the whole element don't matter, if all of them are before it. Otherwise the element is in
+//! *doubt*. A span that is too wide can cost a verdict; it can't make one wrong.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -21,13 +20,13 @@ pub(super) type Key = SmallVec<[u8; 16]>;
 /// A firing that writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Actor {
-    /// Where it ran.
+    /// Its CPU.
     pub cpu: u32,
-    /// Its number there.
+    /// Its number on that CPU.
     pub sequence: u64,
-    /// How far the ring was filled when it began.
+    /// The start of its span in the ring.
     pub began: u64,
-    /// Where its record ends in the ring: no two have the same.
+    /// The end of its record in the ring, unique to the firing.
     pub ended: u64,
 }
 
@@ -36,19 +35,19 @@ pub(super) struct Actor {
 pub(super) enum Act {
     /// An atomic operation whose order among others of its kind makes no difference.
     Combines(Combining),
-    /// It is made where there was none.
+    /// The element is created; there was none.
     Creates,
-    /// It is made, or put in place of the one that was there.
+    /// The element is created or replaced.
     Updates,
-    /// It goes.
+    /// The element is deleted.
     Deletes,
-    /// All its bytes are stored to.
+    /// All bytes of the element are stored.
     Stores,
-    /// Anything else: some bytes of it change, or perhaps those of another element.
+    /// Anything else: some of its bytes change, or those of another element may.
     Changes,
 }
 
-/// Operations that come to the same in any order, each among its own.
+/// Atomic operations that commute with others of the same kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Combining {
     Add,
@@ -57,88 +56,87 @@ pub(super) enum Combining {
     Xor,
 }
 
-/// Whose value it is that is written: that of one CPU, in per-CPU maps, or everyone's.
+/// The CPU whose value is written, in per-CPU maps; none for the value of all CPUs.
 pub(super) type Lane = Option<u32>;
 
-/// Why it is not known what an element holds.
+/// Why the final value of an element is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Doubt {
-    /// Two firings of which nobody knows which was first.
+    /// Two firings overlap.
     Overlap(Actor, Actor),
-    /// A firing that wrote, or was to write, where the replay could not follow it: it found
-    /// something else than in the kernel.
+    /// A firing wrote, or was to write, where its replay could not follow the recorded log.
     Astray(Actor),
-    /// A firing that began so long ago that it is no longer known who else wrote since.
+    /// A firing began so early that other writes since then have been forgotten.
     Forgotten(Actor),
 }
 
 /// What was done to the elements of a map.
 #[derive(Debug, Default)]
 pub(super) struct Elements {
-    /// Whether memory of one element becomes another's, as in hash tables.
+    /// Whether memory of a deleted element is reused for another one, as in hash tables.
     recycles: bool,
     known: FxHashMap<Key, Element>,
-    /// Where the last firing ended that wrote one of those that were forgotten.
+    /// Where the last write to a forgotten element ended in the ring.
     forgotten: u64,
-    /// A doubt about the whole map, for good.
+    /// A permanent doubt about the whole map.
     lasting: Option<Doubt>,
 }
 
-/// How many elements of a map are remembered, at least those written last.
+/// How many elements of a map are tracked at most; the ones written last stay.
 const REMEMBERED: usize = 1 << 16;
 
-/// What was done to one element, as far as it still matters.
+/// The writes to one element that still matter.
 #[derive(Debug, Default)]
 struct Element {
     writes: SmallVec<[Writes; 1]>,
 }
 
-/// Writes of one sort.
+/// Writes of one kind to one lane.
 #[derive(Debug, Clone, Copy)]
 struct Writes {
     act: Act,
     lane: Lane,
-    /// Who of them ended last.
+    /// The firing that ended last.
     last: Actor,
-    /// Who ended last of all but that one.
+    /// The firing that ended last but one.
     before: Option<Actor>,
     doubt: Option<Doubt>,
 }
 
 impl Actor {
-    /// Whether all that it did was done before another one began.
+    /// Whether this firing ended before another one began.
     pub const fn is_before(self, other: Self) -> bool {
         self.ended <= other.began
     }
 
-    /// As a report names it.
+    /// Its name in a report.
     fn text(self) -> String {
         format!("firing {} of CPU {}", self.sequence, self.cpu)
     }
 }
 
 impl Act {
-    /// Whether nothing is left of what was there before.
+    /// Whether the previous value of the element is replaced completely.
     const fn is_whole(self) -> bool {
         !matches!(self, Self::Combines(_) | Self::Changes)
     }
 
-    /// Whether it goes through a pointer, which the element may have outlived.
+    /// Whether the write goes through a pointer, which may outlive the element.
     const fn is_through_pointer(self) -> bool {
         matches!(self, Self::Combines(_) | Self::Stores | Self::Changes)
     }
 
-    /// Whether memory of the element that was there is free afterwards.
+    /// Whether the memory of the previous element is freed.
     const fn frees(self) -> bool {
         matches!(self, Self::Updates | Self::Deletes)
     }
 
-    /// Whether it makes no difference which of two was first.
+    /// Whether the order of two acts makes no difference.
     fn commutes(self, other: Self) -> bool {
         match (self, other) {
             (Self::Combines(one), Self::Combines(other)) => one == other,
-            // Nobody changes what is not there yet; that it went in between is another
-            // write, which was before one of the two and after the other.
+            // An element can only be combined after its creation. If it was deleted in
+            // between, the deletion is a write that conflicts with both.
             (Self::Creates, Self::Combines(_)) | (Self::Combines(_), Self::Creates) => true,
             _ => false,
         }
@@ -146,14 +144,14 @@ impl Act {
 }
 
 impl Doubt {
-    /// Who is in it, the later one.
+    /// The later firing of the doubt.
     const fn actor(self) -> Actor {
         match self {
             Self::Overlap(_, actor) | Self::Astray(actor) | Self::Forgotten(actor) => actor,
         }
     }
 
-    /// In words, of an element by its key, or of a map that is one.
+    /// The reason in words; with an empty key, about the map as a whole.
     pub fn text(self, key: &[u8]) -> String {
         let element = match key {
             [] => "it".to_owned(),
@@ -165,18 +163,18 @@ impl Doubt {
                 format!("{one} and {other} overlapped, and both wrote to {element}")
             }
             Self::Astray(actor) => format!(
-                "{} found something else in its maps than the replay has, and wrote to {element}",
+                "{} read a map value that the replay does not have, and wrote to {element}",
                 actor.text()
             ),
             Self::Forgotten(actor) => format!(
-                "{} wrote to {element}, and took too long to know who else did",
+                "{} wrote to {element}, and took so long that other writes were forgotten",
                 actor.text()
             ),
         }
     }
 }
 
-/// A key as people read it: a number, if it has the size of one.
+/// A key as text: a number if it has 1, 2, 4 or 8 bytes, otherwise hexadecimal.
 fn key_text(key: &[u8]) -> String {
     if let 1 | 2 | 4 | 8 = key.len() {
         let mut word = [0; 8];
@@ -189,7 +187,7 @@ fn key_text(key: &[u8]) -> String {
 }
 
 impl Elements {
-    /// Those of a map; `recycles` where the memory of one element becomes another's, as in
+    /// No writes yet; `recycles`: memory of a deleted element is reused for another one, as in
     /// hash tables.
     pub fn new(recycles: bool) -> Self {
         Self {
@@ -198,28 +196,28 @@ impl Elements {
         }
     }
 
-    /// A firing did something to an element, after all that was noted before as the replay
-    /// goes.
+    /// Notes what a firing did to an element. Calls come in the order of replay.
     pub fn note(&mut self, key: &Key, act: Act, lane: Lane, by: Actor) {
         let strays = self.element(key, by).note(act, lane, by);
         if let Some(doubt) = strays.filter(|_| self.recycles) {
-            // Whose memory that was in the meantime, the kernel alone knows.
+            // The freed memory may have been another element's by then.
             self.lasting.get_or_insert(doubt);
         }
     }
 
-    /// A firing did this to an element, or was to do it, and the replay did not do the same.
+    /// Notes that a firing did this to an element, or was to do it, and its replay did not do
+    /// the same.
     pub fn doubt(&mut self, key: &Key, act: Act, lane: Lane, by: Actor) {
         let doubt = Some(Doubt::Astray(by));
         self.element(key, by).add(act, lane, by, doubt);
     }
 
-    /// The replay can't tell what a firing did to the map.
+    /// Notes that it is not known what a firing did to the map.
     pub fn doubt_all(&mut self, by: Actor) {
         self.lasting.get_or_insert(Doubt::Astray(by));
     }
 
-    /// The first doubt about what the map holds, and of which element.
+    /// The first doubt about the contents of the map, with the element's key.
     pub fn doubtful(&self) -> Option<(&[u8], Doubt)> {
         if let Some(doubt) = self.lasting {
             return Some((&[], doubt));
@@ -235,7 +233,7 @@ impl Elements {
         self.lasting.is_some() || element().is_some_and(|it| it.doubtful().is_some())
     }
 
-    /// What is remembered of an element that a firing writes.
+    /// The tracked writes of an element that a firing writes.
     fn element(&mut self, key: &Key, by: Actor) -> &mut Element {
         if self.known.len() >= REMEMBERED && !self.known.contains_key(key) {
             self.forget();
@@ -244,7 +242,7 @@ impl Elements {
         self.known.entry(key.clone()).or_insert_with(|| {
             let mut element = Element::default();
             if by.began < forgotten {
-                // Somebody may have written it, as late as that.
+                // Another firing may have written it, up to that position.
                 let other = Actor {
                     ended: forgotten,
                     ..by
@@ -255,8 +253,8 @@ impl Elements {
         })
     }
 
-    /// Forgets the half that was written longest ago. What is in doubt can't be forgotten:
-    /// if that is too much, the whole map is.
+    /// Forgets the half that was written longest ago. Elements in doubt are kept; if they are
+    /// too many, the whole map is in doubt.
     #[cold]
     fn forget(&mut self) {
         let mut ends: Vec<u64> = self.known.values().map(Element::ended).collect();
@@ -275,7 +273,7 @@ impl Elements {
 }
 
 impl Element {
-    /// A doubt comes back if the write may have gone to memory that was free already.
+    /// Notes a write. Returns a doubt if it may have gone to memory that was already freed.
     fn note(&mut self, act: Act, lane: Lane, by: Actor) -> Option<Doubt> {
         let others = || self.writes.iter().filter(|writes| meet(writes.lane, lane));
         let is_last =
@@ -331,7 +329,7 @@ impl Element {
         self.writes.iter().find_map(|writes| writes.doubt)
     }
 
-    /// Where the last firing ended that wrote it.
+    /// Where the last firing that wrote it ended.
     fn ended(&self) -> u64 {
         let ends = self.writes.iter().map(|writes| writes.last.ended);
         ends.max().unwrap_or_default()
@@ -339,7 +337,7 @@ impl Element {
 }
 
 impl Writes {
-    /// The last one of them that is not this firing: what one firing does is in order.
+    /// The last firing other than this one: the writes of one firing are ordered.
     fn other_than(&self, by: Actor) -> Option<Actor> {
         match self.last.ended == by.ended {
             true => self.before,
@@ -348,7 +346,7 @@ impl Writes {
     }
 }
 
-/// Whether two writes can be to the same value.
+/// Whether two writes can reach the same value.
 fn meet(one: Lane, other: Lane) -> bool {
     one.is_none() || other.is_none() || one == other
 }

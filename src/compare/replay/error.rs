@@ -18,14 +18,14 @@ pub enum ReplayError {
     Object(#[from] ObjectError),
     /// Another object, or another version of it, was recorded.
     #[error(
-        "the recording is not one of this object: {0}; replay needs the object that was recorded, \
+        "the recording was made with another object: {0}; replay needs the recorded object, \
          relocated for the kernel that it was recorded on (--btf FILE)"
     )]
     WrongObject(String),
-    /// The logs of a program hold other things than this bpflab writes down.
+    /// Another version of bpflab, which logs other fields, wrote the logs of a program.
     #[error(
-        "the firings of program '{0}' were written by another version of bpflab, which keeps \
-         other things of it; replay needs that version (bpflab inspect shows it)"
+        "the logs of program '{0}' were written by another version of bpflab and have other \
+         fields; replay needs that version (bpflab inspect shows it)"
     )]
     WrongVersion(String),
     /// The maps can't be made, or a program can't be loaded.

@@ -1,12 +1,12 @@
-//! What is said when a recording was replayed to its end.
+//! Makes the report after a recording was replayed to its end.
 
+use super::comparison::{Found, ProgramComparison};
 use super::contents::is_output;
 use super::outputs::Stream;
 use super::pass::Pass;
-use super::player::Deck;
 use super::programs::{Part, Silent};
+use super::replay_vm::ReplayVm;
 use super::sent::prints;
-use super::stories::{Found, Story};
 use super::touch::{maps_named, maps_used};
 use super::verdict::{MapReport, MapVerdict, NotCompared, ProgramReport, Report, Verdict};
 use crate::compare::recording::LeftOut;
@@ -19,28 +19,37 @@ impl Pass<'_> {
     /// The program that differs first, and how.
     pub fn first(&self) -> Option<(usize, &Found)> {
         let lacks = self.missing.lacks_firings();
-        let firsts = self.stories.iter().enumerate();
+        let firsts = self.comparisons.iter().enumerate();
         let firsts =
-            firsts.filter_map(|(place, story)| Some((place, story.first(&self.writers, lacks)?)));
+            firsts.filter_map(|(program, own)| Some((program, own.first(&self.writers, lacks)?)));
         firsts.min_by_key(|(_, found)| found.difference.firing)
     }
 
-    /// What is said in the end.
-    pub fn report(&self, deck: &mut Deck, engine: EngineKind, engines: &[Option<RanOn>]) -> Report {
+    /// The report.
+    pub fn report(
+        &self,
+        replay_vm: &mut ReplayVm,
+        engine: EngineKind,
+        engines: &[Option<RanOn>],
+    ) -> Report {
         let missing = self.missing.lines(self.header);
         let lacks = self.missing.lacks_firings();
-        let maps = self.maps(deck.vm.machine());
+        let maps = self.maps(replay_vm.vm.machine());
         let outputs = self.outputs.judge(
             |stream| match stream {
                 Stream::Ring(map) | Stream::Perf(map) => self.map_name(map),
                 Stream::Printk => "printk".to_owned(),
             },
-            |stream| self.unsaid_output(stream),
+            |stream| self.why_not_compared(stream),
             self.silent_streams(),
         );
-        let programs = self.stories.iter().zip(&self.programs.parts).zip(engines);
-        let programs = programs.map(|((story, part), engine)| {
-            let first = story.first(&self.writers, lacks);
+        let programs = self
+            .comparisons
+            .iter()
+            .zip(&self.programs.parts)
+            .zip(engines);
+        let programs = programs.map(|((comparison, part), engine)| {
+            let first = comparison.first(&self.writers, lacks);
             let first = first.map(|found| found.difference.clone());
             let order = maps_named(&part.original).into_iter().find_map(|map| {
                 let why = maps
@@ -54,7 +63,7 @@ impl Pass<'_> {
                 }
             });
             let missing = missing.first().filter(|_| lacks).cloned();
-            story.report(part, *engine, first, order, missing)
+            comparison.report(part, *engine, first, order, missing)
         });
         Report {
             engine,
@@ -65,19 +74,19 @@ impl Pass<'_> {
         }
     }
 
-    /// What is said of the maps.
+    /// The reports on maps.
     fn maps(&self, machine: &Machine) -> Vec<MapReport> {
         let own = self.programs.maps.maps.iter().take(self.programs.own);
         let read = own.enumerate().filter(|(_, def)| {
-            // Records are compared as outputs; data that is read only was held against the
-            // recording's when the maps were made.
+            // Records are compared as outputs. Read-only data was compared with the header
+            // when the object was opened.
             !is_output(def) && !def.frozen
         });
         let reports = read.filter_map(|(number, def)| {
             let map = MapId::from_index(number);
             let verdict = self.map(machine, map);
-            // Where others of its programs were not asked for, what they alone use is no part
-            // of the comparison.
+            // A map that only programs use which were not asked for is no part of the
+            // comparison.
             let is_asked_for = self.users(map).next().is_some() || !self.left_out.is_empty();
             let is_compared = !matches!(verdict, MapVerdict::NotCompared(_));
             (is_asked_for || is_compared).then(|| MapReport {
@@ -88,9 +97,9 @@ impl Pass<'_> {
         reports.collect()
     }
 
-    /// The programs that may use a map, with their stories.
-    fn users(&self, map: MapId) -> impl Iterator<Item = (&Part, &Story)> {
-        let parts = self.programs.parts.iter().zip(&self.stories);
+    /// The programs that may use a map.
+    fn users(&self, map: MapId) -> impl Iterator<Item = (&Part, &ProgramComparison)> {
+        let parts = self.programs.parts.iter().zip(&self.comparisons);
         parts.filter(move |(part, _)| maps_used(&part.original).contains(&map))
     }
 
@@ -103,7 +112,7 @@ impl Pass<'_> {
             return MapVerdict::NotCompared(match silent {
                 Silent::Bare => silent.why().to_string(),
                 Silent::OutputsOnly(_) => {
-                    format!("'{name}' uses it, of which there are no firings")
+                    format!("program '{name}' uses it and has no recorded firings")
                 }
             });
         }
@@ -112,7 +121,9 @@ impl Pass<'_> {
         let is_equal = match &mut verdict {
             MapVerdict::Equal(_) => true,
             MapVerdict::Different { is_outside, .. } => {
-                *is_outside = self.users(map).all(|(_, story)| story.did_the_same());
+                *is_outside = self
+                    .users(map)
+                    .all(|(_, comparison)| comparison.did_the_same());
                 false
             }
             _ => return verdict,
@@ -129,19 +140,18 @@ impl Pass<'_> {
         }
     }
 
-    /// Whether no program ran that may use a map. One that no program of the object uses holds
-    /// what it should whoever runs.
+    /// Whether no program that may use a map ran. For a map that none uses: whether programs
+    /// were left out, or none ran at all.
     fn is_idle(&self, map: MapId) -> bool {
-        let ran = |story: &Story| story.runs().is_some();
+        let ran = |comparison: &ProgramComparison| comparison.runs().is_some();
         let mut users = self.users(map).peekable();
         match users.peek() {
-            Some(_) => !users.any(|(_, story)| ran(story)),
-            None => !self.left_out.is_empty() || !self.stories.iter().any(ran),
+            Some(_) => !users.any(|(_, comparison)| ran(comparison)),
+            None => !self.left_out.is_empty() || !self.comparisons.iter().any(ran),
         }
     }
 
-    /// The streams of programs of which there are no firings: nobody knows what a replay of
-    /// them would put out.
+    /// The streams of programs without recorded firings: their outputs can't be compared.
     fn silent_streams(&self) -> Vec<Stream> {
         let silent = self.programs.parts.iter().filter(|part| part.form.is_err());
         let streams = silent.flat_map(|part| {
@@ -159,7 +169,8 @@ impl Pass<'_> {
         streams.collect()
     }
 
-    fn unsaid_output(&self, stream: Stream) -> Option<String> {
+    /// Why a stream can't be compared.
+    fn why_not_compared(&self, stream: Stream) -> Option<String> {
         let map = match stream {
             Stream::Ring(map) | Stream::Perf(map) => Some(map),
             Stream::Printk => None,
@@ -172,15 +183,18 @@ impl Pass<'_> {
             part.form.is_err() && uses()
         });
         if let Some(part) = silent {
-            return Some(format!("there are no firings of '{}'", part.recorded.name));
+            return Some(format!(
+                "program '{}' has no recorded firings",
+                part.recorded.name
+            ));
         }
         let lacks =
             self.missing.lacks_firings() || self.missing.lacks_outputs(map.map(|map| map.0));
-        lacks.then(|| "something is missing".to_owned())
+        lacks.then(|| "part of the recording is missing".to_owned())
     }
 }
 
-/// What is said of programs that were not recorded.
+/// Reports on programs that were not recorded.
 fn left_out(programs: &[LeftOut]) -> impl Iterator<Item = ProgramReport> {
     programs.iter().map(|left| ProgramReport {
         name: left.program.clone(),

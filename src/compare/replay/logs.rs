@@ -1,5 +1,4 @@
-//! Two logs of one firing, held side by side: what the kernel's run took and gave, and what
-//! the replay did.
+//! Compares two logs of one firing: the recorded log of the kernel's run, and the replay's.
 
 use crate::instrument::{Entries, Entry, Flow, Plan, Site, What};
 use crate::util::Pc;
@@ -7,10 +6,10 @@ use crate::util::Pc;
 /// What differs between the logs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Findings {
-    /// What the replay found in its memory that was another value than the kernel's run
-    /// had: it went on with the kernel's.
+    /// Inputs that the replay read with another value than the kernel's run: the replay
+    /// continued with the recorded value.
     pub found: Vec<Finding>,
-    /// The first thing that it did itself in another way.
+    /// The first output or path of the replay that differs.
     pub did: Option<Did>,
 }
 
@@ -19,7 +18,7 @@ pub(super) struct Findings {
 pub(super) struct Finding {
     /// The number of the site.
     pub site: u16,
-    /// How many entries of that site come before in the firing.
+    /// How many entries of that site come before it in the firing.
     pub nth: usize,
     /// Which part.
     pub what: What,
@@ -27,30 +26,30 @@ pub(super) struct Finding {
     pub expected: Vec<u8>,
     /// The replay's.
     pub got: Vec<u8>,
-    /// Whether the replay could not go on with the kernel's value: there was no element to
-    /// point to. What follows in this firing says nothing then.
+    /// Whether the replay could not continue with the recorded value: its map has no element
+    /// to point to. The rest of the firing is not compared then.
     pub lost: bool,
 }
 
-/// What a replay did in another way.
+/// What a replay did differently.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Did {
-    /// It gave something else.
+    /// It passed out another value.
     Gave(Finding),
     /// It came to another site, or to its end.
     Went {
-        /// Where the kernel's run came to.
+        /// The instruction of the kernel's run.
         expected: Option<Pc>,
-        /// Where the replay came to: the site, its instruction, and how many entries of that
-        /// site come before.
+        /// The site of the replay, its instruction, and how many entries of that site come
+        /// before.
         got: Option<(u16, Pc, usize)>,
     },
-    /// The recorded log is none of the program's.
+    /// The recorded log can't be read with the program.
     Damaged(String),
 }
 
 impl Findings {
-    /// What differs between what was recorded and the replay's log.
+    /// The differences between the recorded log and the replay's.
     pub fn between(plan: &Plan, recorded: &[u8], replayed: &[u8]) -> Self {
         let mut findings = Self::default();
         let mut seen = vec![0; plan.sites().len()];
@@ -62,7 +61,7 @@ impl Findings {
                     findings.did = Some(Did::Damaged(problem));
                     break;
                 }
-                // Its last entry was overwritten, or cut off: that is no place to look at.
+                // The last entry was overwritten or cut off: not a site to compare.
                 (Ok(their), Err(_)) => (their, None),
                 (Ok(their), Ok(our)) => (their, our),
             };
@@ -85,7 +84,7 @@ impl Findings {
         findings
     }
 
-    /// Whether the replay could not follow the kernel's run.
+    /// Whether the replay could not continue with a recorded value.
     pub fn is_lost(&self) -> bool {
         self.found.last().is_some_and(|last| last.lost)
     }
@@ -122,7 +121,7 @@ fn next<'a>(entries: &mut Entries<'a>) -> Result<Option<Entry<'a>>, String> {
         .map_err(|error| error.to_string())
 }
 
-/// How many entries of a site there were before; there is one more now.
+/// Counts an entry of a site; returns how many came before.
 fn count(seen: &mut [usize], site: &Site) -> usize {
     match seen.get_mut(usize::from(site.number)) {
         Some(count) => {

@@ -1,25 +1,25 @@
-//! A firing once more, on the checked engine and before someone's eyes: what registers hold
-//! where it differs.
+//! Runs a firing again on the checked engine, watching each instruction, to read the registers
+//! at a difference.
 
-use super::player::Deck;
 use super::programs::Form;
+use super::replay_vm::ReplayVm;
 use crate::instrument::Firing;
 use crate::interp::{Step, Watch};
 use crate::isa::Reg;
 use crate::util::Pc;
 use crate::vm::events::Event;
 
-/// Registers before the `nth` time that the instruction at `pc` of a program (that of `form`)
-/// is executed, in a firing of the `running` one; none where the run does not come there.
+/// The registers before the instruction at `pc` of the program of `form` is executed the
+/// `nth` time (from 0) in a firing of the program `running`; empty if it is not.
 pub(super) fn look(
-    deck: &mut Deck,
+    replay_vm: &mut ReplayVm,
     running: usize,
     form: &Form,
     firing: &Firing<'_>,
     pc: Pc,
     nth: usize,
 ) -> Vec<(Reg, u64)> {
-    let handle = deck.programs.get(running).map(|(handle, _)| *handle);
+    let handle = replay_vm.programs.get(running).map(|(handle, _)| *handle);
     let Some(handle) = handle else {
         return Vec::new();
     };
@@ -28,15 +28,15 @@ pub(super) fn look(
         .map(|(running, at)| (&*running.program.name, at))
         .collect();
     let mut context = firing.context.to_vec();
-    context.resize(context.len().max(deck.context_len(running)), 0);
-    deck.cue(firing);
+    context.resize(context.len().max(replay_vm.context_len(running)), 0);
+    replay_vm.set_firing(firing);
     let mut watcher = Watcher {
         places: &places,
         left: nth,
         registers: None,
     };
-    // That it may stop at a fault is known already.
-    let _ = deck
+    // A fault is part of the report already.
+    let _ = replay_vm
         .vm
         .run_watched(handle, &Event::bytes(context), &mut watcher);
     let registers = watcher.registers.unwrap_or_default();
@@ -45,7 +45,7 @@ pub(super) fn look(
 }
 
 struct Watcher<'a> {
-    /// In which programs, and where in each.
+    /// Names of programs, and the instruction in each.
     places: &'a [(&'a str, Pc)],
     left: usize,
     registers: Option<[u64; Reg::COUNT]>,

@@ -1,10 +1,10 @@
-//! What a recording lacks, in words.
+//! What is missing from a recording, as text.
 
 use std::collections::BTreeMap;
 
 use crate::compare::recording::{Cause, CutOff, Header, Loss};
 
-/// What is missing, so that nothing can be said of the whole.
+/// What is missing from a recording: with any of it, a verdict is incomplete.
 #[derive(Debug, Default)]
 pub(super) struct Missing {
     losses: BTreeMap<(Cause, Option<u32>), u64>,
@@ -12,26 +12,26 @@ pub(super) struct Missing {
 }
 
 impl Missing {
-    /// A loss that the recorder tells of. What the kernel did not run at all is none.
+    /// Adds a recorded loss. A run that the kernel skipped is none.
     pub fn loss(&mut self, loss: &Loss) {
         if loss.cause != Cause::Missed {
             *self.losses.entry((loss.cause, loss.of)).or_default() += loss.count;
         }
     }
 
-    /// The file ends too early.
+    /// Adds that the file ends too early.
     pub fn cut_off(&mut self, at: &CutOff) {
         self.add(format!("the recording is {at}"));
     }
 
-    /// Something else.
+    /// Adds something else, in words.
     pub fn add(&mut self, what: String) {
         if !self.others.contains(&what) {
             self.others.push(what);
         }
     }
 
-    /// Whether outputs of a map, or printed lines, were lost.
+    /// Whether outputs of a map were lost, or printed lines if `map` is none.
     pub fn lacks_outputs(&self, map: Option<u32>) -> bool {
         self.losses.keys().any(|(cause, of)| match cause {
             Cause::PerfFull | Cause::TooLong => of.is_none() || *of == map,
@@ -41,7 +41,7 @@ impl Missing {
         })
     }
 
-    /// Whether firings are missing, so that maps may not be as they were.
+    /// Whether firings are missing, so that the replay's maps may differ.
     pub fn lacks_firings(&self) -> bool {
         let of_firings = |cause: &Cause| {
             let others = [Cause::PerfFull, Cause::PrintkFull, Cause::SampleFull];
@@ -50,7 +50,7 @@ impl Missing {
         !self.others.is_empty() || self.losses.keys().any(|(cause, _)| of_firings(cause))
     }
 
-    /// All of it, a line each.
+    /// Everything that is missing, a line each.
     pub fn lines(&self, header: &Header) -> Vec<String> {
         let losses = self.losses.iter().map(|((cause, of), count)| {
             let name = of.and_then(|of| name(header, *cause, of));
@@ -63,7 +63,7 @@ impl Missing {
     }
 }
 
-/// What a loss is of.
+/// The name of the program or map that a loss is of.
 fn name(header: &Header, cause: Cause, of: u32) -> Option<String> {
     let program = || {
         let mut programs = header.programs.iter();

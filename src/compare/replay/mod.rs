@@ -1,36 +1,37 @@
-//! Replaying a recording: each firing from its own inputs, on any engine, and everything
-//! that the programs did held against what they did in the kernel.
+//! Replays a recording: runs each firing on any engine from its recorded inputs, and compares
+//! everything that the programs do with what they did in the kernel.
 //!
 //! The programs of the object are rewritten into their replay forms
-//! ([`instrument`](crate::instrument)), which read from a tape what the recorded forms
-//! wrote, and keep a log of their own. So a replay runs at full speed on every engine, and
-//! comparing is comparing bytes. Only where they differ are they looked at.
+//! ([`instrument`](crate::instrument)), which take inputs from the log that the recorded form
+//! wrote, and write a log of their own. So a replay runs at full speed on every engine, and
+//! logs are compared as bytes; they are decoded only if they differ.
 //!
 //! | file | its one job |
 //! |---|---|
-//! | `driver` | a recording and its object, and what is asked of them |
-//! | `pass` | one way through the recording |
-//! | `relay` | firings that go from program to program |
-//! | `judge` | what is said at its end |
-//! | `source` | where it comes from |
+//! | `driver` | the entry point: a recording and its object, replayed on an engine |
+//! | `pass` | reading the recording once from start to end |
+//! | `relay` | firings with tail calls |
+//! | `judge` | the report after a pass |
+//! | `source` | the file or bytes of the recording |
 //! | `programs` | the object's programs, found by their instructions, rewritten |
-//! | `player` | the machine that they run on |
-//! | `order` | firings in the order of their CPU, and gaps |
-//! | `logs` | two logs side by side |
-//! | `touch`, `writers` | who wrote to which map |
-//! | `elements` | whether it is known what they hold then |
-//! | `stories` | what is known of each program |
+//! | `replay_vm` | the machine that they run on, one firing at a time |
+//! | `order` | firings in the order of their CPU, and lost ones |
+//! | `logs` | comparing two logs |
+//! | `touch`, `writers` | which firing wrote to which map |
+//! | `elements` | whether the final value of an element depends on an unknown order |
+//! | `comparison` | counts and differences of each program |
 //! | `contents` | maps, before and after |
-//! | `outputs`, `sent` | records and lines |
+//! | `outputs`, `sent` | ring and perf buffer records, printed lines |
 //! | `bare`, `by_time` | recordings of events on which no program ran |
-//! | `look` | a firing once more, to see registers at the place of a difference |
+//! | `look` | running a firing again, to read registers at a difference |
 //! | `missing` | what the recording lacks |
-//! | `verdict`, `word`, `difference` | what is said in the end |
-//! | `answers` | what only the recorded kernel can answer |
+//! | `verdict`, `word`, `difference` | what a report holds |
+//! | `answers` | helper results that only the recorded kernel can determine |
 
 mod answers;
 mod bare;
 mod by_time;
+mod comparison;
 mod contents;
 mod difference;
 mod driver;
@@ -43,22 +44,21 @@ mod missing;
 mod order;
 mod outputs;
 mod pass;
-mod player;
 mod programs;
 mod relay;
+mod replay_vm;
 mod sent;
 mod source;
-mod stories;
 mod touch;
 mod verdict;
 mod word;
 mod writers;
 
 pub use bare::Bare;
-pub use difference::{Different, FirstDifference, Instruction, Source as SourceLine};
+pub use difference::{Different, FirstDifference, Instruction, SourceLine};
 pub use driver::Replay;
 pub use error::ReplayError;
-pub use source::Source;
+pub use source::RecordingSource;
 pub use verdict::{
     Gap, MapReport, MapVerdict, NotCompared, OutputReport, OutputVerdict, ProgramReport, Report,
     Verdict,

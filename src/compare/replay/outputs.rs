@@ -1,9 +1,9 @@
-//! What programs put out by themselves, held against what the recording has of it.
+//! Compares the replayed outputs of programs (ring and perf buffer records, printed lines)
+//! with the recorded ones.
 //!
-//! The kernel's ring buffer has records in the order in which they were reserved, and does
-//! not say on which CPU; a replay knows the CPU, but runs one firing after the other. So
-//! where several CPUs wrote, the recorded stream has to be made of theirs: each CPU's
-//! records in their order, none left over.
+//! A ring buffer has records in the order in which they were reserved, without their CPUs; a
+//! replay knows the CPU, but runs one firing after the other. So if several CPUs wrote, the
+//! recorded stream must be an interleaving of the replayed streams of the CPUs.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -24,11 +24,11 @@ pub(super) enum Stream {
     Printk,
 }
 
-/// Records one behind the other.
+/// A list of records.
 #[derive(Debug, Default)]
 struct Records {
     bytes: Vec<u8>,
-    /// Where each ends, and its CPU.
+    /// Where each ends in `bytes`, and its CPU.
     ends: Vec<(usize, Option<u32>)>,
 }
 
@@ -51,7 +51,7 @@ impl Records {
         self.ends.len()
     }
 
-    /// The numbers of the records of each CPU.
+    /// The indexes of the records of each CPU.
     fn by_cpu(&self) -> BTreeMap<Option<u32>, Vec<usize>> {
         let mut by_cpu: BTreeMap<_, Vec<usize>> = BTreeMap::new();
         for (index, (_, cpu)) in self.ends.iter().enumerate() {
@@ -61,7 +61,7 @@ impl Records {
     }
 }
 
-/// A stream on both sides.
+/// The two sides of a stream.
 #[derive(Debug, Default)]
 struct Sides {
     recorded: Records,
@@ -75,24 +75,24 @@ pub(super) struct Outputs {
 }
 
 impl Outputs {
-    /// What the recording has.
+    /// Adds a recorded output.
     pub fn recorded(&mut self, stream: Stream, cpu: Option<u32>, bytes: &[u8]) {
         let sides = self.streams.entry(stream).or_default();
         sides.recorded.push(cpu, bytes);
     }
 
-    /// What the replay gave.
+    /// Adds a replayed output.
     pub fn replayed(&mut self, stream: Stream, cpu: u32, bytes: &[u8]) {
         let sides = self.streams.entry(stream).or_default();
         sides.replayed.push(Some(cpu), bytes);
     }
 
-    /// The verdict on each stream of which something came, and on those in `also`; `name`
-    /// knows what they are called, and `unsaid` why nothing can be said of one.
+    /// The verdict on each stream with outputs, and on those in `also`. `name` returns the name
+    /// of a stream, `why_not` why it can't be compared.
     pub fn judge(
         &self,
         name: impl Fn(Stream) -> String,
-        unsaid: impl Fn(Stream) -> Option<String>,
+        why_not: impl Fn(Stream) -> Option<String>,
         also: impl IntoIterator<Item = Stream>,
     ) -> Vec<OutputReport> {
         let none = Sides::default();
@@ -102,7 +102,7 @@ impl Outputs {
             name: name(stream),
             recorded: sides.recorded.len() as u64,
             replayed: sides.replayed.len() as u64,
-            verdict: match unsaid(stream) {
+            verdict: match why_not(stream) {
                 Some(why) => OutputVerdict::NotCompared(why),
                 None => sides.judge(),
             },
@@ -111,11 +111,10 @@ impl Outputs {
     }
 }
 
-/// Whether a record of a perf buffer has what the program gave, and behind it whatever was
-/// in the buffer: with the four bytes of their length, the kernel makes the bytes a
-/// multiple of eight (`perf_prepare_sample`, `kernel/events/core.c`), and nobody can tell
-/// any more how many they were.
-fn is_filled_up(expected: Option<&[u8]>, got: Option<&[u8]>) -> bool {
+/// Whether a perf buffer record is what the program sent plus padding. The kernel pads the
+/// bytes, with the four of their length before them, to a multiple of eight and records the
+/// padded length (`perf_prepare_sample`, `kernel/events/core.c`).
+fn is_padded(expected: Option<&[u8]>, got: Option<&[u8]>) -> bool {
     match (expected, got) {
         (Some(expected), Some(got)) => {
             expected.starts_with(got) && expected.len() == (got.len() + 4).next_multiple_of(8) - 4
@@ -124,7 +123,7 @@ fn is_filled_up(expected: Option<&[u8]>, got: Option<&[u8]>) -> bool {
     }
 }
 
-/// Where two streams differ first.
+/// The first difference of two streams.
 struct Differs {
     at: u64,
     cpu: Option<u32>,
@@ -150,7 +149,7 @@ impl Sides {
                 got,
             },
             (None, Some(records)) => OutputVerdict::Equal(records),
-            (None, None) => OutputVerdict::NotCompared("nothing came".to_owned()),
+            (None, None) => OutputVerdict::NotCompared("there are no records".to_owned()),
         }
     }
 
@@ -174,13 +173,13 @@ impl Sides {
         Some(whole)
     }
 
-    /// Two lists of records, one by one: the first that differs.
+    /// The first difference of two lists of records.
     fn compare(&self, cpu: Option<u32>, recorded: &[usize], replayed: &[usize]) -> Option<Differs> {
         (0..recorded.len().max(replayed.len())).find_map(|at| {
             let expected = recorded.get(at).and_then(|at| self.recorded.get(*at));
             let got = replayed.get(at).and_then(|at| self.replayed.get(*at));
-            // Only perf buffers know the CPU of each record.
-            let is_same = expected == got || cpu.is_some() && is_filled_up(expected, got);
+            // Only perf buffers have the CPU of each record.
+            let is_same = expected == got || cpu.is_some() && is_padded(expected, got);
             (!is_same).then(|| Differs {
                 at: at as u64,
                 cpu,
@@ -190,8 +189,8 @@ impl Sides {
         })
     }
 
-    /// Whether the recorded stream can be made of those of the CPUs, each in its order: as
-    /// many of each record, and each CPU's stream is within the whole.
+    /// Whether the recorded stream can be an interleaving of the CPUs' streams: both have each
+    /// record equally often, and each CPU's stream is a subsequence of the recorded one.
     fn is_interleaved(&self, by_cpu: &BTreeMap<Option<u32>, Vec<usize>>) -> bool {
         let mut counts: FxHashMap<&[u8], i64> = FxHashMap::default();
         for at in 0..self.recorded.len() {
@@ -223,7 +222,7 @@ mod tests {
         OutputVerdict::Equal(NonZeroU64::new(records).unwrap())
     }
 
-    /// A verdict on nothing is none.
+    /// No verdict on a stream without records.
     #[test]
     fn where_nothing_came_nothing_is_equal() {
         let outputs = Outputs::default();
@@ -277,7 +276,7 @@ mod tests {
         let recorded = [(None, "a"), (None, "b"), (None, "c")];
         let replayed = [(1, "b"), (0, "a"), (0, "c")];
         assert_eq!(judged(&recorded, &replayed), equal(3));
-        // That CPU gave them the other way round.
+        // The CPU sent them in the other order.
         let swapped = [(1, "b"), (0, "c"), (0, "a")];
         assert_ne!(judged(&recorded, &swapped), equal(3));
         let more = [(1, "b"), (0, "a"), (0, "c"), (1, "c")];
@@ -289,7 +288,7 @@ mod tests {
         let recorded = [(Some(0), "a"), (Some(0), "b"), (Some(1), "c")];
         let replayed = [(1, "c"), (0, "a"), (0, "b")];
         assert_eq!(judged(&recorded, &replayed), equal(3));
-        // What lies behind a record says nothing.
+        // Padding is not compared.
         let filled = [(Some(0), "12345678????")];
         assert_eq!(judged(&filled, &[(0, "12345678")]), equal(1));
         assert_ne!(judged(&filled, &[(0, "1234")]), equal(1));

@@ -1,4 +1,4 @@
-//! The programs of a recording, found in the object by their instructions.
+//! Finds the programs of a recording in the object, by name and instructions.
 
 use std::sync::Arc;
 
@@ -15,22 +15,22 @@ use crate::util::Pc;
 /// A program of a recording.
 #[derive(Debug)]
 pub(super) struct Part {
-    /// What the recording says of it.
+    /// Its entry in the header.
     pub recorded: RecordedProgram,
-    /// As it was compiled.
+    /// The original program.
     pub original: Arc<Program>,
-    /// How its firings are replayed; or why they are not.
+    /// Its replay forms, or why it has none.
     pub form: Result<Form, Silent>,
 }
 
 /// How a program is replayed.
 #[derive(Debug)]
 pub(super) struct Form {
-    /// What its logs mean.
+    /// The layout of its logs.
     pub plan: Plan,
-    /// What runs when its event fires.
+    /// The form that runs when its event fires.
     pub opening: Running,
-    /// What runs when a tail call leads to it.
+    /// The form that runs when a tail call leads to it.
     pub following: Option<Running>,
 }
 
@@ -39,11 +39,11 @@ pub(super) struct Form {
 pub(super) struct Running {
     /// The program.
     pub program: Arc<Program>,
-    /// Where the original's instructions came to stand.
+    /// Maps its instructions to those of the original.
     form: ReplayForm,
 }
 
-/// Why there are no firings of a program.
+/// Why a program has no recorded firings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Silent {
     /// It could not be rewritten: only its outputs were recorded.
@@ -53,7 +53,7 @@ pub(super) enum Silent {
 }
 
 impl Silent {
-    /// What a report says of it.
+    /// The reason, for a report.
     pub fn why(&self) -> NotCompared {
         match self {
             Self::OutputsOnly(why) => NotCompared::Unrecorded(why.clone()),
@@ -62,8 +62,8 @@ impl Silent {
     }
 }
 
-/// Numbers of programs are below this. Some may be missing: a recorder numbers all of an
-/// object's, and leaves out those that the kernel has no place for.
+/// Limit of program numbers. Some may be unused: a recorder numbers all programs of an object,
+/// and leaves out those that it can't attach.
 const NUMBERS: usize = 1 << 16;
 
 /// The programs of a recording and their maps.
@@ -71,17 +71,16 @@ const NUMBERS: usize = 1 << 16;
 pub(super) struct Programs {
     /// In the order of the recording's list.
     pub parts: Vec<Part>,
-    /// The maps that the replay forms use: those of the object, tape and log.
+    /// The maps of the replay forms: the object's, and two for the logs.
     pub maps: ReplayMaps,
     /// How many of them are the object's.
     pub own: usize,
-    /// By number in firings: the place in `parts` and among those that run.
+    /// By number in firings: the index in `parts`, and among the programs that run.
     by_number: Vec<Option<(usize, usize)>>,
 }
 
 impl Programs {
-    /// Finds the programs of a recording in an object, those among them, too, that are only
-    /// loaded if they are asked for.
+    /// Finds the programs of a recording in an object, autoloaded or not.
     pub fn of(object: &Object, header: &Header) -> Result<Self, ReplayError> {
         let names = || header.programs.iter().map(|program| program.name.as_str());
         let mut object = object.clone();
@@ -95,7 +94,7 @@ impl Programs {
         Self::among(&own, object.maps(), header)
     }
 
-    /// Finds them among programs that share these maps.
+    /// Finds the programs of a recording among programs that share `maps`.
     pub fn among(
         own: &[Arc<Program>],
         maps: &[MapDef],
@@ -141,14 +140,14 @@ impl Programs {
         })
     }
 
-    /// The place in the list of the program with this number, and its place among those
-    /// that run.
+    /// The index in [`parts`](Self::parts) of the program with this number, and its index
+    /// among the programs that run.
     #[inline]
     pub fn find(&self, number: u32) -> Option<(usize, usize)> {
         *self.by_number.get(number as usize)?
     }
 
-    /// What runs when a tail call leads to it.
+    /// The forms that run when a tail call leads to them.
     pub fn following(&self) -> impl Iterator<Item = &Running> {
         let forms = self.parts.iter().filter_map(|part| part.form.as_ref().ok());
         forms.filter_map(|form| form.following.as_ref())
@@ -161,12 +160,12 @@ impl Programs {
         Some(&form.plan)
     }
 
-    /// What each program wrote of a log of this one.
+    /// The segments of a log of a program, one for each program between tail calls.
     pub fn segments<'a>(&self, program: u32, log: &'a [u8]) -> impl Iterator<Item = Segment<'a>> {
         Segments::new(program, log, |number| self.plan(number))
     }
 
-    /// The instruction that a program comes to first in its piece of a log, with the program.
+    /// The first instruction of a segment, with its program.
     pub fn first_of(&self, segment: &Segment<'_>) -> Option<(&Part, Pc)> {
         let (place, _) = self.find(segment.program)?;
         let part = self.parts.get(place)?;
@@ -178,8 +177,8 @@ impl Programs {
         }
     }
 
-    /// The program of a name, that of a form included, and the instruction of the original
-    /// that one of it stands for.
+    /// The index of the program whose replay form has this name, and the original of its
+    /// instruction.
     pub fn original_of(&self, name: &str, pc: Pc) -> Option<(usize, Pc)> {
         let mut places = self.parts.iter().enumerate();
         places.find_map(|(place, part)| {
@@ -190,7 +189,7 @@ impl Programs {
         })
     }
 
-    /// Those that run, in their order.
+    /// The programs that run, in order.
     pub fn running(&self) -> impl Iterator<Item = (&Part, &Form)> {
         let numbered = self.by_number.iter().flatten();
         let mut places: Vec<_> = numbered.copied().collect();
@@ -242,7 +241,7 @@ impl Found {
                 Plan::new(original).map_err(|error| Silent::OutputsOnly(error.to_string()))
             }
             How::Other => Err(Silent::OutputsOnly(
-                "it was recorded in a way that this bpflab does not know".to_owned(),
+                "it was recorded in a way that this version of bpflab does not know".to_owned(),
             )),
         };
         Ok(Self {
@@ -293,14 +292,14 @@ impl Found {
 }
 
 impl Running {
-    /// The instruction of the original program that one of what runs stands for.
+    /// The original of an instruction.
     pub fn original(&self, pc: Pc) -> Option<Pc> {
         self.form.original(pc)
     }
 }
 
 impl Form {
-    /// What runs, and where an instruction of the original program is in it.
+    /// The forms that have an instruction of the original, and where.
     pub fn places(&self, pc: Pc) -> impl Iterator<Item = (&Running, Pc)> {
         let forms = [Some(&self.opening), self.following.as_ref()].into_iter();
         forms.filter_map(move |running| {
@@ -310,7 +309,7 @@ impl Form {
     }
 }
 
-/// Whether the object has the maps of the recording, and no others.
+/// An error unless the object has the maps of the recording and no others.
 fn check_maps(maps: &[MapDef], header: &Header) -> Result<(), ReplayError> {
     for recorded in &header.maps {
         let name = &recorded.name;
@@ -325,7 +324,7 @@ fn check_maps(maps: &[MapDef], header: &Header) -> Result<(), ReplayError> {
         };
         return Err(ReplayError::WrongObject(problem));
     }
-    // Of bare events there are no maps, whoever runs on them later.
+    // A recording of bare events has no maps.
     match maps.get(header.maps.len()) {
         Some(map) if !header.programs.is_empty() => Err(ReplayError::WrongObject(format!(
             "the object has a map '{}' that the recording does not have",

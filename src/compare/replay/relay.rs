@@ -1,40 +1,40 @@
-//! Firings that tail calls take from program to program: each program's piece of the log is
-//! held against what the replay of that program did.
+//! Firings with tail calls: each program's segment of the recorded log is compared with the
+//! segment that the replay of that program wrote.
 
+use super::comparison::{Compared, Piece};
 use super::difference::Instruction;
 use super::pass::Pass;
-use super::player::Played;
+use super::replay_vm::FiringResult;
 use super::sent::sent;
-use super::stories::{self, Told};
 use super::writers::Strayed;
 use crate::instrument::{Begins, Firing, Segment};
 
 impl Pass<'_> {
-    /// A firing of a program that makes tail calls was played. What it put out that the
-    /// kernel's run could not send comes back, as of [`sent`].
+    /// Compares a replayed firing of a program that makes tail calls. Returns which of its
+    /// outputs the kernel's run sent, too, as [`sent`] does.
     pub(super) fn relayed(
         &mut self,
         firing: &Firing<'_>,
         ended: u64,
         number: u64,
-        played: &Played<'_>,
+        result: &FiringResult<'_>,
     ) -> Vec<bool> {
         let theirs = self.segments(firing, firing.log);
-        let (ours, told) = match played {
-            Played::Same => (Vec::new(), Vec::new()),
-            Played::Other { log, returned } => {
+        let (ours, compared) = match result {
+            FiringResult::Same => (Vec::new(), Vec::new()),
+            FiringResult::Differs { log, returned } => {
                 let ours = self.segments(firing, log);
-                let told = self.compare(firing, number, &theirs, &ours, *returned);
-                (ours, told)
+                let compared = self.compare(firing, number, &theirs, &ours, *returned);
+                (ours, compared)
             }
-            Played::Stopped(fault) => {
-                self.stop(firing, number, fault);
+            FiringResult::Faulted(fault) => {
+                self.fault(firing, number, fault);
                 (Vec::new(), Vec::new())
             }
         };
         let mut all_sent = Vec::new();
         if self.puts_out {
-            let pairs = theirs.iter().zip(&ours).take(told.len());
+            let pairs = theirs.iter().zip(&ours).take(compared.len());
             all_sent = pairs
                 .flat_map(|(their, our)| self.sent(their, our))
                 .collect();
@@ -43,39 +43,40 @@ impl Pass<'_> {
             let is_led_to = segment.begins == Begins::TookOver;
             let found = self.programs.find(segment.program);
             if let Some((place, _)) = found.filter(|_| is_led_to)
-                && let Some(story) = self.stories.get_mut(place)
+                && let Some(comparison) = self.comparisons.get_mut(place)
             {
-                story.led_to += 1;
+                comparison.led_to += 1;
             }
         }
-        self.note(firing, ended, &theirs, &ours, told);
+        self.note(firing, ended, &theirs, &ours, compared);
         all_sent
     }
 
-    /// Notes what the programs wrote to maps: all that the kernel's run did, and what the
-    /// replay did once it had lost its way.
+    /// Notes the writes to maps: those of the kernel's run, and those of the replay after the
+    /// two diverged.
     fn note(
         &mut self,
         firing: &Firing<'_>,
         ended: u64,
         theirs: &[Segment<'_>],
         ours: &[Segment<'_>],
-        told: Vec<Told>,
+        compared: Vec<Compared>,
     ) {
-        let parted = told.iter().any(|told| told.parts).then_some(told.len());
-        let mut told = told.into_iter();
+        let has_diverged = compared.iter().any(|compared| compared.diverged);
+        let diverged_at = has_diverged.then_some(compared.len());
+        let mut compared = compared.into_iter();
         self.writers.begin(firing, ended);
         for (nth, segment) in theirs.iter().enumerate() {
-            if parted == Some(nth) {
+            if diverged_at == Some(nth) {
                 self.writers.stray();
             }
-            let strayed = told.next().and_then(|told| told.strayed);
+            let strayed = compared.next().and_then(|compared| compared.strayed);
             let our = ours.get(nth).map_or(&[][..], |our| our.log);
             self.note_one(segment, &strayed.unwrap_or_default(), our);
         }
-        if let Some(parted) = parted {
+        if let Some(diverged_at) = diverged_at {
             self.writers.stray();
-            for segment in ours.iter().skip(parted) {
+            for segment in ours.iter().skip(diverged_at) {
                 self.note_one(segment, &Strayed::default(), &[]);
             }
         }
@@ -87,8 +88,8 @@ impl Pass<'_> {
         let Some((place, part)) = part else {
             return;
         };
-        if let (Ok(form), Some(story)) = (&part.form, self.stories.get(place)) {
-            let what = (&form.plan, &story.touches);
+        if let (Ok(form), Some(comparison)) = (&part.form, self.comparisons.get(place)) {
+            let what = (&form.plan, &comparison.touches);
             self.writers
                 .note(place, what, segment.log, Some((strayed, our)));
         }
@@ -98,8 +99,7 @@ impl Pass<'_> {
         self.programs.segments(firing.program, log).collect()
     }
 
-    /// Holds the pieces of two logs side by side, as far as both go the same way: what was told
-    /// of each pair.
+    /// Compares the segments of two logs pair by pair, up to the pair in which they diverge.
     fn compare(
         &mut self,
         firing: &Firing<'_>,
@@ -107,10 +107,10 @@ impl Pass<'_> {
         theirs: &[Segment<'_>],
         ours: &[Segment<'_>],
         returned: u64,
-    ) -> Vec<Told> {
+    ) -> Vec<Compared> {
         let programs = self.programs;
         let mut all = Vec::new();
-        // The first piece of both is the program's whose event fired.
+        // The first segment of both is that of the program that fired.
         for (nth, (their, our)) in theirs.iter().zip(ours).enumerate() {
             let next = (theirs.get(nth + 1), ours.get(nth + 1));
             let found = programs.find(their.program);
@@ -118,7 +118,7 @@ impl Pass<'_> {
             let (Some((place, _)), Some(part)) = (found, part) else {
                 break;
             };
-            let (Some(story), Ok(form)) = (self.stories.get_mut(place), &part.form) else {
+            let (Some(comparison), Ok(form)) = (self.comparisons.get_mut(place), &part.form) else {
                 break;
             };
             let earlier = ours.iter().take(nth);
@@ -130,7 +130,7 @@ impl Pass<'_> {
                 let (part, pc) = programs.first_of(segment?)?;
                 Some(Instruction::of(&part.original, pc))
             };
-            let piece = stories::Piece {
+            let piece = Piece {
                 log: our.log,
                 earlier: &earlier,
                 returned: (next == (None, None)).then_some(returned),
@@ -140,19 +140,20 @@ impl Pass<'_> {
                 log: their.log,
                 ..*firing
             };
-            let mut told = story.differ((&part.original, form), number, &firing, &piece);
+            let program = (&part.original, form);
+            let mut compared = comparison.differ(program, number, &firing, &piece);
             let goes_on = match next {
                 (Some(their), Some(our)) => {
                     their.program == our.program && their.begins == our.begins
                 }
                 (their, our) => their == our,
             };
-            if !told.parts && !goes_on {
-                story.part(number, &firing, &piece);
-                told.parts = true;
+            if !compared.diverged && !goes_on {
+                comparison.diverge(number, &firing, &piece);
+                compared.diverged = true;
             }
-            let is_over = told.parts;
-            all.push(told);
+            let is_over = compared.diverged;
+            all.push(compared);
             if is_over {
                 break;
             }

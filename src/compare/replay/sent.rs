@@ -1,5 +1,5 @@
-//! Records that the kernel's run could not send, as a buffer was full or nobody listened: a
-//! replay has room for all, so what it sends then is left out.
+//! Finds records that the kernel's run could not send, as a buffer was full or had no reader.
+//! A replay always has room, so these records are left out of the comparison.
 
 use crate::instrument::{Entry, Plan, What};
 use crate::isa::{CallTarget, Insn, decode, decode_all};
@@ -7,8 +7,8 @@ use crate::program::Program;
 use crate::spec::helpers::id;
 use crate::util::HelperId;
 
-/// Of each output of a firing's replay, in their order, whether the kernel's run had it,
-/// too. Logs are those of the two; behind the place where they part, all are.
+/// For each output of a replayed firing, in order: whether the kernel's run sent it, too.
+/// Ends where the two logs diverge; all later outputs count as sent.
 pub(super) fn sent(program: &Program, plan: &Plan, recorded: &[u8], replayed: &[u8]) -> Vec<bool> {
     let pairs = plan.entries(recorded).zip(plan.entries(replayed));
     let pairs = pairs.map_while(|(their, our)| Some((their.ok()?, our.ok()?)));
@@ -39,7 +39,7 @@ fn called(program: &Program, entry: &Entry<'_>) -> Option<HelperId> {
     }
 }
 
-/// What a call returned, if the entry says so.
+/// The return value of a call, if the entry has it.
 fn result(entry: &Entry<'_>) -> Option<u64> {
     let mut results = entry
         .fields()
@@ -51,7 +51,7 @@ fn result(entry: &Entry<'_>) -> Option<u64> {
 /// The helpers that print a line.
 const PRINT: [HelperId; 2] = [id::trace_printk, id::trace_vprintk];
 
-/// Whether a program calls a helper whose output is looked at.
+/// Whether a program calls a helper whose output is compared.
 pub(super) fn puts_out(program: &Program) -> bool {
     const PUT_OUT: [HelperId; 6] = [
         id::perf_event_output,

@@ -1,26 +1,26 @@
-//! Where a recording comes from: it is read from its start for each engine.
+//! The source of a recording, which is read from its start for each engine.
 
 use std::fs::File;
 use std::io::{BufReader, Cursor, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::compare::recording::{Place, Recording, RecordingError};
+use crate::compare::recording::{BlockPosition, Recording, RecordingError};
 
-/// A recording that can be read again and again.
+/// A recording that can be read repeatedly.
 #[derive(Debug, Clone)]
-pub enum Source {
+pub enum RecordingSource {
     /// A file.
     File(PathBuf),
-    /// The bytes of one.
+    /// The bytes of a file.
     Bytes(Arc<[u8]>),
 }
 
-/// A recording under way, wherever it comes from.
+/// A recording that is being read, from either source.
 pub(super) type Opened = Recording<Box<dyn Read + Send>>;
 
-impl Source {
-    /// Begins to read.
+impl RecordingSource {
+    /// Opens the recording.
     ///
     /// # Errors
     /// As of [`Recording::new`].
@@ -29,7 +29,7 @@ impl Source {
             Self::Bytes(bytes) => Box::new(Cursor::new(bytes.clone())),
             Self::File(path) => {
                 let file = File::open(path).map_err(|error| RecordingError::Io {
-                    place: Place {
+                    position: BlockPosition {
                         block: 0,
                         offset: 0,
                     },
@@ -42,13 +42,13 @@ impl Source {
     }
 }
 
-impl From<PathBuf> for Source {
+impl From<PathBuf> for RecordingSource {
     fn from(path: PathBuf) -> Self {
         Self::File(path)
     }
 }
 
-impl From<Vec<u8>> for Source {
+impl From<Vec<u8>> for RecordingSource {
     fn from(bytes: Vec<u8>) -> Self {
         Self::Bytes(bytes.into())
     }

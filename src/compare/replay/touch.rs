@@ -5,7 +5,9 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::elements::Combining;
-use crate::instrument::{Field, Length, Moment, Place, Plan, Site, Source, What, Whose};
+use crate::instrument::{
+    AccessedState, Field, FieldLocation, Length, Moment, Plan, Site, What, Whose,
+};
 use crate::isa::{AtomicOp, CallTarget, Insn, Pseudo, decode, decode_all};
 use crate::program::Program;
 use crate::spec::helpers::id;
@@ -15,7 +17,7 @@ use crate::verifier::{Options, Through, Verified, verify};
 /// What a site does to a map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Touch {
-    /// The map; none where it may be any that the program uses.
+    /// The map; none if it may be any that the program uses.
     pub map: Option<MapId>,
     /// What is done.
     pub does: Does,
@@ -24,51 +26,51 @@ pub(super) struct Touch {
 /// What is done to a map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Does {
-    /// An element is looked at: its bytes, or whether it is there.
+    /// Bytes of an element are read, or whether it exists.
     Reads,
-    /// An element of this key (the memory given with the second argument) is looked up.
+    /// The element of a key (the memory of the second argument) is looked up.
     LooksUp,
-    /// Bytes of an element that was looked up change.
+    /// Some bytes of an element that was looked up change.
     Changes,
-    /// All of its bytes are stored to.
+    /// All bytes of an element that was looked up are stored.
     Stores,
     /// An atomic operation whose order among others of its kind makes no difference.
     Combines(Combining),
-    /// The element of a key is replaced or made, if the result is 0.
+    /// The element of a key is created or replaced, if the result is 0.
     Updates,
-    /// The element of a key goes, if the result is 0.
+    /// The element of a key is deleted, if the result is 0.
     Deletes,
 }
 
 impl Does {
-    /// Whether the map holds something else afterwards.
+    /// Whether the contents of the map can change.
     pub const fn writes(self) -> bool {
         !matches!(self, Self::Reads | Self::LooksUp)
     }
 
-    /// Whether it goes through a pointer to an element that was looked up.
+    /// Whether the access goes through a pointer to an element that was looked up.
     pub const fn is_through_pointer(self) -> bool {
         matches!(self, Self::Changes | Self::Stores | Self::Combines(_))
     }
 
-    /// Whether the site is given the key.
+    /// Whether the access takes a key.
     pub const fn is_keyed(self) -> bool {
         matches!(self, Self::LooksUp | Self::Updates | Self::Deletes)
     }
 }
 
-/// The touches of a program's sites, by their numbers.
+/// What each site of a program does to maps, by site number.
 #[derive(Debug, Default)]
 pub(super) struct Touches {
     sites: Vec<SmallVec<[Touch; 1]>>,
-    /// The maps that the program may come to.
+    /// The maps that the program may access.
     used: Vec<MapId>,
-    /// Those of whose elements a log does not always tell which one was touched.
+    /// The maps for which a log does not always have the key of the accessed element.
     unkeyed: Vec<MapId>,
 }
 
 impl Touches {
-    /// Those of a plan of `program`.
+    /// The touches of `program`, which has this plan.
     pub fn of(program: &Arc<Program>, plan: &Plan) -> Self {
         let verified = verify(program, &Options::default()).outcome.ok();
         let look = Look {
@@ -108,20 +110,20 @@ impl Touches {
         self.sites.iter().map(SmallVec::as_slice)
     }
 
-    /// All of them, with the numbers of their sites.
+    /// All touches, with the numbers of their sites.
     pub fn iter(&self) -> impl Iterator<Item = (u16, Touch)> {
         let numbered = (0..).zip(&self.sites);
         numbered.flat_map(|(number, all)| all.iter().map(move |touch| (number, *touch)))
     }
 
-    /// The maps that are meant by a touch of this one.
+    /// The maps that a touch of `map` may access.
     pub fn maps(&self, map: Option<MapId>) -> impl Iterator<Item = MapId> {
         let any = map.is_none();
         let used = self.used.iter().copied().filter(move |_| any);
         map.into_iter().chain(used)
     }
 
-    /// The maps of whose elements a log does not always tell which one was touched.
+    /// The maps for which a log does not always have the key of the accessed element.
     pub fn unkeyed(&self) -> &[MapId] {
         &self.unkeyed
     }
@@ -149,8 +151,8 @@ pub(super) fn maps_named(program: &Program) -> Vec<MapId> {
     named
 }
 
-/// The maps that a program may come to: those that it names, and any where it looks up maps
-/// in maps.
+/// The maps that a program may access: those that it names; all if one of these is a map of
+/// maps.
 pub(super) fn maps_used(program: &Program) -> Vec<MapId> {
     let named = maps_named(program);
     let holds = |map: &MapId| {
@@ -163,7 +165,7 @@ pub(super) fn maps_used(program: &Program) -> Vec<MapId> {
     }
 }
 
-/// Looks at the sites of a program.
+/// Finds what the sites of a program do.
 struct Look<'a> {
     program: &'a Program,
     verified: Option<&'a Verified>,
@@ -179,7 +181,8 @@ impl Look<'_> {
         if self.is_dead(site.pc) {
             return SmallVec::new();
         }
-        // What a call or an atomic gives says what it does; what it takes comes after it.
+        // A call or an atomic may have two sites: the one before has the effect, the one after
+        // the result.
         let is_second = site.moment == Moment::After && self.has_earlier(site);
         let does = match insn {
             Insn::Call(target) => {
@@ -187,7 +190,7 @@ impl Look<'_> {
                     CallTarget::Helper(helper) => self.call(site.pc, helper),
                     _ => None,
                 };
-                // Whether it is there, and with which value; or how changing it ended.
+                // The second site reads: the element, its value or the result of a change.
                 let called = called.map(|touch| match is_second {
                     true => Touch {
                         does: Does::Reads,
@@ -198,7 +201,7 @@ impl Look<'_> {
                 let filled = site.fields.iter().filter_map(|field| self.filled(field));
                 return called.into_iter().chain(filled).collect();
             }
-            _ if site.source == Source::World => return SmallVec::new(),
+            _ if site.accesses == AccessedState::World => return SmallVec::new(),
             Insn::Load { .. } | Insn::LoadSx { .. } | Insn::LoadAcquire { .. } => Does::Reads,
             Insn::Store { size, .. } | Insn::StoreRelease { size, .. } => {
                 self.stores(self.value(site.pc), size.bytes().into())
@@ -216,13 +219,13 @@ impl Look<'_> {
         { before }.any(|other| other.moment == Moment::Before)
     }
 
-    /// Whether no path leads there.
+    /// Whether the instruction is unreachable.
     fn is_dead(&self, pc: Pc) -> bool {
         let verified = self.verified;
         verified.is_some_and(|verified| !verified.is_reachable(pc))
     }
 
-    /// The map through whose value an instruction goes.
+    /// The map whose value an instruction accesses.
     fn value(&self, pc: Pc) -> Option<MapId> {
         match self.verified?.through(pc)? {
             Through::MapValue { map } => self.exactly(map),
@@ -230,13 +233,13 @@ impl Look<'_> {
         }
     }
 
-    /// The map itself, and none that it holds.
+    /// The map; none if it is a map of maps, whose inner maps may be meant.
     fn exactly(&self, map: MapId) -> Option<MapId> {
         let def = self.program.map(map)?;
         (!def.map_type.holds_maps()).then_some(map)
     }
 
-    /// What so many bytes in a value are to it.
+    /// The effect of storing this many bytes in a value of a map.
     fn stores(&self, map: Option<MapId>, bytes: u32) -> Does {
         let value = map.and_then(|map| self.program.map(map));
         match value {
@@ -245,7 +248,7 @@ impl Look<'_> {
         }
     }
 
-    /// What a helper does to the map that it is given.
+    /// What a helper does to its map argument.
     fn call(&self, pc: Pc, helper: HelperId) -> Option<Touch> {
         let does = match helper {
             id::map_lookup_elem => Does::LooksUp,
@@ -253,7 +256,7 @@ impl Look<'_> {
             id::map_delete_elem => Does::Deletes,
             id::map_push_elem | id::map_pop_elem => Does::Changes,
             id::map_lookup_percpu_elem | id::map_peek_elem => Does::Reads,
-            // Others that take a map neither read nor change what is compared.
+            // Other helpers don't access contents that are compared.
             _ => return None,
         };
         let map = self.verified.and_then(|verified| verified.map_of_call(pc));
@@ -265,7 +268,8 @@ impl Look<'_> {
 
     /// What a helper does to a value that it fills.
     fn filled(&self, field: &Field) -> Option<Touch> {
-        let (What::Filled(_), Place::Memory { whose, .. }) = (field.what, field.place) else {
+        let (What::Filled(_), FieldLocation::Memory { whose, .. }) = (field.what, field.location)
+        else {
             return None;
         };
         let map = match whose {
@@ -280,8 +284,8 @@ impl Look<'_> {
         Some(Touch { map, does })
     }
 
-    /// The maps to which the program comes without a key that is logged: those that it walks
-    /// through, other CPUs' values, queues.
+    /// The maps that the program accesses without a logged key: by iteration, values of other
+    /// CPUs, queues.
     fn unkeyed(&self) -> impl Iterator<Item = Option<MapId>> {
         let insns = decode_all(&self.program.insns);
         insns.filter_map(|(pc, insn)| match insn {

@@ -1,4 +1,4 @@
-//! What a replay says: of each program, of each map, of what was put out, of the whole.
+//! The report of a replay: verdicts on each program, map and output, and on the whole.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -8,43 +8,43 @@ use super::word::Word;
 use crate::harness::{EngineKind, Fallback};
 use crate::isa::Reg;
 
-/// What came of a replay on one engine. The same recording, object and engine give the same
-/// report each time.
+/// The result of a replay on one engine. It is deterministic: the same recording, object and
+/// engine give the same report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     /// The engine that was asked for.
     pub engine: EngineKind,
-    /// Of each program of the recording, by their numbers.
+    /// The programs of the recording, by number.
     pub programs: Vec<ProgramReport>,
-    /// Of each map that can be read, by their numbers.
+    /// The maps that can be read, by number.
     pub maps: Vec<MapReport>,
-    /// Of each ring buffer, perf buffer, and of printed lines, where any came or could not be
+    /// The ring buffers, perf buffers and printed lines that have records or can't be
     /// compared.
     pub outputs: Vec<OutputReport>,
-    /// What the recording lacks, in words; a verdict that rests on it is incomplete.
+    /// What is missing from the recording, in words; verdicts that depend on it are incomplete.
     pub missing: Vec<String>,
 }
 
-/// What is said of one program.
+/// The report on one program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgramReport {
     /// Its name.
     pub name: String,
-    /// The engine that ran it: the checked one where the verifier does not judge its
-    /// replay form yet. None where nothing ran.
+    /// The engine that ran it: the checked one if the verifier leaves its replay form
+    /// unjudged. None if nothing ran.
     pub engine: Option<EngineKind>,
     /// Why that is not the engine that was asked for; none if it is.
     pub fallback: Option<Fallback>,
-    /// The same in words: the verifier's line, where it is that.
+    /// The reason in words: the verifier's message, if that is the reason.
     pub engine_why: Option<String>,
     /// Firings that were replayed.
     pub firings: u64,
-    /// How often a tail call of another program's firing, or of its own, led to it.
+    /// How often a tail call led to it, in its own firings or another program's.
     pub led_to: u64,
-    /// How many firings saw other memory than live, as another CPU may have changed it,
-    /// and went on with what the recording says.
+    /// In how many firings a map value differed from the replay's own, as another CPU may
+    /// have changed it; the recorded value was used.
     pub raced: u64,
-    /// How many times the kernel did not run it, as its CPU was in another program.
+    /// How often the kernel skipped it, as its CPU was in another program.
     pub missed: u64,
     /// Its verdict.
     pub verdict: Verdict,
@@ -53,31 +53,30 @@ pub struct ProgramReport {
 /// A verdict on a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It ran so many times, fired or led to by a tail call. Each run returned, wrote and put
-    /// out the same, and so did all of them together.
+    /// All runs returned, wrote and sent the same as in the kernel: the number of runs,
+    /// fired or led to by a tail call.
     Equal(NonZeroU64),
-    /// They did not: where first.
+    /// A run differs: the first difference.
     Different(Box<FirstDifference>),
-    /// Each firing did the same, but which of them came first can't be known, and what the
-    /// maps hold at the end depends on it: why.
+    /// Each firing did the same, but the final contents of its maps depend on an order of
+    /// writes that is not known: why.
     OrderUnknown(String),
-    /// Something is missing, so that nothing can be said of the whole: what. No difference
-    /// was found in the firings that are there.
+    /// Part of the recording is missing: what. The firings that it has show no difference.
     Incomplete(String),
-    /// Nothing of it was compared: why.
+    /// It was not compared: why.
     NotCompared(NotCompared),
 }
 
-/// Why nothing of a program was compared.
+/// Why a program was not compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotCompared {
     /// Its firings could not be recorded: why.
     Unrecorded(String),
-    /// No event came to it.
+    /// It never fired.
     NeverRan,
-    /// It was not attached when the others were recorded: why.
+    /// It was not attached during the recording: why.
     LeftOut(String),
-    /// The recording is one of events, on which no program ran.
+    /// Bare events were recorded, without a program.
     Events,
 }
 
@@ -92,72 +91,72 @@ impl fmt::Display for NotCompared {
     }
 }
 
-/// What is said of the last contents of a map.
+/// The report on the final contents of a map.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MapReport {
     /// Its name.
     pub name: String,
-    /// What is said.
+    /// The verdict.
     pub verdict: MapVerdict,
 }
 
-/// A verdict on the last contents of a map.
+/// A verdict on the final contents of a map.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MapVerdict {
-    /// So many entries, all equal.
+    /// All entries are equal: how many.
     Equal(usize),
     /// An entry differs.
     Different {
-        /// The key of the first one; its place where the map has no keys.
+        /// The key of the first one; its index in a map without keys.
         key: Vec<u8>,
-        /// Its value in the kernel; none where it was not there.
+        /// Its value in the kernel; none if it was absent.
         expected: Option<Vec<u8>>,
-        /// Its value in the replay.
+        /// Its value in the replay; none if it is absent.
         got: Option<Vec<u8>>,
         /// How many entries differ.
         entries: usize,
-        /// Whether no program did anything in another way, so that something outside the
-        /// recording is likely to have changed the map meanwhile.
+        /// Whether all programs did the same as in the kernel, so that something outside the
+        /// recording has likely changed the map.
         is_outside: bool,
     },
-    /// Several CPUs wrote what depends on who came first.
+    /// Firings wrote in an order that is not known, and the contents depend on it.
     OrderUnknown {
-        /// Who and what, in words.
+        /// Which firings and what, in words.
         why: String,
-        /// How many entries differ from what the replay has.
+        /// How many entries differ from the replay's.
         differing: usize,
     },
-    /// It was not, or could not be, compared: why.
+    /// It was not or could not be compared: why.
     NotCompared(String),
 }
 
-/// What is said of a stream of outputs.
+/// The report on a stream of outputs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputReport {
     /// The map, or `printk`.
     pub name: String,
     /// How many records or lines the recording has.
     pub recorded: u64,
-    /// How many the replay gave.
+    /// How many the replay sent.
     pub replayed: u64,
-    /// What is said.
+    /// The verdict.
     pub verdict: OutputVerdict,
 }
 
 /// A verdict on a stream of outputs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OutputVerdict {
-    /// So many records, the same in the same order; that of each CPU, where several wrote.
+    /// All records are equal and in order, for each CPU if several wrote: how many.
     Equal(NonZeroU64),
     /// One differs.
     Different {
-        /// Its place in the stream, from 0.
+        /// Its index in the stream, from 0.
         at: u64,
-        /// The CPU, where each has a stream of its own.
+        /// The CPU, if each has its own stream.
         cpu: Option<u32>,
-        /// What the recording has there; none where it has no more.
+        /// The recorded one; none if the recording has no more.
         expected: Option<Vec<u8>>,
-        /// What the replay gave; none where it gave no more.
+        /// The replay's; none if it sent no more.
         got: Option<Vec<u8>>,
     },
     /// Not compared: why.
@@ -204,8 +203,8 @@ impl OutputVerdict {
 }
 
 impl ProgramReport {
-    /// The verdict on the program in one word, on the engine that was asked for: where
-    /// another one ran the program, nothing was compared on that, unless it differs anyhow.
+    /// The verdict in one word on the engine that was asked for: if another one ran the
+    /// program, nothing was compared, unless there is a difference.
     #[must_use]
     pub fn word_on(&self, asked: EngineKind) -> Word {
         let word = self.verdict.word();
@@ -215,7 +214,7 @@ impl ProgramReport {
         }
     }
 
-    /// The engine that ran the program in place of the one that was asked for.
+    /// The engine that ran the program instead of the one asked for; none if that one did.
     #[must_use]
     pub fn stood_in(&self, asked: EngineKind) -> Option<EngineKind> {
         self.engine.filter(|engine| *engine != asked)
@@ -234,8 +233,8 @@ pub struct Gap {
 }
 
 impl Report {
-    /// The verdict on the whole. [`Word::Equal`] says that every program, map and output was
-    /// compared on the engine that was asked for, and that at least one event came.
+    /// The verdict on the whole. [`Word::Equal`] means that every program, map and output was
+    /// compared on the engine that was asked for, and that at least one program ran.
     #[must_use]
     pub fn word(&self) -> Word {
         let programs = self.programs.iter();
@@ -247,7 +246,7 @@ impl Report {
     }
 
     /// Whether everything was compared, nothing is missing, and all that can be judged is
-    /// equal: what exit code 0 says.
+    /// equal: exit code 0.
     #[must_use]
     pub fn is_fine(&self) -> bool {
         self.word().is_fine()
@@ -288,7 +287,7 @@ impl Report {
         programs.chain(maps).chain(outputs).collect()
     }
 
-    /// Adds what registers held at the difference of a program.
+    /// Adds the registers at the difference of a program.
     pub(super) fn explain(&mut self, program: usize, registers: Vec<(Reg, u64)>) {
         let program = self.programs.get_mut(program);
         if let Some(Verdict::Different(first)) = program.map(|program| &mut program.verdict) {

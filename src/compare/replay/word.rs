@@ -1,27 +1,27 @@
-//! Verdicts in a word: on a part of a comparison, and on the whole.
+//! One-word verdicts on a part of a comparison and on the whole.
 
 use std::fmt;
 
-/// A verdict in one word, in the order in which a later one wins over an earlier one.
+/// A verdict in one word, in ascending order: of two parts, the later verdict decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Word {
     /// Everything was compared, and is equal.
     Equal,
-    /// Everything was compared, and all that can be judged is equal; last contents of maps
-    /// depend on an order that is not known.
+    /// Everything was compared and all that can be judged is equal; final map contents depend
+    /// on an order of writes that is not known.
     OrderUnknown,
-    /// Of the whole: a part was not compared; the others are equal.
+    /// On the whole: some parts were not compared, the others are equal.
     PartlyCompared,
-    /// Nothing was compared: of a part nothing of it, of the whole no program's event.
+    /// The part was not compared; on the whole: no program was.
     NothingCompared,
-    /// Something is missing.
+    /// Part of the recording is missing.
     Incomplete,
     /// A difference.
     Different,
 }
 
 impl Word {
-    /// All of them, in their order.
+    /// All verdicts, in ascending order.
     pub const ALL: [Self; 6] = [
         Self::Equal,
         Self::OrderUnknown,
@@ -58,14 +58,14 @@ impl Word {
     }
 
     /// Whether everything was compared, nothing is missing, and all that can be judged is
-    /// equal: what exit code 0 says.
+    /// equal: exit code 0.
     #[must_use]
     pub fn is_fine(self) -> bool {
         self <= Self::OrderUnknown
     }
 
-    /// The word on a whole of these parts. Without a program of which something was compared,
-    /// nothing was.
+    /// The verdict on a whole of these parts; [`NothingCompared`](Self::NothingCompared) if no
+    /// program was compared.
     #[must_use]
     pub fn whole(
         programs: impl IntoIterator<Item = Self>,
@@ -100,7 +100,7 @@ impl fmt::Display for Word {
 mod tests {
     use super::Word::{self, Different, Equal, Incomplete, NothingCompared, OrderUnknown};
 
-    /// A whole is equal only where each part is, and there is a program among them.
+    /// A whole is equal only if each part is, and one of them is a program.
     #[test]
     fn a_whole_is_no_better_than_any_part() {
         for program in Word::ALL {

@@ -1,5 +1,5 @@
-//! Who wrote to which map, as the logs of firings tell, and whether what it holds in the end
-//! depends on an order that nobody knows.
+//! Collects from the logs which firings wrote to which map, and whether its final contents
+//! depend on an order of writes that is not known.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -12,47 +12,46 @@ use crate::program::MapDef;
 use crate::spec::{MapType, UpdateFlags};
 use crate::util::MapId;
 
-/// A place where one thing happens after another: a CPU, and how deeply nested.
+/// A CPU and nesting depth: firings with the same ones never overlap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 struct Who {
     cpu: u32,
     depth: u16,
 }
 
-/// What is known of all maps.
+/// The writes to all maps.
 #[derive(Debug, Default)]
 pub(super) struct Writers {
     maps: Vec<Map>,
-    /// Of each program and site: whether each of its entries counts, and not only the first.
+    /// By program and site: whether each of its entries matters, not only the first.
     counting: Vec<Vec<bool>>,
-    /// Of each program, on each CPU and depth: which sites have been seen.
+    /// By program, CPU and depth: the sites seen so far.
     seen: FxHashMap<(usize, Who), Seen>,
-    /// The firing that is looked through.
+    /// The current firing.
     now: Now,
-    /// How many entries of each site it had so far, where that matters.
+    /// How many entries of each site the current firing had so far, if that matters.
     counts: FxHashMap<(usize, u16), usize>,
-    /// What it has looked up.
+    /// The elements that the current firing has looked up.
     looked: SmallVec<[(MapId, Key); 4]>,
-    /// What it will have done if the call that it makes succeeds.
+    /// What its current call does if it succeeds.
     pending: SmallVec<[(MapId, Key, Act); 1]>,
 }
 
-/// What a map is, as far as its writers are concerned.
+/// The properties of a map that matter for writes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Kind {
     /// Whether each CPU has values of its own.
     per_cpu: bool,
-    /// Whether elements go when there is no room, in an order that each kernel has for
-    /// itself.
+    /// Whether a full map evicts elements, in an order that is not reproducible.
     evicts: bool,
-    /// Whether it is an array: its elements are always there.
+    /// Whether it is an array, whose elements always exist.
     is_array: bool,
-    /// Whether it has one element only, so that no key tells them apart.
+    /// Whether it is an array with one element.
     is_single: bool,
 }
 
 impl Kind {
-    /// That of a map.
+    /// The properties of a map.
     pub fn of(def: &MapDef) -> Self {
         let info = def.map_type.info();
         let is_array = matches!(def.map_type, MapType::Array | MapType::PercpuArray);
@@ -65,7 +64,7 @@ impl Kind {
     }
 }
 
-/// What was done to a map.
+/// The writes to a map.
 #[derive(Debug, Default)]
 struct Map {
     id: MapId,
@@ -75,58 +74,58 @@ struct Map {
     elements: Elements,
 }
 
-/// How closely a map is watched.
+/// How finely the writes to a map are tracked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Grain {
-    /// Not at all: whatever the programs do to it, the order makes no difference.
+    /// Not at all: all writes of the programs commute.
     #[default]
     None,
-    /// All of it is one element, which is never quite replaced: logs don't always tell which
-    /// one was written.
+    /// The map as one element, which no write replaces completely: logs don't always have the
+    /// key.
     Whole,
-    /// Each element by itself.
+    /// By element.
     Element,
 }
 
-/// How far the firings of a program on a CPU were looked through.
+/// The sites of a program that were seen on a CPU and depth.
 #[derive(Debug, Default)]
 struct Seen {
     sites: Vec<bool>,
-    /// Whether nothing new can come.
+    /// Whether later entries can't add anything.
     all: bool,
 }
 
-/// Where a replay could not follow the kernel's run: entries by site, and how many of that
-/// site come before in the firing.
+/// Where a replay could not follow the recorded log: entries, each by its site and how many
+/// entries of that site come before it in the firing.
 #[derive(Debug, Default)]
 pub(super) struct Strayed {
-    /// Calls that ended in another way.
+    /// Calls with another result.
     pub results: SmallVec<[(u16, usize); 1]>,
-    /// Where it found no element: what it did from there on is nothing that the kernel's run
-    /// did.
+    /// A look-up that found no element: from there on the replay did other things than the
+    /// kernel's run.
     pub lost: Option<(u16, usize)>,
 }
 
-/// The firing that is looked through.
+/// The current firing.
 #[derive(Debug, Clone, Copy, Default)]
 struct Now {
     who: Who,
     actor: Actor,
-    /// Whether what it writes is not what the kernel's run wrote.
+    /// Whether the replay's writes are no longer those of the kernel's run.
     astray: bool,
-    /// Whether the call that it makes ended in another way.
+    /// Whether its current call had another result.
     other_result: bool,
 }
 
 impl Strayed {
-    /// Whether it could follow.
+    /// Whether the replay followed the whole log.
     pub fn is_empty(&self) -> bool {
         self.results.is_empty() && self.lost.is_none()
     }
 }
 
 impl Writers {
-    /// For maps of these kinds, and the programs that use them.
+    /// No writes yet, to maps of these kinds by these programs.
     pub fn new<'t>(
         kinds: impl Iterator<Item = Kind>,
         programs: impl Iterator<Item = &'t Touches> + Clone,
@@ -149,7 +148,7 @@ impl Writers {
         let counts = |map: MapId, touch: Touch| {
             let map = maps.get(map.index()).filter(|map| map.grain != Grain::None);
             map.is_some_and(|map| match touch.does {
-                // Who looked an element up matters if something is written to it.
+                // A look-up matters if the program writes through pointers into the map.
                 Does::LooksUp => !map.is_one() && through.contains(&map.id),
                 does => does.writes(),
             })
@@ -168,7 +167,8 @@ impl Writers {
         }
     }
 
-    /// A firing was replayed, whose record ends there in the ring. What it did is noted next.
+    /// Begins a firing whose record ends at `ended` in the ring: [`note`](Self::note) calls
+    /// follow.
     pub fn begin(&mut self, firing: &Firing<'_>, ended: u64) {
         self.looked.clear();
         self.pending.clear();
@@ -189,13 +189,13 @@ impl Writers {
         };
     }
 
-    /// From here on the replay does not do what the kernel's run did.
+    /// Notes that the replay does other things than the kernel's run from here on.
     pub fn stray(&mut self) {
         self.now.astray = true;
     }
 
-    /// What a program did in that firing, by the kernel's log; where the replay could not
-    /// follow is told, with its own log.
+    /// Notes what a program did in the current firing, from the recorded log; `strayed` has
+    /// where the replay could not follow it, and the replay's log.
     pub fn note(
         &mut self,
         program: usize,
@@ -223,9 +223,9 @@ impl Writers {
                 continue;
             }
             if let Some((strayed, _)) = strayed {
-                let place = self.place(program, entry.site.number);
-                self.now.astray |= strayed.lost == Some(place);
-                self.now.other_result = strayed.results.contains(&place);
+                let counted = self.count(program, entry.site.number);
+                self.now.astray |= strayed.lost == Some(counted);
+                self.now.other_result = strayed.results.contains(&counted);
             }
             self.entry(touches, &entry);
             seen.see(touches, &self.maps, site);
@@ -237,13 +237,13 @@ impl Writers {
             *slot = seen;
         }
         if let Some((strayed, log)) = strayed.filter(|_| self.now.astray) {
-            // What it did instead.
+            // What the replay did instead.
             self.pending.clear();
             self.counts = counts.unwrap_or_default();
             let entries = plan.entries(log).map_while(Result::ok);
             let mut is_lost = false;
             for entry in entries {
-                is_lost |= strayed.lost == Some(self.place(program, entry.site.number));
+                is_lost |= strayed.lost == Some(self.count(program, entry.site.number));
                 if is_lost {
                     self.entry(touches, &entry);
                 }
@@ -251,8 +251,8 @@ impl Writers {
         }
     }
 
-    /// The next entry of a site: the site, and how many entries of it came before.
-    fn place(&mut self, program: usize, site: u16) -> (u16, usize) {
+    /// Counts an entry of a site: returns the site and how many entries of it came before.
+    fn count(&mut self, program: usize, site: u16) -> (u16, usize) {
         let count = self.counts.entry((program, site)).or_default();
         *count += 1;
         (site, *count - 1)
@@ -301,13 +301,13 @@ impl Writers {
         }
     }
 
-    /// A call that makes, replaces or deletes an element ended.
+    /// Notes a call that creates, replaces or deletes an element.
     fn update(&mut self, map: MapId, key: &Key, act: Act, is_done: bool) {
         let now = self.now;
         let Some(map) = self.maps.get_mut(map.index()) else {
             return;
         };
-        // It goes for all CPUs.
+        // A deletion is for all CPUs.
         let lane = map.lane(now.who.cpu).filter(|_| act != Act::Deletes);
         let (key, act) = match map.grain {
             Grain::None => return,
@@ -324,8 +324,8 @@ impl Writers {
         }
     }
 
-    /// Something is written to a value: of an element that was looked up before, or that
-    /// is always at hand.
+    /// Notes a write to a value: of an element that was looked up before, or of a global
+    /// variable.
     fn write(&mut self, touch: Touch, id: MapId, act: Act) {
         let now = self.now;
         let Some(map) = self.maps.get_mut(id.index()) else {
@@ -337,7 +337,7 @@ impl Writers {
         let mut keys: SmallVec<[&Key; 4]> = looked.map(|(_, key)| key).collect();
         let is_meant = touch.map.is_some() || !keys.is_empty() || is_one && !map.kind.per_cpu;
         if !is_meant {
-            return; // Another map is.
+            return; // The write is to another map.
         }
         map.add_writer(now.who);
         let lane = map.lane(now.who.cpu);
@@ -351,10 +351,10 @@ impl Writers {
             keys.clear();
             keys.push(&whole);
         } else if keys.is_empty() {
-            // No log of the program has a write without a look-up before.
+            // The log has no look-up before the write.
             map.elements.doubt_all(now.actor);
         }
-        // That one of several was replaced says nothing of each.
+        // If one of several elements was written, none is known to be replaced.
         let is_certain = keys.len() == 1 && map.grain == Grain::Element && touch.map.is_some();
         let act = match act {
             Act::Combines(_) => act,
@@ -369,13 +369,14 @@ impl Writers {
         }
     }
 
-    /// Why the last contents of a map depend on an order that is not known, if they do.
+    /// Why the final contents of a map depend on an order that is not known; none if they
+    /// don't.
     pub fn unknown(&self, map: MapId) -> Option<String> {
         let (key, doubt) = self.maps.get(map.index())?.elements.doubtful()?;
         Some(doubt.text(key))
     }
 
-    /// Whether what an element of a map holds in the end depends on such an order.
+    /// Whether the final value of an element depends on such an order.
     pub fn is_doubtful(&self, map: MapId, key: &[u8]) -> bool {
         self.maps.get(map.index()).is_none_or(|map| {
             map.elements
@@ -383,8 +384,8 @@ impl Writers {
         })
     }
 
-    /// Whether memory of a map that a run on this CPU looks at can have been changed by
-    /// somebody else meanwhile.
+    /// Whether another firing can have changed the map memory that a run on this CPU and depth
+    /// reads.
     pub fn may_race(&self, map: MapId, cpu: u32, depth: u16) -> bool {
         let Some(map) = self.maps.get(map.index()) else {
             return true;
@@ -407,21 +408,21 @@ impl Map {
         }
     }
 
-    /// Whether its elements are not told apart, or there is but one.
+    /// Whether it is tracked as one element, or has only one.
     fn is_one(&self) -> bool {
         self.kind.is_single || self.grain == Grain::Whole
     }
 
-    /// Whose value a firing writes.
+    /// The lane that a firing writes.
     fn lane(&self, cpu: u32) -> Lane {
-        // Where elements are not told apart, other CPUs' values may be meant.
+        // Without keys, the write may be to another CPU's value.
         let is_own = self.kind.per_cpu && self.grain != Grain::Whole;
         is_own.then_some(cpu)
     }
 }
 
 impl Grain {
-    /// How closely a map has to be watched that these programs write to.
+    /// How finely a map that these programs write to has to be tracked.
     fn of<'t>(map: MapId, mut programs: impl Iterator<Item = &'t Touches> + Clone) -> Self {
         let mut combining: Option<Combining> = None;
         for touches in programs.clone() {
@@ -450,7 +451,7 @@ fn field<'a>(entry: &Entry<'a>, what: What) -> Option<&'a [u8]> {
 }
 
 impl Seen {
-    /// Nothing, where there is something to be seen.
+    /// No sites seen.
     fn of(touches: &Touches, maps: &[Map]) -> Self {
         let mut seen = Self::default();
         seen.update(touches, maps);
@@ -461,7 +462,7 @@ impl Seen {
         self.sites.get(site) == Some(&true)
     }
 
-    /// A site was seen: whether all were that need to be seen only once.
+    /// Marks a site as seen, and updates [`all`](Self::all).
     fn see(&mut self, touches: &Touches, maps: &[Map], site: usize) {
         if self.sites.len() <= site {
             self.sites.resize(site + 1, false);

@@ -1,4 +1,4 @@
-//! Helpers: what their prototypes say about recording, and what they can't say.
+//! Signatures of helpers for recording: from their prototypes, and rules for what these lack.
 
 use super::signature::{Callback, Class, Extent, Passed, Returns, Role, Signature};
 use crate::instrument::error::Reason;
@@ -8,23 +8,23 @@ use crate::spec::helpers::{
 };
 use crate::util::HelperId;
 
-/// What a prototype can't say of a helper.
+/// A rule for what a helper's prototype does not say.
 enum Rule {
-    /// The class, whatever the arguments are.
+    /// The class, regardless of the arguments.
     Is(Class),
     /// It can't be recorded.
     Refused(&'static str),
 }
 
-const STORAGE: Rule = Rule::Refused("the storage belongs to a kernel object, which no replay has");
-const TIMER: Rule = Rule::Refused("the callback runs at another time, in no firing");
+const STORAGE: Rule = Rule::Refused("the storage belongs to a kernel object, unknown to a replay");
+const TIMER: Rule = Rule::Refused("the callback runs later, outside any firing");
 const COMMAND: Rule = Rule::Refused("it is a system call");
-const SEQUENCE: Rule = Rule::Refused("iterators are read, not fired");
+const SEQUENCE: Rule = Rule::Refused("it is for iterator programs, which have no firings");
 
 /// Without a rule a helper that gets a map is [`Class::Own`], any other [`Class::World`].
 #[rustfmt::skip]
 const RULES: &[(HelperId, Rule)] = &[
-    // What follows from the program's own state.
+    // The results follow from the program's own state.
     (id::spin_lock, Rule::Is(Class::Plain)),
     (id::spin_unlock, Rule::Is(Class::Plain)),
     (id::r#loop, Rule::Is(Class::Plain)),
@@ -33,7 +33,7 @@ const RULES: &[(HelperId, Rule)] = &[
     (id::ringbuf_discard, Rule::Is(Class::Plain)),
     (id::ringbuf_submit_dynptr, Rule::Is(Class::Plain)),
     (id::ringbuf_discard_dynptr, Rule::Is(Class::Plain)),
-    // No map, but nothing of the world: memory of the program goes in.
+    // No map, but the program's own memory goes in.
     (id::trace_printk, Rule::Is(Class::Own)),
     (id::trace_vprintk, Rule::Is(Class::Own)),
     (id::strtol, Rule::Is(Class::Own)),
@@ -44,20 +44,20 @@ const RULES: &[(HelperId, Rule)] = &[
     (id::dynptr_read, Rule::Is(Class::Own)),
     (id::dynptr_write, Rule::Is(Class::Own)),
     (id::dynptr_data, Rule::Is(Class::Own)),
-    // A map, but what the world has in it.
+    // A map, but with contents that come from the world.
     (id::perf_event_read, Rule::Is(Class::World)),
     (id::perf_event_read_value, Rule::Is(Class::World)),
     (id::get_stackid, Rule::Is(Class::World)),
     (id::current_task_under_cgroup, Rule::Is(Class::World)),
     (id::skb_under_cgroup, Rule::Is(Class::World)),
     (id::ringbuf_query, Rule::Is(Class::World)),
-    // Something happens to the world.
+    // The helper acts on the world.
     (id::send_signal, Rule::Is(Class::Effect)),
     (id::send_signal_thread, Rule::Is(Class::Effect)),
     (id::probe_write_user, Rule::Is(Class::Effect)),
     (id::override_return, Rule::Is(Class::Effect)),
     (id::set_retval, Rule::Is(Class::Effect)),
-    // What a replay has no way to do again.
+    // A replay can't repeat these.
     (id::timer_init, TIMER),
     (id::timer_set_callback, TIMER),
     (id::timer_start, TIMER),
@@ -71,8 +71,8 @@ const RULES: &[(HelperId, Rule)] = &[
     (id::cgrp_storage_get, STORAGE),
     (id::cgrp_storage_delete, STORAGE),
     (id::get_local_storage, STORAGE),
-    (id::kptr_xchg, Rule::Refused("a map holds the kernel object, which no replay has")),
-    (id::find_vma, Rule::Refused("it calls back with a kernel object, which no replay has")),
+    (id::kptr_xchg, Rule::Refused("a map holds the kernel object, unknown to a replay")),
+    (id::find_vma, Rule::Refused("its callback gets a kernel object, unknown to a replay")),
     (id::user_ringbuf_drain, Rule::Refused("what user space wrote is not recorded")),
     (id::sys_bpf, COMMAND),
     (id::sys_close, COMMAND),
@@ -81,7 +81,7 @@ const RULES: &[(HelperId, Rule)] = &[
     (id::seq_printf_btf, SEQUENCE),
 ];
 
-/// What a call of the helper takes and gives; `None` if the caller can't call it.
+/// The signature of a helper; `None` if the caller may not call it.
 pub(super) fn signature(id: HelperId, caller: &Caller<'_>) -> Result<Option<Signature>, Reason> {
     let refused = |why| Reason::Helper {
         name: helper(id).map_or_else(|| id.to_string(), |helper| helper.name.to_owned()),
@@ -111,11 +111,11 @@ pub(super) fn signature(id: HelperId, caller: &Caller<'_>) -> Result<Option<Sign
         callback: callback(helper),
     };
     if id == id::trace_printk {
-        // As many as the format asks for.
+        // The arguments for the format.
         signature.roles.extend([Role::Number; 3]);
     }
     if signature.callback.is_none() && helper.effects.contains(Effects::CALLS_BACK) {
-        return Err(refused("it calls back"));
+        return Err(refused("it calls a function of the program"));
     }
     Ok(Some(signature))
 }
@@ -144,7 +144,7 @@ fn role(id: HelperId, arg: &Arg) -> Role {
 
 fn returns(id: HelperId, class: Class, prototype: &Prototype) -> Returns {
     match prototype.ret.kind {
-        // It promises a number, but callers get none.
+        // The prototype has a number, but callers get none.
         _ if class == Class::Plain && matches!(id, id::spin_lock | id::spin_unlock) => {
             Returns::Nothing
         }
@@ -212,14 +212,14 @@ mod tests {
         };
         assert_eq!(
             error(id::timer_init),
-            "bpf_timer_init: the callback runs at another time, in no firing"
+            "bpf_timer_init: the callback runs later, outside any firing"
         );
         let poisoned = signature(HelperId(195_896_080), &Caller::of(ProgType::Tracepoint));
         assert_eq!(poisoned, Ok(None));
     }
 
-    /// A rule names a helper once, and each helper of a tracing program has a signature or
-    /// a reason.
+    /// No helper has two rules, and each helper of a tracing program has a signature or a
+    /// reason.
     #[test]
     fn every_helper_has_an_answer() {
         for (number, (id, _)) in RULES.iter().enumerate() {

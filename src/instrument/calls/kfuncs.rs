@@ -1,31 +1,29 @@
-//! Kernel functions: what their declarations say about recording.
+//! Signatures of kfuncs for recording, from their declarations.
 
 use super::signature::{Class, Extent, Returns, Role, Signature};
 use crate::instrument::error::Reason;
 use crate::spec::kfuncs::{Kfunc, Parameter, ParameterKind, by_name};
 
-/// Names, or their beginnings, of functions that work on nothing but the program's own
-/// state: numbers, critical sections.
+/// Names, or prefixes of names, of kfuncs that depend only on the program's own state: numbers,
+/// critical sections.
 const PLAIN: &[&str] = &[
     "bpf_iter_num_",
     "bpf_rcu_read_",
     "bpf_preempt_",
     "bpf_local_irq_",
 ];
-/// Those that work on memory behind a dynamic pointer of the program's own.
+/// Prefixes of kfuncs on memory behind the program's own dynptrs.
 const OWN: &[&str] = &["bpf_dynptr_"];
-/// Those that do something to the world.
+/// Kfuncs that act on the world.
 const EFFECT: &[&str] = &["bpf_send_signal_task"];
 
-/// What a call of the function takes and gives.
+/// The signature of a kfunc.
 pub(super) fn signature(name: &str) -> Result<Signature, Reason> {
     let refused = |why| Reason::Kfunc {
         name: name.to_owned(),
         why,
     };
-    let kfunc = by_name(name)
-        .ok_or_else(|| refused("it is not known here"))?
-        .row();
+    let kfunc = by_name(name).ok_or_else(|| refused("unknown kfunc"))?.row();
     let begins = |list: &[&str]| list.iter().any(|start| name.starts_with(start));
     let parameters = kfunc.parameters();
     let class = if begins(PLAIN) {
@@ -50,7 +48,7 @@ pub(super) fn signature(name: &str) -> Result<Signature, Reason> {
         roles.push(match role(&parameters, number, class) {
             Some(role) => role,
             None if parameter.nullable => Role::Silent,
-            None => return Err(refused("it takes memory of a size that nobody tells")),
+            None => return Err(refused("the size of its memory argument is unknown")),
         });
     }
     Ok(Signature {
@@ -61,24 +59,24 @@ pub(super) fn signature(name: &str) -> Result<Signature, Reason> {
     })
 }
 
-/// What a parameter asks for that no replay has.
+/// Why a parameter can't be recorded, if it can't.
 fn obstacle(class: Class, parameter: &Parameter) -> Option<&'static str> {
     use ParameterKind as Kind;
     Some(match parameter.kind {
-        Kind::Iterator if class != Class::Plain => "what it walks over is the kernel's",
-        Kind::Dynptr if class != Class::Own => "it fills memory behind a dynamic pointer",
+        Kind::Iterator if class != Class::Plain => "it iterates over kernel objects",
+        Kind::Dynptr if class != Class::Own => "it fills memory behind a dynptr",
         Kind::ListHead
         | Kind::ListNode
         | Kind::RbRoot
         | Kind::RbNode
         | Kind::Allocated
         | Kind::Refcounted
-        // The number of the type to be allocated.
+        // The id of the type to allocate.
         | Kind::Constant => "objects that the program allocates are not recorded",
         Kind::Callback | Kind::Workqueue | Kind::TaskWork => {
-            "the callback runs at another time, in no firing"
+            "the callback runs later, outside any firing"
         }
-        Kind::ResSpinLock => "whether a lock is got is up to the other CPUs",
+        Kind::ResSpinLock => "whether it gets the lock depends on the other CPUs",
         Kind::Map => "what it does to the map is not recorded",
         _ => return None,
     })
@@ -91,7 +89,7 @@ fn role(parameters: &[Parameter], number: usize, class: Class) -> Option<Role> {
         Some(ParameterKind::Size | ParameterKind::ConstantSize)
     );
     match kind(number)? {
-        // Memory of a slice is used or not, which the function decides.
+        // The kfunc decides whether it uses the memory of a slice.
         ParameterKind::Memory if class == Class::Own => Some(Role::Silent),
         ParameterKind::Memory if sized => Some(Role::Filled(Extent::Next)),
         ParameterKind::Memory => None,
@@ -105,7 +103,7 @@ fn returns(kfunc: &Kfunc, class: Class) -> Option<Returns> {
         ("void", _) => Some(Returns::Nothing),
         (ty, Class::Plain) if ty.ends_with('*') => Some(Returns::Private),
         (ty, Class::Own) if ty.ends_with('*') => Some(Returns::Memory),
-        // Structures are the kernel's, numbers belong to the session.
+        // Structures belong to the kernel, numbers to the run.
         (ty, _) if ty.ends_with('*') => {
             (ty.starts_with("struct ") || ty.starts_with("void")).then_some(Returns::Kernel)
         }

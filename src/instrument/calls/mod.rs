@@ -1,6 +1,5 @@
-//! What calls take and give: the one place that both forms ask. The kinds of arguments and
-//! results come from the tables of helpers and kernel functions; what those can't say
-//! stands here.
+//! Signatures of calls, used for both forms: the tables of helpers and kfuncs give the kinds of
+//! arguments and results, the rules here the rest.
 
 mod helpers;
 mod kfuncs;
@@ -13,22 +12,22 @@ use crate::isa::CallTarget;
 use crate::program::Program;
 use crate::spec::helpers::Caller;
 
-/// What is called.
+/// The target of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Callee {
     /// A function of the program.
     Function,
-    /// Something outside.
+    /// A helper or kfunc.
     Outside(Signature),
-    /// Nothing that this program may call. Some verifier accepts the program, so no path
-    /// leads here: CO-RE leaves such calls where a kernel lacks what is accessed.
+    /// Nothing that this program may call. The verifier accepted the program, so the call is
+    /// unreachable: CO-RE leaves such calls where a kernel lacks the accessed type or field.
     Nobody,
 }
 
-/// What a call takes and gives.
+/// The target of a call, with its signature.
 ///
 /// # Errors
-/// Why it can't be recorded.
+/// Why the call can't be recorded.
 pub(super) fn callee(program: &Program, target: CallTarget) -> Result<Callee, Reason> {
     match target {
         CallTarget::Helper(id) => {
@@ -43,7 +42,7 @@ pub(super) fn callee(program: &Program, target: CallTarget) -> Result<Callee, Re
         CallTarget::Kfunc { id, fd_index } => {
             let btf = program.kernel_btf.as_ref().filter(|_| fd_index == 0);
             let name = btf.and_then(|btf| Some(btf.get(id)?.name().to_owned()));
-            let name = name.unwrap_or_else(|| format!("kernel function {id}"));
+            let name = name.unwrap_or_else(|| format!("kfunc {id}"));
             kfuncs::signature(&name).map(Callee::Outside)
         }
         CallTarget::Subprogram { .. } => Ok(Callee::Function),

@@ -1,81 +1,81 @@
-//! What a call takes and gives, in the words of recording.
+//! The inputs and outputs of a call, as recording needs them.
 
 use smallvec::SmallVec;
 
 use crate::isa::Reg;
 
-/// What happens to a call in a replay.
+/// What a replay does with a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::instrument) enum Class {
-    /// It is left out: all that it gives is on the tape.
+    /// Skip it: all its results are in the recorded log.
     World,
-    /// The same, but it did something to the world, so its arguments are logged.
+    /// Skip it, too; but it acts on the world, so its arguments are logged.
     Effect,
-    /// It is made, and what it gives is overridden by the tape.
+    /// Make it, and override its results with the recorded ones.
     Own,
-    /// It is made, and what it gives needs no tape: it follows from what the program has.
+    /// Make it: its results follow from the program's own state.
     Plain,
 }
 
-/// What an argument is to the log.
+/// How an argument is logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::instrument) enum Role {
-    /// Nothing: a context, a size, a kernel object.
+    /// Not at all: a context, a size, a kernel object.
     Silent,
     /// The map.
     Map,
-    /// A number, given away.
+    /// A number passed to the callee.
     Number,
     /// Memory that the callee reads.
     Given(Extent),
     /// Memory that the callee fills.
     Filled(Extent),
-    /// A ring-buffer record that goes out now.
+    /// A ring-buffer record that is submitted.
     Submitted,
 }
 
-/// How much memory it is.
+/// The size of memory in an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::instrument) enum Extent {
     /// A key of the map in the arguments.
     Key,
     /// A value of that map.
     Value,
-    /// So many bytes.
+    /// A fixed number of bytes.
     Fixed(u32),
-    /// As many as the next argument says.
+    /// The number of bytes in the next argument.
     Next,
 }
 
-/// What `r0` is when a call has returned.
+/// `r0` after a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::instrument) enum Returns {
-    /// Nothing that may be read.
+    /// Not readable.
     Nothing,
     /// A number.
     Number,
-    /// A value of the map, or the map that it holds.
+    /// A value of the map, or its inner map.
     Value,
-    /// A ring-buffer record, of as many bytes as the second argument says.
+    /// A ring-buffer record of the size in the second argument.
     Record,
-    /// Other memory that is not the world's.
+    /// Other memory of the program's own.
     Memory,
-    /// Memory of the run's own, which needs no log.
+    /// Memory private to the run, which is not logged.
     Private,
-    /// A kernel object or memory of the kernel.
+    /// A kernel object or kernel memory.
     Kernel,
 }
 
-/// A function of the program that is called before the call returns.
+/// A function of the program that the callee calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::instrument) struct Callback {
-    /// The argument that has its address.
+    /// The argument that holds its address.
     pub(in crate::instrument) function: Reg,
-    /// What it gets, in `r1` and following.
+    /// Its arguments, from `r1`.
     pub(in crate::instrument) passes: &'static [Passed],
 }
 
-/// What a callback gets.
+/// An argument of a callback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::instrument) enum Passed {
     /// A number.
@@ -90,11 +90,11 @@ pub(in crate::instrument) enum Passed {
     Argument(Reg),
 }
 
-/// What a call takes and gives.
+/// The inputs and outputs of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::instrument) struct Signature {
     pub(in crate::instrument) class: Class,
-    /// Of `r1` and following.
+    /// The roles of `r1` and following.
     pub(in crate::instrument) roles: SmallVec<[Role; 5]>,
     pub(in crate::instrument) returns: Returns,
     pub(in crate::instrument) callback: Option<Callback>,

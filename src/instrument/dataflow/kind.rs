@@ -1,78 +1,77 @@
-//! What a register or a stack slot holds, as far as recording has to know.
+//! The kinds of values that registers and stack slots hold, as far as recording needs them.
 
 use crate::program::{MapDef, Program};
 use crate::spec::MapFlags;
 use crate::util::{MapId, Pc};
 
-/// What a register or a stack slot may hold. A pointer that may be null is of its pointer's
-/// kind: nobody follows null.
+/// What a register or a stack slot may hold. A pointer that may be null has its pointer's kind:
+/// an accepted program does not dereference null.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(in crate::instrument) enum Kind {
-    /// Nothing that a program wrote: no path has come here.
+    /// Not written by the program, or not reached.
     #[default]
     Nothing,
-    /// A number, perhaps a known one.
+    /// A number, with its value if known.
     Scalar(Option<i32>),
     /// A pointer into a stack frame.
     Frame {
-        /// Whose.
+        /// The frame's owner.
         owner: Owner,
-        /// How far from the top of the frame, where that is known.
+        /// Distance from the top of the frame, if known.
         off: Option<i16>,
     },
-    /// A pointer into the context, how far if it is known.
+    /// A pointer into the context, with its offset if known.
     Context(Option<i32>),
     /// A map.
     Map(MapRef),
     /// A pointer into a value of the map.
     Value(MapRef),
-    /// A pointer to what never changes: a frozen map that no program writes.
+    /// A pointer to constant memory: a frozen map that programs can't write.
     Constant,
-    /// A pointer into a ring-buffer record that is the run's own until it is submitted.
+    /// A pointer into a ring-buffer record, private to the run until it is submitted.
     Record {
-        /// Bytes of the record.
+        /// Size of the record in bytes.
         size: Option<u32>,
-        /// How far into it.
+        /// Offset into it.
         off: Option<i32>,
     },
-    /// Memory of the run's own that only helpers and kernel functions fill, such as an
-    /// iterator's number.
+    /// Memory private to the run that only helpers and kfuncs fill, such as an iterator.
     Private,
-    /// A pointer to memory that is not the world's, of one of the kinds above or another
-    /// (a slice of a dynamic pointer).
+    /// A pointer to the program's own memory, of one of the kinds above or another (a dynptr
+    /// slice).
     Own,
     /// A pointer into an arena.
     Arena,
-    /// A pointer to the kernel's memory.
+    /// A pointer to kernel memory.
     Kernel,
     /// The address of a function.
     Function(Pc),
-    /// A pointer to any memory, or what a program keeps where nobody looks.
+    /// A pointer to any memory, or a value stored in memory that is not tracked.
     Unknown,
 }
 
-/// Whose frame it is.
+/// The owner of a stack frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::instrument) enum Owner {
-    /// The function's own.
+    /// The current function.
     Own,
-    /// That of the function which called it.
+    /// The function's caller.
     Caller,
-    /// That of a function farther out.
+    /// A function further up the call chain.
     Outer,
 }
 
-/// A map, or those that a map of maps holds.
+/// A map, or an inner map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::instrument) struct MapRef {
-    /// The map that the program names.
+    /// The map in the program.
     pub(in crate::instrument) id: MapId,
-    /// Whether it is one of those that it holds.
+    /// Whether it is an inner map of it.
     pub(in crate::instrument) inner: bool,
 }
 
 impl MapRef {
-    /// What the map is.
+    /// The map's definition.
     pub(in crate::instrument) fn definition(self, program: &Program) -> Option<&MapDef> {
         let map = program.map(self.id)?;
         if self.inner {
@@ -83,7 +82,7 @@ impl MapRef {
     }
 }
 
-/// Whether nothing ever changes what is in a map: neither programs nor user space.
+/// Whether neither programs nor user space can change a map's contents.
 pub(in crate::instrument) fn is_constant(map: &MapDef) -> bool {
     map.frozen && map.flags.contains(MapFlags::RDONLY_PROG)
 }
@@ -98,10 +97,10 @@ impl Kind {
         }
     }
 
-    /// A number of which nothing is known.
+    /// An unknown number.
     pub(super) const NUMBER: Self = Self::Scalar(None);
 
-    /// What is true whichever of the two it is.
+    /// The kind that holds for both.
     pub(super) fn join(self, other: Self) -> Self {
         use Kind::{
             Arena, Constant, Context, Frame, Function, Kernel, Map, Nothing, Own, Private, Record,
@@ -111,7 +110,7 @@ impl Kind {
             (a, b) if a == b => a,
             (Nothing, kind) | (kind, Nothing) => kind,
             (Scalar(_), Scalar(_)) => Self::NUMBER,
-            // A pointer on one path: who follows it has come by that one.
+            // A pointer on one path: only that path dereferences it.
             (Scalar(_), pointer) | (pointer, Scalar(_)) => pointer,
             (Frame { owner, .. }, Frame { owner: other, .. }) if owner == other => {
                 Frame { owner, off: None }
@@ -129,7 +128,7 @@ impl Kind {
         }
     }
 
-    /// The pointer after something was added to it: a known number, or any.
+    /// The pointer after an addition of a known or unknown number.
     pub(super) fn moved(self, by: Option<i32>) -> Self {
         let sum = |off: Option<i32>| off?.checked_add(by?);
         match self {
@@ -152,7 +151,7 @@ impl Kind {
         self.moved(Some(off.into()))
     }
 
-    /// What a function sees of its caller's pointer.
+    /// A caller's pointer as seen by the called function.
     pub(super) fn inwards(self) -> Self {
         match self {
             Self::Frame {
@@ -170,7 +169,7 @@ impl Kind {
         }
     }
 
-    /// What a caller gets of its function's pointer.
+    /// A function's pointer as seen by its caller.
     pub(super) fn outwards(self) -> Self {
         match self {
             Self::Frame {
@@ -190,8 +189,8 @@ impl Kind {
         !matches!(self, Self::Nothing | Self::Scalar(_))
     }
 
-    /// Whether the number itself is the same in a replay: no address of the program's own
-    /// memory.
+    /// Whether the number itself is the same in a replay: false for addresses of the program's
+    /// own memory.
     pub(in crate::instrument) const fn is_comparable(self) -> bool {
         matches!(self, Self::Nothing | Self::Scalar(_) | Self::Kernel)
     }

@@ -1,4 +1,4 @@
-//! What is known before an instruction: registers, and slots of the stack.
+//! The analysis state before an instruction: registers and stack slots.
 
 use super::kind::{Kind, Owner};
 use crate::isa::{Reg, RegSet, Size};
@@ -23,7 +23,7 @@ impl Slots {
         })
     }
 
-    /// The slots that bytes from `off` on lie in, whole ones or parts.
+    /// The slots that `len` bytes from `off` lie in, wholly or partly.
     fn range(off: i16, len: u32) -> std::ops::Range<usize> {
         let top = -i32::from(off);
         let low = top.saturating_sub(i32::try_from(len).unwrap_or(i32::MAX));
@@ -37,7 +37,7 @@ impl Slots {
 pub(in crate::instrument) struct Bytes([u64; SLOTS / 8]);
 
 impl Bytes {
-    /// The bytes from `off` on, `len` of them or all up to the top.
+    /// The `len` bytes from `off`, or all up to the top.
     pub(in crate::instrument) fn of(off: i16, len: Option<u32>) -> Self {
         let top = -i32::from(off);
         let len = len.map_or(i32::MAX, |len| i32::try_from(len).unwrap_or(i32::MAX));
@@ -61,37 +61,37 @@ impl Bytes {
         Self(std::array::from_fn(|word| self.0[word] & !other.0[word]))
     }
 
-    /// The slots of which some byte is there: each as the distance of its lowest byte.
+    /// The slots with at least one of the bytes, each as the distance of its lowest byte.
     pub(in crate::instrument) fn slots(self) -> impl Iterator<Item = i16> {
         let words = (0..).zip(self.0.map(u64::to_le_bytes).concat());
         words.filter_map(|(slot, bytes): (i16, u8)| (bytes != 0).then_some(-8 * (slot + 1)))
     }
 }
 
-/// What is known before an instruction.
+/// The state before an instruction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::instrument) struct State {
     pub(super) regs: [Kind; Reg::COUNT],
-    /// Registers that hold something on every path to here.
+    /// Registers that are defined on every path.
     pub(super) defined: RegSet,
     pub(super) own: Slots,
-    /// The bytes of the own frame that were written on every path to here.
+    /// Bytes of the own frame written on every path.
     pub(super) written: Bytes,
-    /// The frame of the function that called this one.
+    /// The frame of the caller.
     pub(super) caller: Slots,
-    /// Which of the caller's slots may have been written: a bit each.
+    /// A bit for each of the caller's slots that may have been written.
     pub(super) touched: u64,
 }
 
 impl State {
-    /// At the start of a program.
+    /// The state at the start of a program.
     pub(super) fn of_main() -> Self {
         let mut state = Self::entry(RegSet::of(&[Reg::R1]));
         state.regs[Reg::R1.index()] = Kind::Context(Some(0));
         state
     }
 
-    /// At the start of a function that gets something in these registers.
+    /// The state at the start of a function with these argument registers.
     pub(super) fn entry(arguments: RegSet) -> Self {
         let mut regs = [Kind::Nothing; Reg::COUNT];
         regs[Reg::FP.index()] = Kind::Frame {
@@ -108,17 +108,17 @@ impl State {
         }
     }
 
-    /// What a register holds.
+    /// The kind in a register.
     pub(in crate::instrument) fn reg(&self, reg: Reg) -> Kind {
         self.regs.get(reg.index()).copied().unwrap_or_default()
     }
 
-    /// The registers that hold something on every path.
+    /// Registers that are defined on every path.
     pub(in crate::instrument) const fn defined(&self) -> RegSet {
         self.defined
     }
 
-    /// Of these bytes of the own frame those that may never have been written.
+    /// The bytes of the own frame that may not have been written.
     pub(in crate::instrument) fn unwritten(&self, bytes: Bytes) -> Bytes {
         bytes.minus(self.written)
     }
@@ -137,7 +137,7 @@ impl State {
         self.defined = self.defined.minus(regs);
     }
 
-    /// Joins what is known on another path; gives whether something is new.
+    /// Joins the state of another path; returns whether this one changed.
     pub(super) fn join(&mut self, other: &Self) -> bool {
         let mut changed = false;
         for (kind, other) in self.regs.iter_mut().zip(other.regs) {
@@ -155,7 +155,7 @@ impl State {
         changed
     }
 
-    /// What a load of this size gives from a place in a frame.
+    /// The kind that a load of this size from a frame yields.
     pub(super) fn load(&self, owner: Owner, off: Option<i16>, size: Size) -> Kind {
         let slots = match owner {
             Owner::Own => &self.own,
@@ -172,7 +172,7 @@ impl State {
                     kind => kind,
                 }
             }
-            // Any slot may be read.
+            // Any slot may be loaded.
             None if size == Size::Dw => slots
                 .0
                 .iter()
@@ -181,7 +181,7 @@ impl State {
         }
     }
 
-    /// A store of this many bytes: a known kind if it is one whole slot.
+    /// A store of `len` bytes; keeps the kind if they are one whole slot.
     pub(super) fn store(&mut self, owner: Owner, off: Option<i16>, len: Option<u32>, kind: Kind) {
         let slots = match owner {
             Owner::Own => &mut self.own,
@@ -190,7 +190,7 @@ impl State {
         };
         let range = match (off, len) {
             (Some(off), Some(len)) => Slots::range(off, len),
-            // From there upwards.
+            // From there to the top.
             (Some(off), None) => 0..Slots::range(off, 1).end,
             (None, _) => 0..SLOTS,
         };
@@ -215,7 +215,7 @@ impl State {
         }
     }
 
-    /// What happens to the own frame when a function returns that ended so.
+    /// Updates the own frame from a called function's state at its exit.
     pub(super) fn take_back(&mut self, ended: &Self) {
         for (number, slot) in self.own.0.iter_mut().enumerate() {
             if ended.touched >> number & 1 != 0 {
@@ -225,7 +225,7 @@ impl State {
         }
     }
 
-    /// The own frame as a function sees it that is called now.
+    /// The own frame as seen by a function called now.
     pub(super) fn own_from_inside(&self) -> Slots {
         let mut slots = self.own.clone();
         for slot in slots.0.iter_mut() {
@@ -234,7 +234,7 @@ impl State {
         slots
     }
 
-    /// Whether a pointer into the caller's frame is in a register or on the stack.
+    /// Whether a register or stack slot holds a pointer into the caller's frame.
     pub(super) fn lends_caller(&self) -> bool {
         let lent = |kind: &Kind| {
             matches!(
@@ -248,7 +248,7 @@ impl State {
         self.regs.iter().chain(self.own.0.iter()).any(lent)
     }
 
-    /// Nothing is known of the caller's frame any more.
+    /// Forgets all about the caller's frame.
     pub(super) fn lose_caller(&mut self) {
         self.touched = u64::MAX;
         for slot in self.caller.0.iter_mut() {

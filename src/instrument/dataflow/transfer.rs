@@ -1,4 +1,4 @@
-//! What an instruction other than a call makes of what is known.
+//! The transfer function of instructions other than calls.
 
 use super::kind::{Kind, MapRef};
 use super::state::State;
@@ -8,7 +8,7 @@ use crate::spec::ContextKind;
 use crate::util::{MapId, Pc};
 
 impl State {
-    /// Executes an instruction that is no call.
+    /// Executes an instruction that is not a call.
     pub(super) fn step(&mut self, program: &Program, insn: Insn, pc: Pc) {
         match insn {
             Insn::Alu {
@@ -105,7 +105,7 @@ impl State {
         };
         match (op, width) {
             (AluOp::Mov, Width::W64) => src,
-            // The upper half is gone, and with it a number's sign.
+            // The upper half is zero, so a negative number is no longer known.
             (AluOp::Mov, Width::W32) => Kind::Scalar(number(src).filter(|number| *number >= 0)),
             (AluOp::Add, Width::W64) => match (dst.is_pointer(), src.is_pointer()) {
                 (_, false) => dst.moved(number(src)),
@@ -119,7 +119,7 @@ impl State {
         }
     }
 
-    /// What a load gives.
+    /// The kind that a load yields.
     fn loaded(&self, program: &Program, base: Reg, off: i16, size: Size) -> Kind {
         let wide = |kind: Kind| if size == Size::Dw { kind } else { Kind::NUMBER };
         match self.reg(base).moved(Some(off.into())) {
@@ -128,12 +128,12 @@ impl State {
                 ContextKind::Tracepoint | ContextKind::PtRegs | ContextKind::PerfEvent => {
                     Kind::NUMBER
                 }
-                // Numbers too, unless BTF says that they are pointers.
+                // Numbers, unless BTF types them as pointers.
                 ContextKind::RawTracepoint => Kind::NUMBER,
                 ContextKind::BtfArgs => wide(Kind::Kernel),
                 _ => wide(Kind::Unknown),
             },
-            // A field of the kernel's, such as a kernel pointer.
+            // A special field, such as a kptr.
             Kind::Value(map) => match map.definition(program) {
                 Some(map) if map.special.is_empty() => Kind::NUMBER,
                 _ => wide(Kind::Unknown),
@@ -149,7 +149,7 @@ impl State {
             Kind::Frame { owner, off } => {
                 self.store(owner, off, Some(size.bytes().into()), kind);
             }
-            // It may be anywhere on the stack.
+            // The pointer may lead anywhere on the stack.
             Kind::Own | Kind::Unknown => {
                 for owner in [super::kind::Owner::Own, super::kind::Owner::Caller] {
                     self.store(owner, None, None, kind);
@@ -160,7 +160,7 @@ impl State {
     }
 }
 
-/// What a 64-bit immediate stands for.
+/// The kind of a 64-bit pseudo immediate.
 fn pseudo(program: &Program, source: Pseudo, insn: Insn, pc: Pc) -> Kind {
     let map = |index| MapRef {
         id: MapId(index),

@@ -1,4 +1,4 @@
-//! Making the changes: a patched program.
+//! Applies the changes: builds the patched program.
 
 use super::edits::Patch;
 use super::layout::Layout;
@@ -8,11 +8,11 @@ use crate::program::Program;
 use crate::util::Pc;
 
 impl Patch {
-    /// The program with all changes.
+    /// Returns the program with all changes.
     ///
     /// # Errors
-    /// [`Reason::Jump`] when a jump would lead too far, [`Reason::NoInstruction`] when the
-    /// program has slots that are no instructions, and whose jumps nobody can mend.
+    /// [`Reason::Jump`] if a jump would be too far, [`Reason::NoInstruction`] if the program
+    /// has invalid instructions, whose jumps can't be adjusted.
     pub(in crate::instrument) fn apply(
         &self,
         program: &Program,
@@ -30,7 +30,7 @@ impl Patch {
         for line in &mut patched.lines {
             line.insn_off = layout.line(Pc(line.insn_off)).0;
         }
-        // Nothing may be left of an instruction: then the line of the next one counts.
+        // An instruction may have been removed: then the line of the next one counts.
         patched.lines.dedup_by(|next, line| {
             let same = next.insn_off == line.insn_off;
             if same {
@@ -46,12 +46,13 @@ impl Patch {
         Ok(patched)
     }
 
-    /// Where what stands for each instruction begins in the patched program, what was
-    /// inserted before it included; for slots in which none begins, as for the one before.
+    /// For each original instruction, where its code begins in the patched program, including
+    /// what was inserted before it; for slots without an instruction, the position of the one
+    /// before.
     ///
     /// # Errors
-    /// As of [`apply`](Self::apply).
-    pub(in crate::instrument) fn places(
+    /// As for [`apply`](Self::apply).
+    pub(in crate::instrument) fn positions(
         &self,
         program: &Program,
         code: &Code,
@@ -59,10 +60,10 @@ impl Patch {
         let layout = Layout::new(self, program, code)?;
         let mut last = Pc(0);
         let slots = 0..code.len();
-        let places = slots.map(Pc::from_index).map(|pc| {
+        let positions = slots.map(Pc::from_index).map(|pc| {
             last = layout.target(pc).unwrap_or(last);
             last
         });
-        Ok(places.collect())
+        Ok(positions.collect())
     }
 }

@@ -3,27 +3,27 @@
 use crate::isa::{AluOp, CallTarget, Insn, JumpOp, Operand, Pseudo, Reg, Size, Width};
 use crate::util::{HelperId, MapId, Pc};
 
-/// A place that inserted code jumps to: see `Patch::label`.
+/// A jump target in inserted code: see `Patch::label`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(in crate::instrument) struct Label(pub(super) u32);
 
-/// Where a jump goes.
+/// The target of a jump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Target {
-    /// To a label.
+    /// A label.
     Label(Label),
-    /// To an instruction of the original program, or to what was inserted before it.
+    /// An instruction of the original program, or what was inserted before it.
     Pc(Pc),
 }
 
-/// A part of a block.
+/// An element of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Item {
-    /// An instruction that stays as it is.
+    /// An instruction that is not adjusted.
     Insn(Insn),
-    /// A jump; its own offset means nothing.
+    /// A jump; its own offset is ignored.
     Jump(Insn, Target),
-    /// The label's place.
+    /// The position of a label.
     Bind(Label),
 }
 
@@ -34,17 +34,17 @@ pub(in crate::instrument) struct Block {
 }
 
 impl Block {
-    /// Adds an instruction that is no jump.
+    /// Adds an instruction that is not a jump.
     pub(in crate::instrument) fn push(&mut self, insn: Insn) {
         self.items.push(Item::Insn(insn));
     }
 
-    /// Adds what another block has.
+    /// Adds the contents of another block.
     pub(in crate::instrument) fn append(&mut self, other: Self) {
         self.items.extend(other.items);
     }
 
-    /// The label is here.
+    /// Binds the label to this position.
     pub(in crate::instrument) fn bind(&mut self, label: Label) {
         self.items.push(Item::Bind(label));
     }

@@ -1,4 +1,4 @@
-//! Where everything comes to stand, and how far each jump has to go.
+//! Positions of all instructions, and the distances of jumps.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,12 +10,12 @@ use crate::isa::{Code, Insn, Pseudo, RawInsn};
 use crate::program::Program;
 use crate::util::Pc;
 
-/// An instruction at its place.
+/// An instruction with its position.
 #[derive(Debug, Clone, Copy)]
 struct Placed {
     insn: Insn,
     goes: Goes,
-    /// Whether its offset is too small a field for the way that it has to go.
+    /// Whether its offset field is too small for the distance.
     far: bool,
     /// Its position.
     at: u32,
@@ -26,18 +26,18 @@ struct Placed {
 enum Goes {
     /// Nothing.
     Nowhere,
-    /// It jumps.
+    /// A jump target.
     To(Target),
-    /// It calls the function that begins there, or takes its address.
+    /// The function that it calls, or whose address it takes.
     Function(Pc),
 }
 
-/// The patched program as a row of instructions.
+/// The patched program as a list of rows.
 pub(super) struct Layout {
     rows: Vec<Placed>,
     labels: BTreeMap<Label, usize>,
-    /// By original position, the row: of a function's entry, of where jumps lead to, of the
-    /// instruction itself.
+    /// The rows, by original position: of functions' entries, of jump targets, of the
+    /// instructions themselves.
     functions: BTreeMap<Pc, usize>,
     targets: Vec<Option<usize>>,
     originals: Vec<Option<usize>>,
@@ -59,7 +59,7 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Puts all rows in order.
+    /// Creates all rows in order.
     fn fill(&mut self, patch: &Patch, program: &Program, code: &Code) -> Result<(), Reason> {
         let declared = program.subprograms.iter().map(|sub| sub.start);
         let called = code
@@ -110,8 +110,8 @@ impl Layout {
         });
     }
 
-    /// Gives each row its position. Jumps that turn out to be too short take more room,
-    /// which may make others too short.
+    /// Computes the positions. A jump that is too short is extended, which may make others too
+    /// short.
     fn settle(&mut self) -> Result<(), Reason> {
         loop {
             let mut at = 0u32;
@@ -134,7 +134,7 @@ impl Layout {
         }
     }
 
-    /// Whether a jump has to go farther than its 16 bits say.
+    /// Whether a jump's distance exceeds its 16-bit offset.
     fn is_too_short(&self, number: usize) -> bool {
         let Some(row) = self.rows.get(number).filter(|row| !row.far) else {
             return false;
@@ -147,7 +147,7 @@ impl Layout {
                 .is_some_and(|to| i16::try_from(off(to)).is_err())
     }
 
-    /// The position of what something refers to.
+    /// The new position of a reference.
     fn destination(&self, goes: Goes) -> Option<u32> {
         let row = match goes {
             Goes::Nowhere => return None,
@@ -158,7 +158,7 @@ impl Layout {
         Some(self.position(row))
     }
 
-    /// Where a row begins; the end of the program for the row behind the last.
+    /// The position of a row; the end of the program for the row after the last.
     fn position(&self, row: usize) -> u32 {
         self.rows.get(row).map_or(self.len, |row| row.at)
     }
@@ -181,32 +181,32 @@ impl Layout {
         Ok(slots)
     }
 
-    /// Where a function begins now.
+    /// The new position of a function's entry.
     pub(super) fn function(&self, pc: Pc) -> Pc {
         let row = self.functions.get(&pc).copied();
         row.map_or_else(|| self.line(pc), |row| Pc(self.position(row)))
     }
 
-    /// Where what belongs to a source line begins now: at a function's start its entry.
+    /// The new position for a source line: a function's entry if there is one.
     pub(super) fn line(&self, pc: Pc) -> Pc {
         let function = self.functions.get(&pc).copied();
         let row = function.or_else(|| get(&self.targets, pc));
         row.map_or(pc, |row| Pc(self.position(row)))
     }
 
-    /// Where jumps to an instruction lead now.
+    /// The new position of a jump target.
     pub(super) fn target(&self, pc: Pc) -> Option<Pc> {
         get(&self.targets, pc).map(|row| Pc(self.position(row)))
     }
 
-    /// Where an instruction stands now, if it was not replaced.
+    /// The new position of an instruction, unless it was replaced.
     pub(super) fn original(&self, pc: Pc) -> Option<Pc> {
         get(&self.originals, pc).map(|row| Pc(self.position(row)))
     }
 }
 
 impl Placed {
-    /// How many slots it takes.
+    /// The number of slots.
     const fn slots(&self) -> u32 {
         match (self.far, self.insn) {
             (false, insn) => insn.slots(),
@@ -215,7 +215,7 @@ impl Placed {
         }
     }
 
-    /// The instructions that go to a position.
+    /// The instructions, adjusted to their target.
     fn going(&self, to: u32) -> Option<Vec<Insn>> {
         let off = |from: u32| i32::try_from(i64::from(to) - i64::from(from) - 1).ok();
         if !self.far {
@@ -224,7 +224,7 @@ impl Placed {
         if matches!(self.insn, Insn::Jump { .. }) {
             return Some(vec![Insn::JumpLong { off: off(self.at)? }]);
         }
-        // What is short leads over the jump to the long one.
+        // The short jump skips the `goto +1` before the long jump.
         Some(vec![
             self.insn.with_jump_off(1)?,
             Insn::Jump { off: 1 },
@@ -235,7 +235,7 @@ impl Placed {
     }
 }
 
-/// The instruction with another distance to what it refers to.
+/// The instruction with another distance to its target.
 fn refer(insn: Insn, off: i32) -> Option<Insn> {
     match insn {
         Insn::Call(CallTarget::Subprogram { .. }) => {
@@ -252,7 +252,7 @@ fn refer(insn: Insn, off: i32) -> Option<Insn> {
     }
 }
 
-/// What an instruction of the original program refers to.
+/// The reference of an instruction of the original program.
 fn goes(insn: Insn, pc: Pc) -> Result<Goes, Reason> {
     let position = |to: i64| u32::try_from(to).map(Pc).map_err(|_| Reason::Jump);
     if let Some(to) = insn.jump_target(pc) {

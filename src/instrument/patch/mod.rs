@@ -1,13 +1,13 @@
-//! Inserting instructions into a program: jumps, calls, references to callbacks, functions,
-//! source lines and CO-RE accesses all follow.
+//! Inserts instructions into a program and adjusts jumps, calls, references to callbacks,
+//! functions, source lines and CO-RE accesses.
 //!
 //! ```text
 //! function:  entry        calls and references to the function lead here
 //!            before(pc)   jumps to the instruction lead here
-//!            pc           or what stands instead of it
-//!            after(pc)    where the instruction falls through
+//!            pc           or its replacement
+//!            after(pc)    if the instruction falls through
 //!            …
-//!            end          behind the function's last instruction
+//!            end          after the function's last instruction
 //! ```
 
 mod apply;

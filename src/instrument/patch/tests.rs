@@ -21,7 +21,7 @@ fn program(text: &str, starts: &[u32]) -> Program {
     program
 }
 
-/// `r9 = number`: shows where a block went.
+/// `r9 = number`: marks the position of a block.
 fn mark(number: i32) -> Block {
     let mut block = Block::default();
     block.mov(Reg::R9, number);
@@ -125,7 +125,7 @@ fn labels_are_places_in_blocks() {
     assert_eq!(apply(&patch, &program).insns, expected.unwrap());
 }
 
-/// Jumps over 40,000 instructions: 16 bits don't say that, so a long jump has to.
+/// Jumps over 40,000 instructions, which need a long jump.
 #[test]
 fn jumps_that_get_too_long_become_long_ones() {
     let source =
@@ -168,7 +168,7 @@ fn what_is_no_instruction_is_named() {
     assert!(matches!(error, Reason::NoInstruction(_)), "{error}");
 }
 
-/// The kernel takes one line for an instruction.
+/// The kernel allows one line per instruction.
 #[test]
 fn of_lines_without_instructions_the_last_counts() {
     let mut original = program("r0 = 0\n r1 = 1\n exit", &[0]);
@@ -190,7 +190,7 @@ fn of_lines_without_instructions_the_last_counts() {
     assert_eq!(lines, [(0, 0), (1, 2)]);
 }
 
-/// Instructions that do nothing, wherever control passes: programs made up come to the same.
+/// Inserts no-ops everywhere: generated programs must give the same results.
 #[test]
 fn nothing_inserted_everywhere_changes_nothing() {
     use crate::compare::{Engine, Ours, Subject};
@@ -225,7 +225,7 @@ fn nothing_inserted_everywhere_changes_nothing() {
         let run = |subject: &Subject| {
             let mut answer = Ours::new(EngineKind::Checked).run(subject).ok()?;
             let details = answer.details.take()?;
-            // Positions and counts are others.
+            // Positions and counts differ.
             let stopped = details.fault.is_some();
             Some((answer, details.outcome.outputs, stopped))
         };

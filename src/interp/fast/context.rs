@@ -1,22 +1,22 @@
-//! What machine code wants to know of the event: where its packet is, and what the
-//! context's pointers are at the moment.
+//! The event's data for machine code: the location of the packet, and the current values of
+//! the context's pointers.
 
 use super::run::Run;
 use crate::vm::Machine;
 use crate::vm::memory::Address;
 
 impl Run<'_> {
-    /// Looks up the packet, which is the same throughout a run.
-    pub(super) fn see_packet(&mut self, machine: &Machine) {
+    /// Looks up the packet, which stays the same during a run.
+    pub(super) fn refresh_packet(&mut self, machine: &Machine) {
         let packet = machine.current().and_then(|c| c.placed.packet.as_ref());
         let entry = packet.map(|packet| 8 * usize::from(packet.region.region()));
         let delta = entry.and_then(|entry| machine.space.deltas().load(entry, 8));
         self.packet = delta.unwrap_or(0);
     }
 
-    /// Looks up the context's pointers for the program that runs now: they change with
-    /// the program, and by helpers that change the packet. Those that are none are 0.
-    pub(super) fn see_pointers(&mut self, machine: &Machine) {
+    /// Looks up the context's pointers for the current program: they change with the
+    /// program, and when helpers change the packet. Missing ones are 0.
+    pub(super) fn refresh_pointers(&mut self, machine: &Machine) {
         if self.lowered.context().pointers.is_empty() {
             return;
         }

@@ -4,15 +4,15 @@
 
 use super::super::stack::{MAX_FRAMES, STRIDE, in_head};
 use super::memory::{clear_own, load_own, store_own};
-use super::run::{Level, Run};
+use super::run::{Run, SavedCaller};
 use crate::isa::{Reg, Size};
 use crate::lower::{Function, Target};
 use crate::spec::limits::{MAX_MAY_GOTO, STACK_SIZE};
 use crate::vm::{Fault, FaultKind, Machine};
 
 impl Run<'_> {
-    /// Makes the frame of a function that the operation at `from` calls, or that is
-    /// entered there; where it begins.
+    /// Creates the frame of a function called or entered by the operation at `from`;
+    /// returns the function's first operation.
     pub(super) fn begin(&mut self, from: Target, function: u16) -> Result<Target, Box<Fault>> {
         let lowered = self.lowered;
         let Some(function) = lowered.functions().get(usize::from(function)) else {
@@ -26,7 +26,7 @@ impl Run<'_> {
         Ok(function.entry)
     }
 
-    /// Makes the innermost frame ready for a function that begins.
+    /// Prepares the innermost frame for a function.
     fn make_ready(&mut self, function: &Function) {
         for &(from, to) in &function.zeroed {
             self.clear(from.into(), to.into());
@@ -35,14 +35,15 @@ impl Run<'_> {
         self.take_frame(function);
     }
 
-    /// Gives the innermost frame, as it is, to a function that begins.
+    /// Hands the innermost frame over, as it is, to a function.
     pub(super) fn take_frame(&mut self, function: &Function) {
         self.store_head(in_head!(loops_left), Size::W, MAX_MAY_GOTO.into());
-        self.lends = function.lends;
-        self.know_number();
+        self.frame_escapes = function.frame_escapes;
+        self.load_frame_pointer();
     }
 
-    /// Makes so many bytes below the innermost frame's end zero or its own.
+    /// Ensures that `stack` bytes below the innermost frame's end are zero or the frame's
+    /// own.
     pub(super) fn make_clean(&mut self, stack: u64) {
         let clean = self.head(in_head!(clean), Size::W);
         if clean < stack {
@@ -51,22 +52,24 @@ impl Run<'_> {
         }
     }
 
-    /// Makes bytes of the innermost frame zero: from so many below its end to so many.
+    /// Zeroes bytes of the innermost frame: from `from` bytes below its end up to `to`
+    /// bytes.
     fn clear(&mut self, from: u64, to: u64) {
         let from = from.min(STACK_SIZE as u64);
-        // SAFETY: at most 512 bytes below the end of a frame, which are its own.
+        // SAFETY: the bytes lie within the 512 bytes below the end of a frame, which belong
+        // to it.
         unsafe { clear_own(self.host.frame_end - from, from.saturating_sub(to)) };
     }
 
-    /// Puts into r10 what it holds in the innermost frame.
-    pub(crate) fn know_number(&mut self) {
+    /// Sets r10 to its value in the innermost frame.
+    pub(crate) fn load_frame_pointer(&mut self) {
         self.host.regs[Reg::FP.index()] = self.head(in_head!(number), Size::Dw);
     }
 
-    /// A number of the innermost frame's head.
+    /// Loads a number from the innermost frame's head.
     fn head(&self, at: usize, size: Size) -> u64 {
-        // SAFETY: `frame_end` is the end of one of the machine's frames while functions
-        // are under way, and behind that lies its head, which only this run uses.
+        // SAFETY: while functions are active, `frame_end` is the end of one of the
+        // machine's frames, followed by its head, which only this run uses.
         unsafe { load_own(self.host.frame_end + at as u64, size) }
     }
 
@@ -75,56 +78,56 @@ impl Run<'_> {
         unsafe { store_own(self.host.frame_end + at as u64, size, value) }
     }
 
-    /// A call of a function by the operation at `at`; where it begins.
+    /// Calls a function for the operation at `at`; returns the function's first operation.
     pub(crate) fn call(&mut self, at: Target, function: u16) -> Result<Target, Box<Fault>> {
         let [.., r6, r7, r8, r9, _] = self.host.regs;
-        let level = Level {
+        let caller = SavedCaller {
             image: self.image,
             lowered: self.lowered,
             return_to: at + 1,
             saved: [r6, r7, r8, r9],
-            lends: self.lends,
+            frame_escapes: self.frame_escapes,
         };
         let entry = self.begin(at, function)?;
-        self.levels.push(level);
+        self.saved_callers.push(caller);
         Ok(entry)
     }
 
-    /// The function ends; where its caller goes on, unless only `floor` callers are left:
-    /// whoever entered the function goes on then.
+    /// Ends the function; returns where its caller continues, or none if only `floor`
+    /// callers are left: then whoever entered the function continues.
     pub(crate) fn exit(&mut self, machine: &mut Machine, floor: usize) -> Option<Target> {
         self.leave(machine);
-        if self.levels.len() <= floor {
+        if self.saved_callers.len() <= floor {
             return None;
         }
-        let level = self.levels.pop()?;
+        let caller = self.saved_callers.pop()?;
         let [.., r6, r7, r8, r9, _] = &mut self.host.regs;
-        [*r6, *r7, *r8, *r9] = level.saved;
-        self.lends = level.lends;
-        self.set_program(machine, level.image, level.lowered);
-        self.know_number();
-        Some(level.return_to)
+        [*r6, *r7, *r8, *r9] = caller.saved;
+        self.frame_escapes = caller.frame_escapes;
+        self.set_program(machine, caller.image, caller.lowered);
+        self.load_frame_pointer();
+        Some(caller.return_to)
     }
 
     /// Leaves the innermost frame.
     pub(crate) fn leave(&mut self, machine: &mut Machine) {
-        if self.lends {
+        if self.frame_escapes {
             self.renew(machine);
         }
         self.host.frame_end += STRIDE as u64;
     }
 
-    /// Pointers to the innermost frame are stale from now on.
+    /// Makes pointers to the innermost frame stale.
     pub(crate) fn renew(&mut self, machine: &mut Machine) {
         self.frames.renew(machine, self.depth().saturating_sub(1));
     }
 
-    /// How many functions are under way.
+    /// The number of active functions.
     pub(crate) fn depth(&self) -> usize {
         self.frames.depth(self.host.frame_end)
     }
 
-    /// Whether the innermost frame has loops left; one fewer then.
+    /// Takes one of the innermost frame's loops; whether there was one left.
     pub(crate) fn may_loop(&mut self) -> bool {
         let left = self.head(in_head!(loops_left), Size::W);
         let fewer = left.checked_sub(1);

@@ -1,6 +1,6 @@
 //! Look-ups of keys by their host addresses.
 
-#![allow(unsafe_code)] // keys that the verifier proved to be there
+#![allow(unsafe_code)] // keys that the verifier proved to be in bounds
 
 use smallvec::SmallVec;
 
@@ -8,21 +8,21 @@ use super::memory::{load_shared, read_shared};
 use crate::isa::{Size, low32};
 use crate::lower::{BoundMap, Keys};
 
-/// What a look-up on `cpu` finds in a map under the key at a host address: the address of
-/// the value, or 0.
+/// The result of a look-up on `cpu` of the key at a host address: the address of the value,
+/// or 0.
 ///
 /// # Safety
-/// As many bytes as the map's keys have of a live
-/// [`SharedBytes`](crate::vm::memory::SharedBytes) lie at `key`.
+/// A live [`SharedBytes`](crate::vm::memory::SharedBytes) has the map's key size in bytes
+/// at `key`.
 #[inline]
 pub(crate) unsafe fn look_up_at(map: &BoundMap, cpu: u64, key: u64) -> u64 {
-    // SAFETY: the caller's; an index has 4 bytes.
+    // SAFETY: guaranteed by the caller; an index has 4 bytes.
     unsafe {
         match map.keys {
             Keys::Index { .. } | Keys::PerCpuIndex { .. } => {
                 map.at_index(cpu, low32(load_shared(key, Size::W)))
             }
-            // What most keys have is one load.
+            // Common key sizes take one load.
             Keys::Other { size: 4 } => {
                 map.at_key(cpu, &low32(load_shared(key, Size::W)).to_le_bytes())
             }

@@ -1,29 +1,28 @@
-//! The bytes behind host addresses.
+//! Accesses to bytes by host addresses.
 
-#![allow(unsafe_code)] // the invariant stands at each function
+#![allow(unsafe_code)] // each function documents its invariant
 
 use std::ptr::with_exposed_provenance_mut;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use crate::isa::{AtomicOp, Size, Width, low32};
 
-/// A pointer to what a host address names.
+/// The pointer of a host address.
 fn pointer<T>(host: u64) -> *mut T {
     // A host address came from a pointer, so it fits.
     #[expect(clippy::cast_possible_truncation, reason = "see above")]
     with_exposed_provenance_mut(host as usize)
 }
 
-/// Loads a number from bytes that other programs may use at once: in one piece where
-/// it is aligned.
+/// Loads a number from bytes that other programs may use concurrently: in one piece if
+/// aligned.
 ///
 /// # Safety
-/// `size` bytes of a live [`SharedBytes`](crate::vm::memory::SharedBytes) lie at
-/// `host`.
+/// A live [`SharedBytes`](crate::vm::memory::SharedBytes) has `size` bytes at `host`.
 #[inline(always)]
 pub(super) unsafe fn load_shared(host: u64, size: Size) -> u64 {
-    // SAFETY: the caller's; an atomic access only where it is aligned. What is not
-    // aligned is not atomic in the kernel, either.
+    // SAFETY: guaranteed by the caller; accesses are atomic only where aligned. Unaligned
+    // ones are not atomic in the kernel, either.
     unsafe {
         match size {
             Size::B => AtomicU8::from_ptr(pointer(host))
@@ -50,42 +49,41 @@ pub(super) unsafe fn load_shared(host: u64, size: Size) -> u64 {
 #[cold]
 unsafe fn load_bytes(host: u64, size: Size) -> u64 {
     (0..u64::from(size.bytes())).rev().fold(0, |number, at| {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         let byte = unsafe { AtomicU8::from_ptr(pointer(host.wrapping_add(at))) };
         number << 8 | u64::from(byte.load(Ordering::Relaxed))
     })
 }
 
-/// Copies bytes that other programs may use at once: a word at a time where it is
-/// aligned.
+/// Copies bytes that other programs may use concurrently: a word at a time where aligned.
 ///
 /// # Safety
-/// As many bytes as `into` has of a live
-/// [`SharedBytes`](crate::vm::memory::SharedBytes) lie at `host`.
+/// A live [`SharedBytes`](crate::vm::memory::SharedBytes) has as many bytes as `into` at
+/// `host`.
 #[inline]
 pub(super) unsafe fn read_shared(host: u64, into: &mut [u8]) {
     let (words, rest) = into.as_chunks_mut::<8>();
     let mut at = host;
     for word in words {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         *word = unsafe { load_shared(at, Size::Dw) }.to_le_bytes();
         at = at.wrapping_add(8);
     }
     let (halves, rest) = rest.as_chunks_mut::<4>();
     for half in halves {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         let bytes = unsafe { load_shared(at, Size::W) }.to_le_bytes();
         half.copy_from_slice(&bytes[..4]);
         at = at.wrapping_add(4);
     }
     for byte in rest {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         [*byte, ..] = unsafe { load_shared(at, Size::B) }.to_le_bytes();
         at = at.wrapping_add(1);
     }
 }
 
-/// Stores the low bytes of a number where other programs may use them at once.
+/// Stores the low bytes of a number to bytes that other programs may use concurrently.
 ///
 /// # Safety
 /// As of [`load_shared`].
@@ -117,7 +115,7 @@ pub(super) unsafe fn store_shared(host: u64, size: Size, value: u64) {
 #[cold]
 unsafe fn store_bytes(host: u64, size: Size, value: u64) {
     for (at, byte) in (0..u64::from(size.bytes())).zip(value.to_le_bytes()) {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         let place = unsafe { AtomicU8::from_ptr(pointer(host.wrapping_add(at))) };
         place.store(byte, Ordering::Relaxed);
     }
@@ -126,10 +124,10 @@ unsafe fn store_bytes(host: u64, size: Size, value: u64) {
 /// Loads a number from bytes that only this run uses: a stack, a context, a packet.
 ///
 /// # Safety
-/// As of [`load_shared`], and no other thread writes them meanwhile.
+/// As of [`load_shared`], and no other thread writes the bytes meanwhile.
 #[inline(always)]
 pub(super) unsafe fn load_own(host: u64, size: Size) -> u64 {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         match size {
             Size::B => u64::from(pointer::<u8>(host).read()),
@@ -140,14 +138,14 @@ pub(super) unsafe fn load_own(host: u64, size: Size) -> u64 {
     }
 }
 
-/// Stores the low bytes of a number where only this run uses them.
+/// Stores the low bytes of a number to bytes that only this run uses.
 ///
 /// # Safety
-/// As of [`load_own`], and no other thread reads them meanwhile.
+/// As of [`load_own`], and no other thread reads the bytes meanwhile.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "the low bytes are meant")]
 pub(super) unsafe fn store_own(host: u64, size: Size, value: u64) {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         match size {
             Size::B => pointer::<u8>(host).write(value as u8),
@@ -158,20 +156,20 @@ pub(super) unsafe fn store_own(host: u64, size: Size, value: u64) {
     }
 }
 
-/// Makes bytes zero that only this run uses.
+/// Zeroes bytes that only this run uses.
 ///
 /// # Safety
-/// `len` bytes of a live [`SharedBytes`](crate::vm::memory::SharedBytes) lie at `host`, and
-/// no other thread uses them meanwhile.
+/// A live [`SharedBytes`](crate::vm::memory::SharedBytes) has `len` bytes at `host`, and no
+/// other thread uses them meanwhile.
 #[inline(always)]
 pub(super) unsafe fn clear_own(host: u64, len: u64) {
     let len = usize::try_from(len).unwrap_or(0);
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe { pointer::<u8>(host).write_bytes(0, len) }
 }
 
-/// Replaces an aligned number atomically, sequentially consistent; the old one, or
-/// none where it is not aligned.
+/// Updates an aligned number atomically, sequentially consistent; returns the old one, or
+/// none if it is unaligned.
 ///
 /// # Safety
 /// As of [`load_shared`].
@@ -183,7 +181,7 @@ pub(super) unsafe fn update(
     expected: u64,
 ) -> Option<u64> {
     let order = Ordering::SeqCst;
-    // SAFETY: the caller's; the accesses are aligned.
+    // SAFETY: guaranteed by the caller; the accesses are aligned.
     unsafe {
         match width {
             Width::W64 if host.is_multiple_of(8) => {
@@ -233,7 +231,8 @@ mod tests {
                 let place = usize::try_from(at).unwrap();
                 let len = usize::from(size.bytes());
                 bytes.clear();
-                // SAFETY: 8 bytes at most from the first 8 of 16; nobody else is there.
+                // SAFETY: at most 8 bytes from one of the first 8 of 16; nothing else uses
+                // them.
                 unsafe {
                     store_shared(host, size, number);
                     assert_eq!(load_shared(host, size), number & Size::max(size));
@@ -253,7 +252,7 @@ mod tests {
         bytes.write(0, &numbers);
         for (at, len) in [(0, 15), (1, 8), (4, 4), (3, 0), (8, 23)] {
             let mut copy = vec![0; len];
-            // SAFETY: 32 bytes lie there; nobody else is there.
+            // SAFETY: the range lies in 32 bytes that nothing else uses.
             unsafe { read_shared(bytes.host_address() + at as u64, &mut copy) };
             assert_eq!(copy, numbers[at..at + len]);
         }
@@ -268,7 +267,7 @@ mod tests {
                     ours.store(0, 8, 0x1_0000_0005);
                     theirs.store(0, 8, 0x1_0000_0005);
                     let size = usize::from(width.size().bytes());
-                    // SAFETY: 8 bytes lie there.
+                    // SAFETY: there are 8 bytes.
                     let old = unsafe { update(ours.host_address(), *op, width, 3, expected) };
                     let new = |old| op.eval(width, old, 3, expected);
                     assert_eq!(old, theirs.update(0, size, new), "{op:?} {width:?}");
@@ -276,7 +275,7 @@ mod tests {
                 }
             }
         }
-        // SAFETY: 4 bytes lie there; it is not aligned.
+        // SAFETY: there are 4 bytes; the address is unaligned.
         let none = unsafe { update(ours.host_address() + 2, AtomicOp::Add, Width::W32, 1, 0) };
         assert_eq!(none, None);
     }

@@ -1,19 +1,19 @@
-//! The fast interpreter: [`Lowered`](crate::lower::Lowered) programs, with the checks
-//! left out that the verifier proved to hold. What comes of a run is what comes of it
-//! in the checked interpreter, bit by bit, the count of instructions included.
+//! The fast interpreter: runs [`Lowered`](crate::lower::Lowered) programs without the
+//! checks that the verifier proved unnecessary. The results of a run are exactly those of
+//! the checked interpreter, including the instruction count.
 //!
 //! | file | what |
 //! |---|---|
 //! | `context` | the packet and the context's pointers, for machine code |
 //! | `frames` | entering and leaving functions |
 //! | `look_up` | look-ups of keys by their host addresses |
-//! | `memory` | the bytes behind an address that was proved to be in bounds |
-//! | `native` | entering machine code, which a layer above makes |
-//! | `rest` | what machine code leaves to the interpreters |
-//! | `run` | a run: what it holds, how it starts, helpers and their callbacks |
+//! | `memory` | accesses by addresses proved to be in bounds |
+//! | `native` | entering machine code, which a layer above generates |
+//! | `rest` | functions and programs that machine code hands over to the interpreters |
+//! | `run` | the state of a run, its start, helpers and their callbacks |
 //! | `step` | the loop over operations |
-//! | `tail` | tail calls, and the way over to the checked interpreter |
-//! | `threaded` | the same by functions that call one another, in optimised builds |
+//! | `tail` | tail calls, and the switch to the checked interpreter |
+//! | `threaded` | threaded code instead of the loop, in optimised builds |
 
 mod context;
 mod frames;
@@ -26,6 +26,9 @@ mod rest;
 mod run;
 mod step;
 mod tail;
+// Builds with debug assertions have no threaded code: its handlers are a third of all
+// machine code of such a build, and without optimisation calls in tail position use stack.
+#[cfg_attr(debug_assertions, allow(dead_code, reason = "release builds use it"))]
 pub(super) mod threaded;
 
 use std::sync::Arc;
@@ -44,11 +47,11 @@ pub(crate) use run::Run;
 pub(crate) use run::{End, Next, Stop};
 #[cfg(feature = "jit")]
 pub(crate) use tail::Tail;
-use threaded::compile::compile;
-use threaded::drive::holds;
+#[cfg(not(debug_assertions))]
+use threaded::{compile::compile, drive::holds};
 
 impl Image {
-    /// Makes a verified program ready to run on `machine`, and to run fast if it can
+    /// Prepares a verified program to run on `machine`, also on the fast engines if it can
     /// be lowered.
     ///
     /// # Errors
@@ -68,7 +71,10 @@ impl Image {
         let Ok(lowered) = lower(verified, bindings, passes) else {
             return Ok(image);
         };
+        #[cfg(not(debug_assertions))]
         let threaded = holds().then(|| compile(&lowered));
+        #[cfg(debug_assertions)]
+        let threaded = None;
         Ok(image.with_operations(Arc::new(lowered), threaded))
     }
 }

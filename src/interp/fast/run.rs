@@ -1,11 +1,11 @@
-//! A run under way: how it starts, what it runs aside, helpers.
+//! The state of a run; its start, nested runs, helpers.
 
 use std::ptr;
 use std::sync::Arc;
 
 use super::super::checked::{Budget, Finished};
 use super::super::image::Image;
-use super::super::native::{Native, Way};
+use super::super::native::{EntryPoint, Native};
 use super::super::plan::Plan;
 use super::super::stack::{Frames, MAX_FRAMES};
 use super::threaded::cell::Host;
@@ -16,102 +16,104 @@ use crate::util::Pc;
 use crate::vm::helpers::{self, Call, Callbacks};
 use crate::vm::{Fault, FaultKind, HelperProblem, Machine, RanOn};
 
-/// Why operations stop being executed.
+/// Why execution of operations stops.
 pub(crate) type Stop = Box<Fault>;
 
-/// Why cells or machine code stop being executed.
+/// Why execution of cells or machine code stops.
 pub(crate) enum End {
-    /// The function ended that was entered first.
+    /// The function entered first has ended.
     Done,
     /// The run stops.
     Stop(Stop),
-    /// The budget may not last until the next look at it: the loop over operations goes
-    /// on here.
+    /// The budget may not last until the next check: the loop over operations continues
+    /// here.
     Slow(Target),
 }
 
-/// So many of the pointers of [`ContextUse`](crate::lower::ContextUse) are at hand.
+/// How many pointers of [`ContextUse`](crate::lower::ContextUse) a run holds.
 pub(crate) const POINTERS: usize = 8;
 
-/// A run, under way or to be started again. Machine code has its address, and finds in it
-/// what it needs (`jit/layout.rs`).
+/// A run, active or to be started again. Machine code has its address and reads its fields
+/// (`jit/layout.rs`).
 #[repr(C)]
 pub(crate) struct Run<'a> {
-    /// First, for the functions of cells, which get a pointer to it.
+    /// The first field, since the functions of cells get a pointer to it.
     pub host: Host,
-    /// How many instructions were left when machine code last called or was called.
+    /// The instructions left when machine code last made, or was entered by, a call.
     pub left: i64,
-    /// What the host's stack pointer is to be for machine code that stops, which then
-    /// returns to where it was entered.
+    /// The host's stack pointer to restore when machine code stops and returns to where it
+    /// was entered.
     pub unwind: u64,
-    /// What added to an address in the packet gives the host address; 0 without a packet.
+    /// The difference that, added to a packet address, gives the host address; 0 without a
+    /// packet.
     pub packet: u64,
-    /// The first of the pointers of [`ContextUse`](crate::lower::ContextUse) as they are
-    /// at the moment; 0 where there is none.
+    /// The current values of the first pointers of
+    /// [`ContextUse`](crate::lower::ContextUse); 0 for missing ones.
     pub pointers: [u64; POINTERS],
-    /// What helpers return that stay the same for a run, as far as its programs use it.
+    /// The results of helpers that are constant during a run, as far as its programs use
+    /// them.
     pub known: KnownValues,
-    /// How many instructions the budget had at the start.
+    /// The budget at the start.
     pub granted: i64,
     /// The machine while machine code or cells are executed.
     pub machine: *mut Machine,
-    /// Why they ended.
+    /// Why machine code or cells ended.
     pub end: Option<End>,
     pub(super) images: &'a [Arc<Image>],
     /// The program that the run starts with.
     entry: (&'a Image, &'a Lowered),
-    /// The way into its machine code, if that is what is executed.
-    way: Option<Way>,
+    /// The entry point of its machine code, if that is executed.
+    entry_point: Option<EntryPoint>,
     /// The end of the frame before the first function is entered.
     rest: u64,
-    /// The program that runs now; a tail call changes it.
+    /// The current program; a tail call changes it.
     pub(super) image: &'a Image,
     /// Its operations.
     pub lowered: &'a Lowered,
-    /// The operations as cells, where these are what is executed.
+    /// The operations as cells, if these are executed.
     pub(super) code: Option<&'a Threaded>,
     pub(super) frames: &'a mut Frames,
-    /// How the callers go on that the interpreters have. Whoever has none (machine code,
-    /// a helper, the run itself) goes on by itself.
-    pub(super) levels: Vec<Level<'a>>,
-    /// Whether the innermost function lends its frame; only the interpreters ask.
-    pub(super) lends: bool,
-    /// Whether machine code is what is executed where a program has it.
+    /// Where interpreted callers continue. Other callers (machine code, a helper, the run
+    /// itself) know it themselves.
+    pub(super) saved_callers: Vec<SavedCaller<'a>>,
+    /// Whether the innermost function's frame escapes; used by the interpreters only.
+    pub(super) frame_escapes: bool,
+    /// Whether machine code is executed where a program has it.
     pub(super) is_native: bool,
     pub budget: Budget,
     pub executed: u64,
     pub(super) tail_calls: u32,
-    /// Another engine that a tail call ever led over to.
-    pub led_to: Option<RanOn>,
-    /// What r1 holds at the start.
+    /// The engine that a tail call switched to, if any.
+    pub switched_to: Option<RanOn>,
+    /// The value of r1 at the start.
     pub context_address: u64,
-    /// How many callers are to be left when cells end.
+    /// How many callers are left when cells end.
     pub floor: usize,
 }
 
-/// How a caller goes on.
-pub(super) struct Level<'a> {
+/// Where a caller continues, and with what state.
+pub(super) struct SavedCaller<'a> {
     pub image: &'a Image,
     pub lowered: &'a Lowered,
     pub return_to: Target,
     /// Its r6 to r9.
     pub saved: [u64; 4],
-    /// Whether it lends its frame.
-    pub lends: bool,
+    /// Whether its frame escapes.
+    pub frame_escapes: bool,
 }
 
 /// What to do after an operation.
 pub(crate) enum Next {
-    /// Go on with the next one.
+    /// Continue with the next one.
     Follow,
-    /// Go on at another.
+    /// Continue at another one.
     Goto(Target),
     /// The function ends.
     Exit,
 }
 
 impl<'a> Run<'a> {
-    /// Runs of a lowered program that may start on the machine's current event. The
+    /// Creates runs of a lowered program that may start on the machine's current event. The
     /// context and the table of deltas are host addresses.
     #[inline]
     pub(in crate::interp) fn new(
@@ -147,30 +149,33 @@ impl<'a> Run<'a> {
             end: None,
             images,
             entry: (image, lowered),
-            way: image.native().filter(|_| is_native).map(|n| n.way_into(0)),
+            entry_point: image
+                .native()
+                .filter(|_| is_native)
+                .map(|n| n.entry_point(0)),
             rest: frames.rest(),
             image,
             lowered,
             code: image.threaded(),
             frames,
-            levels: Vec::new(),
-            lends: false,
+            saved_callers: Vec::new(),
+            frame_escapes: false,
             is_native,
             budget,
             executed: 0,
             tail_calls: 0,
-            led_to: None,
+            switched_to: None,
             context_address,
             floor: 0,
         };
         run.set_limit();
-        run.see_packet(machine);
-        run.see_pointers(machine);
+        run.refresh_packet(machine);
+        run.refresh_pointers(machine);
         run
     }
 
-    /// Runs it from the start to its end. It can be started again then; the machine is
-    /// the same each time.
+    /// Runs the program from start to end. It can be started again afterwards, on the same
+    /// machine.
     #[inline]
     pub(crate) fn start(&mut self, machine: &mut Machine) -> Result<Finished, Box<Fault>> {
         self.tail_calls = 0;
@@ -180,8 +185,8 @@ impl<'a> Run<'a> {
             self.lowered.read_known(&mut machine.world, &mut self.known);
         }
         self.executed = 0;
-        let result = match self.way {
-            Some(way) => self.execute_native(machine, way),
+        let result = match self.entry_point {
+            Some(entry_point) => self.execute_native(machine, entry_point),
             None => self.function(machine, 0, 0, [self.context_address, 0, 0, 0, 0]),
         };
         if self.tail_calls != 0 || result.is_err() {
@@ -193,18 +198,18 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// After a run that was led away, or stopped in the middle.
+    /// Cleans up after a run that switched programs or stopped in the middle.
     #[cold]
     fn clean_up(&mut self, machine: &mut Machine, is_stopped: bool) {
         self.set_program(machine, self.entry.0, self.entry.1);
         if is_stopped {
-            self.levels.clear();
+            self.saved_callers.clear();
             self.frames.renew_all(machine);
         }
     }
 
-    /// Runs a function of the program in a new frame to its end; its r0. The operation
-    /// at `from` is what asks for it.
+    /// Runs a function of the program in a new frame to its end; returns r0. The operation
+    /// at `from` causes the call.
     pub(super) fn function(
         &mut self,
         machine: &mut Machine,
@@ -215,33 +220,33 @@ impl<'a> Run<'a> {
         let [_, r1, r2, r3, r4, r5, ..] = &mut self.host.regs;
         [*r1, *r2, *r3, *r4, *r5] = args;
         if let Some(native) = self.native() {
-            return self.execute_native(machine, native.way_into(function));
+            return self.execute_native(machine, native.entry_point(function));
         }
         let at = self.begin(from, function)?;
-        let floor = self.levels.len();
+        let floor = self.saved_callers.len();
         self.thread(machine, at, floor)
     }
 
-    /// Lets `f` run something else in the middle of a function, which finds everything
-    /// as it left it.
-    pub(super) fn aside<T>(
+    /// Lets `f` run something else in the middle of a function, whose state is restored
+    /// afterwards.
+    pub(super) fn nested<T>(
         &mut self,
         machine: &mut Machine,
         f: impl FnOnce(&mut Self, &mut Machine) -> T,
     ) -> T {
         let [.., r6, r7, r8, r9, r10] = self.host.regs;
         let (program, frame_end) = ((self.image, self.lowered), self.host.frame_end);
-        let (lends, unwind) = (self.lends, self.unwind);
+        let (frame_escapes, unwind) = (self.frame_escapes, self.unwind);
         let result = f(self, machine);
         let [.., s6, s7, s8, s9, s10] = &mut self.host.regs;
         [*s6, *s7, *s8, *s9, *s10] = [r6, r7, r8, r9, r10];
         self.host.frame_end = frame_end;
-        (self.lends, self.unwind) = (lends, unwind);
+        (self.frame_escapes, self.unwind) = (frame_escapes, unwind);
         self.set_program(machine, program.0, program.1);
         result
     }
 
-    /// The machine code of the program that runs now, if it is to be executed.
+    /// The machine code of the current program, if it is to be executed.
     pub(crate) fn native(&self) -> Option<&'a Native> {
         self.image.native().filter(|_| self.is_native)
     }
@@ -256,11 +261,11 @@ impl<'a> Run<'a> {
             (self.image, self.lowered) = (image, lowered);
             self.code = image.threaded();
             self.set_limit();
-            self.see_pointers(machine);
+            self.refresh_pointers(machine);
         }
     }
 
-    /// A call of a helper by the operation at `at`.
+    /// Calls a helper for the operation at `at`.
     pub(crate) fn call_helper(
         &mut self,
         machine: &mut Machine,
@@ -272,7 +277,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// The same with these arguments; its r0.
+    /// The same with these arguments; returns r0.
     #[inline]
     pub(crate) fn helper(
         &mut self,
@@ -294,10 +299,10 @@ impl<'a> Run<'a> {
             None => helpers::call(helper.id, &mut call),
         };
         if self.is_native && helper.moves_pointers {
-            self.see_pointers(machine);
+            self.refresh_pointers(machine);
         }
         result.map_err(|problem| match problem {
-            // What happened in a callback is told as it is, with its own place.
+            // A fault in a callback is reported with its own position.
             HelperProblem::Callback(fault) => fault,
             problem => {
                 let helper = helper.id;
@@ -322,7 +327,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// The run as a helper sees it.
+/// The interface of a run for helpers.
 struct Engine<'r, 'a> {
     run: &'r mut Run<'a>,
     at: Target,
@@ -348,7 +353,7 @@ impl Callbacks for Engine<'_, '_> {
         if depth >= MAX_FRAMES {
             return Err(run.fault(at, FaultKind::Depth(MAX_FRAMES)));
         }
-        run.aside(machine, |run, machine| {
+        run.nested(machine, |run, machine| {
             run.function(machine, at, function, args)
         })
     }

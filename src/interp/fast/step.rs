@@ -10,22 +10,22 @@ use super::super::operations::packet_number;
 use super::memory::{load_own, load_shared, read_shared, store_own, store_shared, update};
 use super::run::{Next, Run, Stop};
 use crate::isa::{AtomicOp, Operand, Reg, Size, Width, low32, movsx, neg, sign_extend32};
-use crate::lower::{CPU, Keys, Op, Order, Place, Target};
+use crate::lower::{CPU, Keys, MemRef, Op, Order, Target};
 use crate::spec::helpers::id;
 use crate::vm::{FaultKind, HelperProblem, Machine};
 
-/// Where an access was found to go.
+/// The resolved target of an access.
 enum Host {
     /// Bytes that only this run uses.
     Own(u64),
-    /// Bytes that others may use, too.
+    /// Bytes that other programs may use, too.
     Shared(u64),
-    /// Whatever is at this address of the machine.
+    /// An address of the machine, to be checked.
     Judged(u64),
 }
 
 impl Run<'_> {
-    /// Executes operations from `at` on until the frames are down to `floor`; r0 then.
+    /// Executes operations from `at` on until only `floor` frames are left; returns r0.
     pub(crate) fn execute(
         &mut self,
         machine: &mut Machine,
@@ -72,17 +72,17 @@ impl Run<'_> {
             Op::Load {
                 size,
                 dst,
-                place,
+                mem,
                 order,
             } => {
-                let value = self.load(machine, at, place, size)?;
+                let value = self.load(machine, at, mem, size)?;
                 if order == Order::Acquire {
                     fence(Ordering::Acquire);
                 }
                 self.set(dst, value);
             }
-            Op::LoadSx { from, dst, place } => {
-                let value = self.load(machine, at, place, from.size())?;
+            Op::LoadSx { from, dst, mem } => {
+                let value = self.load(machine, at, mem, from.size())?;
                 self.set(dst, from.extend(value));
             }
             Op::LoadPointer { size, dst, off } => {
@@ -91,22 +91,22 @@ impl Run<'_> {
             }
             Op::Store {
                 size,
-                place,
+                mem,
                 src,
                 order,
             } => {
                 if order == Order::Release {
                     fence(Ordering::Release);
                 }
-                self.store(machine, at, place, size, self.operand(src))?;
+                self.store(machine, at, mem, size, self.operand(src))?;
             }
             Op::Atomic {
                 op,
                 width,
-                place,
+                mem,
                 src,
             } => {
-                let old = self.atomic(machine, at, op, width, place, src)?;
+                let old = self.atomic(machine, at, op, width, mem, src)?;
                 if op.compares() {
                     self.set(Reg::R0, old);
                 } else if op.fetches() {
@@ -166,55 +166,55 @@ impl Run<'_> {
         }
     }
 
-    /// The machine's address of a place.
-    fn address(&self, place: Place) -> u64 {
-        let (base, off) = match place {
-            Place::Stack { off } => (self.reg(Reg::FP), off.into()),
-            Place::Context { off } => (self.context_address, off.into()),
-            Place::MapValue { base, off, .. }
-            | Place::Packet { base, off }
-            | Place::Table { base, off }
-            | Place::Checked { base, off } => (self.reg(base), i64::from(off)),
+    /// The machine address of a memory reference.
+    fn address(&self, mem: MemRef) -> u64 {
+        let (base, off) = match mem {
+            MemRef::Stack { off } => (self.reg(Reg::FP), off.into()),
+            MemRef::Context { off } => (self.context_address, off.into()),
+            MemRef::MapValue { base, off, .. }
+            | MemRef::Packet { base, off }
+            | MemRef::Table { base, off }
+            | MemRef::Checked { base, off } => (self.reg(base), i64::from(off)),
         };
         base.wrapping_add_signed(off)
     }
 
-    /// Where an access goes.
-    fn host(&self, place: Place) -> Host {
-        let address = self.address(place);
+    /// Resolves a memory reference.
+    fn host(&self, mem: MemRef) -> Host {
+        let address = self.address(mem);
         let in_table = |own: fn(u64) -> Host| match self.delta(address) {
             0 => Host::Judged(address),
             delta => own(address.wrapping_add(delta)),
         };
-        match place {
-            Place::Stack { off } => Host::Own(self.host.frame_end.wrapping_add_signed(off.into())),
-            Place::Context { off } => Host::Own(self.host.context.wrapping_add(off.into())),
-            Place::MapValue { map, .. } => {
+        match mem {
+            MemRef::Stack { off } => Host::Own(self.host.frame_end.wrapping_add_signed(off.into())),
+            MemRef::Context { off } => Host::Own(self.host.context.wrapping_add(off.into())),
+            MemRef::MapValue { map, .. } => {
                 let map = self.lowered.maps().get(usize::from(map));
                 let delta = map.map_or(0, |map| map.delta);
                 Host::Shared(address.wrapping_add(delta))
             }
-            Place::Packet { .. } => in_table(Host::Own),
-            Place::Table { .. } => in_table(Host::Shared),
-            Place::Checked { .. } => Host::Judged(address),
+            MemRef::Packet { .. } => in_table(Host::Own),
+            MemRef::Table { .. } => in_table(Host::Shared),
+            MemRef::Checked { .. } => Host::Judged(address),
         }
     }
 
-    /// What is to be added to an address for its host address; 0 where the access has
-    /// to be judged.
+    /// The difference from an address to its host address; 0 if the access has to be
+    /// checked.
     fn delta(&self, address: u64) -> u64 {
         let entry = self.host.deltas + (address >> 40 & 0xffff) * 8;
-        // SAFETY: the table has an entry for each of the 65,536 slots, and lives as long
-        // as the machine.
+        // SAFETY: the table has an entry for each of the 65,536 slots, and lives as long as
+        // the machine.
         unsafe { load_shared(entry, Size::Dw) }
     }
 
-    fn load(&self, machine: &Machine, at: Target, place: Place, size: Size) -> Result<u64, Stop> {
-        match self.host(place) {
+    fn load(&self, machine: &Machine, at: Target, mem: MemRef, size: Size) -> Result<u64, Stop> {
+        match self.host(mem) {
             // SAFETY: the verifier proved that the access is in bounds of a live object;
-            // nobody else uses these bytes.
+            // nothing else uses these bytes.
             Host::Own(host) => Ok(unsafe { load_own(host, size) }),
-            // SAFETY: in bounds, likewise.
+            // SAFETY: in bounds, as above.
             Host::Shared(host) => Ok(unsafe { load_shared(host, size) }),
             Host::Judged(address) => {
                 let loaded = machine.space.load(address, size.bytes().into());
@@ -232,11 +232,11 @@ impl Run<'_> {
         &self,
         machine: &Machine,
         at: Target,
-        place: Place,
+        mem: MemRef,
         size: Size,
         value: u64,
     ) -> Result<(), Stop> {
-        match self.host(place) {
+        match self.host(mem) {
             // SAFETY: as in `load`.
             Host::Own(host) => unsafe { store_own(host, size, value) },
             // SAFETY: as in `load`.
@@ -255,31 +255,31 @@ impl Run<'_> {
         at: Target,
         op: AtomicOp,
         width: Width,
-        place: Place,
+        mem: MemRef,
         src: Reg,
     ) -> Result<u64, Stop> {
         let (source, expected) = (self.reg(src), self.reg(Reg::R0));
-        if let Host::Own(host) | Host::Shared(host) = self.host(place) {
+        if let Host::Own(host) | Host::Shared(host) = self.host(mem) {
             // SAFETY: as in `load`.
             let old = unsafe { update(host, op, width, source, expected) };
             if let Some(old) = old {
                 return Ok(old);
             }
         }
-        // Whoever misaligns an atomic is told of it in words, too.
+        // The checked access reports an unaligned atomic.
         let new = |old| op.eval(width, old, source, expected);
         let size = width.size().bytes().into();
-        let updated = machine.space.update(self.address(place), size, new);
+        let updated = machine.space.update(self.address(mem), size, new);
         updated.map_err(|fault| self.fault(at, fault.into()))
     }
 
-    /// What is found under the key at a place.
+    /// The result of a look-up of the key at a memory reference.
     pub(crate) fn look_up(
         &self,
         machine: &Machine,
         at: Target,
         map: u16,
-        key: Place,
+        key: MemRef,
     ) -> Result<u64, Stop> {
         let Some(map) = self.lowered.maps().get(usize::from(map)) else {
             return Ok(0);
@@ -306,7 +306,7 @@ impl Run<'_> {
         Ok(map.at_key(cpu, &bytes))
     }
 
-    /// A pointer that a field of the context holds.
+    /// The pointer in a field of the context.
     pub(super) fn load_pointer(
         &self,
         machine: &Machine,

@@ -1,4 +1,4 @@
-//! Tail calls, and the way over to the checked interpreter.
+//! Tail calls, and the switch to the checked interpreter.
 
 use smallvec::smallvec;
 
@@ -10,19 +10,19 @@ use crate::lower::{Lowered, Target};
 use crate::spec::limits::{MAX_TAIL_CALLS, STACK_SIZE};
 use crate::vm::{EngineKind, Fallback, Fault, FaultKind, Machine, RanOn};
 
-/// Where a tail call leads.
+/// The target of a tail call.
 pub(crate) enum Tail<'a> {
-    /// On as if nothing had happened.
+    /// None: execution continues as if nothing had happened.
     Nowhere,
-    /// To a program for the checked interpreter.
+    /// A program for the checked interpreter.
     Checked(&'a Image),
-    /// To a program that may run here.
+    /// A program that may run here.
     Fast(&'a Image, &'a Lowered),
 }
 
 impl<'a> Run<'a> {
-    /// Where `bpf_tail_call(r1, r2, r3)` by the operation at `at` leads; it counts if it
-    /// leads somewhere, and there are frames for that program then.
+    /// The target of `bpf_tail_call(r1, r2, r3)` by the operation at `at`. If there is one,
+    /// the call is counted, and the frames for the program are there.
     pub(crate) fn tail_target(
         &mut self,
         machine: &mut Machine,
@@ -49,7 +49,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// `bpf_tail_call(r1, r2, r3)`, as the loop over operations makes it.
+    /// `bpf_tail_call(r1, r2, r3)` in the loop over operations.
     pub(crate) fn tail_call(
         &mut self,
         machine: &mut Machine,
@@ -59,9 +59,10 @@ impl<'a> Run<'a> {
             Tail::Nowhere => Ok(Next::Follow),
             Tail::Checked(image) => {
                 self.host.regs[0] = self.run_checked(machine, image)?;
-                // That has left the frame already: an exit leaves it, and no more.
+                // The checked interpreter has left the frame already. Enter it again for
+                // the exit, which does nothing else.
                 self.host.frame_end -= STRIDE as u64;
-                self.lends = false;
+                self.frame_escapes = false;
                 Ok(Next::Exit)
             }
             Tail::Fast(image, lowered) => {
@@ -74,18 +75,19 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Leaves the innermost frame, with what is in it, to another program.
+    /// Hands the innermost frame with its contents over to another program.
     pub(crate) fn leave_to(
         &mut self,
         machine: &mut Machine,
         image: &'a Image,
         lowered: &'a Lowered,
     ) {
-        if self.lends {
+        if self.frame_escapes {
             self.renew(machine);
         }
         if self.is_native && image.native().is_none() {
-            self.led_to.get_or_insert(image.ran_on(EngineKind::Jit));
+            self.switched_to
+                .get_or_insert(image.ran_on(EngineKind::Jit));
         }
         self.set_program(machine, image, lowered);
         lowered.read_known(&mut machine.world, &mut self.known);
@@ -93,19 +95,19 @@ impl<'a> Run<'a> {
         self.make_clean(needs.into());
     }
 
-    /// Runs a program in the innermost frame, which is left to it, in the checked
-    /// interpreter to its end; its r0.
+    /// Runs a program in the innermost frame, which it takes over, in the checked
+    /// interpreter to its end; returns r0.
     pub(crate) fn run_checked(
         &mut self,
         machine: &mut Machine,
         image: &'a Image,
     ) -> Result<u64, Box<Fault>> {
-        self.led_to = Some(RanOn::checked(Fallback::TailCall));
+        self.switched_to = Some(RanOn::checked(Fallback::TailCall));
         let mut frame = Frame::new(0, 0, 0, image, &self.host.regs);
-        frame.lends = self.lends;
-        // It may look at all of its frame.
+        frame.frame_escapes = self.frame_escapes;
+        // The program may read all of its frame.
         self.make_clean(STACK_SIZE as u64);
-        let around = self.depth().saturating_sub(1);
+        let outer_frames = self.depth().saturating_sub(1);
         let mut run = checked::Run {
             watch: None,
             images: self.images,
@@ -113,7 +115,7 @@ impl<'a> Run<'a> {
             stack: &mut *self.frames,
             regs: self.host.regs,
             frames: smallvec![frame],
-            around,
+            outer_frames,
             budget: self.budget,
             executed: self.executed,
             tail_calls: self.tail_calls,
@@ -125,7 +127,7 @@ impl<'a> Run<'a> {
         drop(run);
         (self.executed, self.tail_calls) = (executed, tail_calls);
         self.host.frame_end += STRIDE as u64;
-        self.see_pointers(machine);
+        self.refresh_pointers(machine);
         result
     }
 }

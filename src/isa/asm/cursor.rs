@@ -1,4 +1,4 @@
-//! Reading one line, character by character.
+//! Reads one line, character by character.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use super::error::{AsmError, AsmErrorKind};
 
 pub(super) type Parsed<T> = Result<T, AsmError>;
 
-/// A place in a line. Spaces between tokens do not count.
+/// A position in a line. Spaces between tokens are skipped.
 #[derive(Clone, Copy)]
 pub(super) struct Cursor<'a> {
     line: &'a str,

@@ -1,10 +1,10 @@
-//! What can be wrong with a text.
+//! Errors in assembly text.
 
 use std::borrow::Cow;
 
 use thiserror::Error;
 
-/// A text that is no program: where, and what was expected there.
+/// An error in assembly text: position and problem.
 #[derive(Clone, PartialEq, Eq, Error, Debug)]
 #[error("line {line}, column {column}: {kind}")]
 pub struct AsmError {
@@ -12,56 +12,56 @@ pub struct AsmError {
     pub line: u32,
     /// The character in the line, from 1.
     pub column: u32,
-    /// What is wrong there.
+    /// The problem.
     pub kind: AsmErrorKind,
 }
 
-/// What is wrong at a place in a text.
+/// What is wrong at a position in a text.
 #[derive(Clone, PartialEq, Eq, Error, Debug)]
 pub enum AsmErrorKind {
-    /// Something else should stand here.
+    /// An unexpected token.
     #[error("expected {expected}, found {}", found_text(.found))]
     Expected {
-        /// What should stand here.
+        /// The expected token.
         expected: Cow<'static, str>,
-        /// What stands here instead, up to the next space; empty at the line's end.
+        /// The token found, up to the next space; empty at the line's end.
         found: String,
     },
-    /// A number that its field cannot hold.
+    /// A number outside of its field's range.
     #[error("{what} {value} is not in {min}..={max}")]
     Range {
-        /// The field.
+        /// The field's name.
         what: &'static str,
         /// The number.
         value: i128,
-        /// The least number that fits.
+        /// The minimum.
         min: i128,
-        /// The greatest.
+        /// The maximum.
         max: i128,
     },
-    /// A jump or call to a label that stands nowhere.
+    /// A jump or call to an undefined label.
     #[error("label `{0}` is not defined")]
     UndefinedLabel(String),
-    /// A label that stands in two places.
+    /// A label that is defined twice.
     #[error("label `{0}` is defined twice")]
     DuplicateLabel(String),
-    /// A jump to a label that its offset cannot reach.
+    /// A jump to a label beyond the range of its offset.
     #[error("label `{label}` is {off} slots away, more than this jump reaches{}", hint(.long))]
     TooFar {
         /// The label.
         label: String,
-        /// The offset that would be needed.
+        /// The required offset.
         off: i64,
         /// Whether `gotol` would reach it.
         long: bool,
     },
-    /// A call of a name that is neither a label nor known as a function.
+    /// A call of a name that is neither a label nor a known function.
     #[error("`{0}` is neither a label nor a known function")]
     UnknownFunction(String),
-    /// The opcode or the bytes in front of an instruction are not those of its text.
+    /// The opcode or bytes before an instruction do not match its text.
     #[error("the text before the instruction says {stated}, the instruction is {encoded}")]
     Mismatch {
-        /// The bytes in front, in hex.
+        /// The bytes before the instruction, in hex.
         stated: String,
         /// The bytes of the instruction, in hex.
         encoded: String,

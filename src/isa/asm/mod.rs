@@ -1,17 +1,16 @@
-//! From text to instructions.
+//! The assembler: text to instructions.
 //!
-//! Two notations are read, line by line and mixed at will: the kernel's, as its
-//! verifier, `bpftool` and [`disassemble`](super::disassemble) print it, and LLVM's,
-//! as `llvm-objdump` prints it and clang reads it. Beside instructions a text has
+//! Two notations are accepted, line by line and freely mixed: the kernel's, as printed by
+//! its verifier, `bpftool` and [`disassemble`](super::disassemble), and LLVM's, as printed
+//! by `llvm-objdump` and accepted by clang. Besides instructions a text may contain
 //!
-//! - labels (`loop:`), which jumps and calls go to by name; `r1 = name ll` loads the
-//!   address of the function there;
-//! - comments, from `//`, `;` or a free-standing `#` to the line's end;
-//! - what disassemblers put in front: a position (`3:`), the opcode (`(b7)`), the
-//!   bytes (`b7 00 00 00 07 00 00 00`). Opcode and bytes tell what the text leaves open
-//!   (`call 5` is a helper or a subprogram; in the kernel's text a 64-bit immediate
-//!   looks like a move) and must fit it. The headings and relocations of
-//!   `llvm-objdump` are skipped;
+//! - labels (`loop:`), which jumps and calls refer to by name; `r1 = name ll` loads the
+//!   address of the function at the label;
+//! - comments, from `//`, `;` or a free-standing `#` to the end of the line;
+//! - disassembler prefixes: a position (`3:`), the opcode (`(b7)`), the bytes (`b7 00 00 00
+//!   07 00 00 00`). Opcode and bytes resolve ambiguities (`call 5` is a helper or a
+//!   subprogram; in the kernel's text a 64-bit immediate looks like a move) and must match
+//!   the text. Headings and relocations of `llvm-objdump` are skipped;
 //! - `.quad N`: one slot, or half of a 64-bit immediate, as a number.
 
 mod cursor;
@@ -38,13 +37,13 @@ use crate::util::Pc;
 pub struct Assembly {
     /// The program.
     pub slots: Vec<RawInsn>,
-    /// For each slot the line that it comes from, from 1.
+    /// The source line of each slot, from 1.
     pub lines: Vec<u32>,
-    /// Where the labels stand.
+    /// Positions of the labels.
     pub labels: BTreeMap<String, Pc>,
 }
 
-/// Assembles a text in which functions have numbers only.
+/// Assembles a text whose calls name functions by number.
 ///
 /// ```
 /// use bpflab::isa::{NoNames, assemble, disassemble};
@@ -69,7 +68,7 @@ pub struct Assembly {
 /// ```
 ///
 /// # Errors
-/// [`AsmError`]: the first thing in the text that is wrong, and where.
+/// [`AsmError`]: the first error in the text, with its position.
 pub fn assemble(text: &str) -> Result<Vec<RawInsn>, AsmError> {
     assemble_with(text, &NoNames).map(|assembly| assembly.slots)
 }
@@ -77,7 +76,7 @@ pub fn assemble(text: &str) -> Result<Vec<RawInsn>, AsmError> {
 /// Assembles a text.
 ///
 /// # Errors
-/// [`AsmError`]: the first thing in the text that is wrong, and where.
+/// [`AsmError`]: the first error in the text, with its position.
 pub fn assemble_with(text: &str, names: &dyn Names) -> Result<Assembly, AsmError> {
     let mut assembler = Assembler::default();
     for (number, line) in (1..).zip(text.lines()) {
@@ -88,7 +87,7 @@ pub fn assemble_with(text: &str, names: &dyn Names) -> Result<Assembly, AsmError
     assembler.finish()
 }
 
-/// Whether `llvm-objdump` printed this line beside the instructions.
+/// Whether `llvm-objdump` prints this line in addition to the instructions.
 fn is_heading(line: &str) -> bool {
     let line = line.trim_start();
     let relocation = || {
@@ -104,7 +103,7 @@ struct Assembler<'a> {
     fixups: Vec<Fixup<'a>>,
 }
 
-/// An instruction that waits for its label.
+/// An instruction whose label is not resolved yet.
 struct Fixup<'a> {
     insn: Insn,
     at: Pc,
@@ -124,7 +123,7 @@ impl<'a> Assembler<'a> {
         }
         let place = cursor;
         if cursor.eat("<unknown>") {
-            // LLVM does not know all that the kernel does; the bytes say it.
+            // LLVM cannot print all instructions; the bytes determine them.
             let slot = hints.slot.ok_or_else(|| place.expected("an instruction"))?;
             self.push(&[slot], place);
             return cursor.expect_end();
@@ -208,7 +207,7 @@ impl<'a> Assembler<'a> {
     }
 }
 
-/// The instruction with the offset of its label.
+/// The instruction with the offset of its label filled in.
 fn with_target(insn: Insn, off: i32) -> Option<Insn> {
     Some(match insn {
         Insn::Call(_) => Insn::Call(CallTarget::Subprogram { rel: off }),
@@ -241,7 +240,7 @@ fn label<'a>(cursor: &mut Cursor<'a>) -> Option<(&'a str, Cursor<'a>)> {
     Some((name, place))
 }
 
-/// Takes what a disassembler puts in front of an instruction.
+/// Parses a disassembler's prefix of an instruction.
 fn prefix(cursor: &mut Cursor<'_>) -> Hints {
     let mut hints = Hints::default();
     let mut ahead = *cursor;
@@ -257,7 +256,7 @@ fn prefix(cursor: &mut Cursor<'_>) -> Hints {
         *cursor = ahead;
     }
     while let Some(slot) = slot(cursor) {
-        // Of a 64-bit immediate the second slot follows; the first says enough.
+        // The second slot of a 64-bit immediate may follow; the first is enough.
         hints.slot.get_or_insert(slot);
         hints.opcode.get_or_insert(slot.opcode);
     }
@@ -275,7 +274,7 @@ fn slot(cursor: &mut Cursor<'_>) -> Option<RawInsn> {
     Some(RawInsn::from_bytes(bytes))
 }
 
-/// Two hex digits that nothing else adjoins.
+/// Two hex digits that are not part of a longer word.
 fn byte(cursor: &mut Cursor<'_>) -> Option<u8> {
     let digits = cursor.run(|c| c.is_alphanumeric() || c == '_')?;
     if digits.len() != 2 || digits.starts_with('+') {
@@ -284,7 +283,7 @@ fn byte(cursor: &mut Cursor<'_>) -> Option<u8> {
     u8::from_str_radix(digits, 16).ok()
 }
 
-/// What stood in front must be what the text means.
+/// Checks that the prefix matches the instruction.
 fn check(insn: Insn, hints: Hints, place: Cursor<'_>) -> Parsed<()> {
     let first = insn.encode()[0];
     let (stated, encoded) = match (hints.slot, hints.opcode) {

@@ -1,11 +1,11 @@
-//! The parts of a statement: registers, constants, places in memory.
+//! The parts of a statement: registers, constants, memory operands.
 
 use super::cursor::{Cursor, Parsed};
 use crate::isa::insn::Operand;
 use crate::isa::reg::Reg;
 use crate::isa::table::{SignedSize, Size, Width};
 
-/// A register as written: its name has a width.
+/// A register as written: the name determines a width.
 pub(super) fn register(cursor: &mut Cursor<'_>) -> Parsed<(Width, Reg)> {
     let start = *cursor;
     cursor
@@ -37,8 +37,7 @@ pub(super) fn register_of(cursor: &mut Cursor<'_>, width: Width) -> Parsed<Reg> 
     }
 }
 
-/// A register that is moved to or from memory: LLVM calls it `w1` if the memory has
-/// at most 32 bits.
+/// A register that is loaded or stored: LLVM writes `w1` for memory of at most 32 bits.
 pub(super) fn register_for(cursor: &mut Cursor<'_>, size: Size) -> Parsed<Reg> {
     if size == Size::Dw {
         register_of(cursor, Width::W64)
@@ -47,8 +46,8 @@ pub(super) fn register_for(cursor: &mut Cursor<'_>, size: Size) -> Parsed<Reg> {
     }
 }
 
-/// The second operand of arithmetic. A 32-bit constant can be written unsigned; in
-/// 64 bits that would be another number.
+/// The second operand of arithmetic. A 32-bit constant may be written unsigned; in 64 bits
+/// that would be a different number.
 pub(super) fn operand(cursor: &mut Cursor<'_>, width: Width) -> Parsed<Operand> {
     if !cursor.at_number() {
         return match cursor.peek_word().and_then(named) {
@@ -63,13 +62,13 @@ pub(super) fn operand(cursor: &mut Cursor<'_>, width: Width) -> Parsed<Operand> 
     .map(Operand::Imm)
 }
 
-/// The 64 bits of a number that has been found to fit in them.
+/// The 64 bits of a number that is known to fit.
 pub(super) fn bits64(value: i128) -> u64 {
     u64::try_from(value).unwrap_or_else(|_| i64::try_from(value).unwrap_or(0).cast_unsigned())
 }
 
-/// A place in memory, as written.
-pub(super) struct Place<S> {
+/// A memory operand, as written.
+pub(super) struct MemoryOperand<S> {
     pub size: S,
     pub base: Reg,
     pub off: i16,
@@ -116,21 +115,21 @@ fn pointer_type(cursor: &mut Cursor<'_>) -> Parsed<Type> {
 }
 
 /// `(u64 *)(r1 +0)` of any type.
-pub(super) fn place(cursor: &mut Cursor<'_>) -> Parsed<Place<Type>> {
+pub(super) fn memory_operand(cursor: &mut Cursor<'_>) -> Parsed<MemoryOperand<Type>> {
     let size = pointer_type(cursor)?;
     cursor.expect("(")?;
     let (base, off) = address(cursor)?;
     cursor.expect(")")?;
-    Ok(Place { size, base, off })
+    Ok(MemoryOperand { size, base, off })
 }
 
 /// `(u64 *)(r1 +0)` of an unsigned type.
-pub(super) fn unsigned_place(cursor: &mut Cursor<'_>) -> Parsed<Place<Size>> {
+pub(super) fn unsigned_memory_operand(cursor: &mut Cursor<'_>) -> Parsed<MemoryOperand<Size>> {
     let size = unsigned_type(cursor)?;
     cursor.expect("(")?;
     let (base, off) = address(cursor)?;
     cursor.expect(")")?;
-    Ok(Place { size, base, off })
+    Ok(MemoryOperand { size, base, off })
 }
 
 /// `r1 +0`, or `r1` alone.

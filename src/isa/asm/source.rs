@@ -1,9 +1,9 @@
-//! What can stand to the right of `r1 =`.
+//! The right side of `r1 =`.
 
 use super::cursor::{Cursor, Parsed};
 use super::operand::{
-    Place, Type, address, bits64, named, operand, place, register, register_for, register_of,
-    signed_type, unsigned_place, unsigned_type,
+    MemoryOperand, Type, address, bits64, memory_operand, named, operand, register, register_for,
+    register_of, signed_type, unsigned_memory_operand, unsigned_type,
 };
 use crate::isa::eval::low32;
 use crate::isa::insn::Insn;
@@ -13,18 +13,17 @@ use crate::isa::reg::Reg;
 use crate::isa::table::{AluOp, AtomicOp, EndianOp, EndianSize, Pseudo, PseudoKind, Size, Width};
 use crate::util::TypeId;
 
-/// What a statement makes.
+/// Result of parsing a statement.
 pub(super) enum Item<'a> {
     /// An instruction.
     Insn(Insn),
-    /// A jump, a call or a load of an address, whose offset to this label is to be
-    /// filled in.
+    /// A jump, a call or a load of an address, with an unresolved offset to this label.
     To(Insn, &'a str),
-    /// A slot given as a number.
+    /// A slot written as a number.
     Word(u64),
 }
 
-/// What stood in front of a statement and tells what its text leaves open.
+/// The prefix of a statement, which resolves ambiguities of its text.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Hints {
     /// The opcode.
@@ -89,7 +88,7 @@ pub(super) fn source<'a>(
         }
         "load_acquire" => {
             cursor.expect("(")?;
-            let Place { size, base, off } = unsigned_place(cursor)?;
+            let MemoryOperand { size, base, off } = unsigned_memory_operand(cursor)?;
             cursor.expect(")")?;
             narrow_only(&start, width, size)?;
             Ok(Insn::LoadAcquire {
@@ -119,7 +118,7 @@ pub(super) fn source<'a>(
     .map(Item::Insn)
 }
 
-/// The same register as on the left.
+/// The same register as on the left side.
 fn same(cursor: &mut Cursor<'_>, width: Width, dst: Reg) -> Parsed<()> {
     let start = *cursor;
     if register(cursor)? == (width, dst) {
@@ -130,7 +129,7 @@ fn same(cursor: &mut Cursor<'_>, width: Width, dst: Reg) -> Parsed<()> {
     }
 }
 
-/// `7`, or `7 ll` for 64 bits. In the kernel's text only the opcode tells them apart.
+/// `7`, or `7 ll` for 64 bits. In the kernel's text only the opcode distinguishes them.
 fn constant(cursor: &mut Cursor<'_>, width: Width, dst: Reg, hints: Hints) -> Parsed<Insn> {
     let mut ahead = *cursor;
     ahead.number("a constant")?;
@@ -187,9 +186,9 @@ fn load(cursor: &mut Cursor<'_>, start: Cursor<'_>, width: Width, dst: Reg) -> P
         cursor.expect("]")?;
         return Ok(Insn::LoadPacket { size, index, off });
     }
-    let place = place(cursor)?;
-    let Place { base, off, .. } = place;
-    match place.size {
+    let memory = memory_operand(cursor)?;
+    let MemoryOperand { base, off, .. } = memory;
+    match memory.size {
         Type::Signed(from) => {
             whole_only(&start, width)?;
             Ok(Insn::LoadSx {
@@ -211,7 +210,7 @@ fn load(cursor: &mut Cursor<'_>, start: Cursor<'_>, width: Width, dst: Reg) -> P
     }
 }
 
-/// A `w` register takes no 64-bit value.
+/// Checks that a `w` register is not loaded with 64 bits.
 fn narrow_only(start: &Cursor<'_>, width: Width, size: Size) -> Parsed<()> {
     if size == Size::Dw {
         whole_only(start, width)
@@ -220,7 +219,7 @@ fn narrow_only(start: &Cursor<'_>, width: Width, size: Size) -> Parsed<()> {
     }
 }
 
-/// Only a whole register can stand on the left.
+/// Checks that the left side is a 64-bit register.
 fn whole_only(start: &Cursor<'_>, width: Width) -> Parsed<()> {
     match width {
         Width::W64 => Ok(()),
@@ -242,7 +241,7 @@ fn endian(cursor: &mut Cursor<'_>, word: &str, dst: Reg) -> Parsed<Option<Insn>>
     Ok(Some(Insn::Endian { op, size, dst }))
 }
 
-/// `(r1, 0, 1)`: the register, the space that it becomes, the space that it is of.
+/// `(r1, 0, 1)`: the register, the target address space, the source address space.
 fn addr_space_cast(cursor: &mut Cursor<'_>, dst: Reg) -> Parsed<Insn> {
     cursor.expect("(")?;
     let src = register_of(cursor, Width::W64)?;
@@ -260,8 +259,8 @@ fn addr_space_cast(cursor: &mut Cursor<'_>, dst: Reg) -> Parsed<Insn> {
     Ok(Insn::AddrSpaceCast { dst, src, to, from })
 }
 
-/// A fetching atomic operation, after its name and parenthesis. The kernel and LLVM
-/// write the same operands; the latter leaves out the type where the name has it.
+/// A fetching atomic operation, after its name and parenthesis. The kernel and LLVM write
+/// the same operands; LLVM omits the type if the name contains it.
 fn atomic(
     cursor: &mut Cursor<'_>,
     start: Cursor<'_>,
@@ -283,15 +282,15 @@ fn atomic(
     let Some((op, width)) = forms().next() else {
         return Err(start.expected("an atomic operation such as `atomic64_fetch_add`"));
     };
-    let place_start = *cursor;
+    let type_start = *cursor;
     let (width, base, off) = if cursor.rest().starts_with('(') {
-        let Place { size, base, off } = unsigned_place(cursor)?;
+        let MemoryOperand { size, base, off } = unsigned_memory_operand(cursor)?;
         let found = forms().find(|(_, width)| width.size() == size);
         let (_, width) =
-            found.ok_or_else(|| place_start.expected("the type that the operation's name says"))?;
+            found.ok_or_else(|| type_start.expected("the type that the operation's name says"))?;
         (width, base, off)
     } else if forms().count() > 1 {
-        return Err(place_start.expected("a type, `(u32 *)` or `(u64 *)`"));
+        return Err(type_start.expected("a type, `(u32 *)` or `(u64 *)`"));
     } else {
         let (base, off) = address(cursor)?;
         (width, base, off)
@@ -324,7 +323,7 @@ fn atomic(
     })
 }
 
-/// `map[fd:3][0]+8` and its like, after the first word.
+/// `map[fd:3][0]+8` and other pseudo sources, after the first word.
 fn pseudo(cursor: &mut Cursor<'_>, word: &str) -> Parsed<Pseudo> {
     if word == "subprog" {
         cursor.expect("[")?;
@@ -379,8 +378,8 @@ fn index<'a>(cursor: &mut Cursor<'a>) -> Parsed<(&'a str, i32)> {
     Ok((kind, number))
 }
 
-/// LLVM's `ld_pseudo r1, 1, 5`, after the first word: register, kind and immediate.
-/// It leaves out the second slot's immediate, taken as 0.
+/// LLVM's `ld_pseudo r1, 1, 5`, after the first word: register, kind and immediate. The
+/// text lacks the second slot's immediate, which is taken as 0.
 pub(super) fn ld_pseudo(cursor: &mut Cursor<'_>) -> Parsed<Insn> {
     let dst = register_of(cursor, Width::W64)?;
     cursor.expect(",")?;

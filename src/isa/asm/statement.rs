@@ -1,10 +1,10 @@
-//! One statement: an instruction in the kernel's notation or in LLVM's.
+//! Statements: instructions in the kernel's notation or in LLVM's.
 
 use super::cursor::{Cursor, Parsed};
 use super::error::AsmErrorKind;
 use super::operand::{
-    Place, atomic_width, bits64, named, operand, register, register_for, register_of,
-    unsigned_place,
+    MemoryOperand, atomic_width, bits64, named, operand, register, register_for, register_of,
+    unsigned_memory_operand,
 };
 use super::source::{self, Hints, Item};
 use crate::isa::display::{FD_INDEX, UNKNOWN_HELPER, UNKNOWN_KFUNC};
@@ -16,7 +16,7 @@ use crate::isa::reg::Reg;
 use crate::isa::table::{AluOp, AtomicOp, JumpOp, Size, Width};
 use crate::util::{HelperId, TypeId};
 
-/// The longest operator that comes next and that the table knows.
+/// Takes the longest known operator that comes next.
 fn operator<T>(cursor: &mut Cursor<'_>, from_symbol: impl Fn(&str) -> Option<T>) -> Option<T> {
     let rest = cursor.rest();
     let (symbol, op) = (1..=4).rev().find_map(|len| {
@@ -27,7 +27,7 @@ fn operator<T>(cursor: &mut Cursor<'_>, from_symbol: impl Fn(&str) -> Option<T>)
     Some(op)
 }
 
-/// Parses a statement; the cursor stands at its first word.
+/// Parses a statement; the cursor is at its first word.
 pub(super) fn statement<'a>(
     cursor: &mut Cursor<'a>,
     names: &dyn Names,
@@ -89,7 +89,7 @@ fn condition<'a>(cursor: &mut Cursor<'a>) -> Parsed<Item<'a>> {
     let (width, dst) = register(cursor)?;
     let op = operator(cursor, JumpOp::from_symbol)
         .ok_or_else(|| cursor.expected("a comparison such as `==` or `s<`"))?;
-    // The kernel prints the constant as 32 unsigned bits, whatever the width.
+    // The kernel prints the constant as 32 unsigned bits for both widths.
     let src = if cursor.at_number() {
         Operand::Imm(cursor.bits32("a constant")?)
     } else {
@@ -130,7 +130,7 @@ struct Relative<'a> {
     value: i32,
 }
 
-/// A signed number of slots, `pc` before it and LLVM's note after it left out.
+/// A signed number of slots, without the `pc` before it and LLVM's note after it.
 fn relative<'a>(cursor: &mut Cursor<'a>, what: &'static str) -> Parsed<Relative<'a>> {
     let whole = *cursor;
     cursor.eat("pc");
@@ -143,7 +143,7 @@ fn relative<'a>(cursor: &mut Cursor<'a>, what: &'static str) -> Parsed<Relative<
     Ok(Relative { start, value })
 }
 
-/// Where LLVM says a target lies: `<f+0x40>`.
+/// LLVM's symbolic form of a target: `<f+0x40>`.
 fn note(cursor: &mut Cursor<'_>) -> Parsed<()> {
     if cursor.eat("<") {
         cursor.run(|c| c != '>');
@@ -226,10 +226,11 @@ fn call<'a>(cursor: &mut Cursor<'a>, names: &dyn Names, hints: Hints) -> Parsed<
 
 /// `*(u64 *)(r10 -8) = r1`, after the star.
 fn store(cursor: &mut Cursor<'_>) -> Parsed<Insn> {
-    let Place { size, base, off } = unsigned_place(cursor)?;
+    let MemoryOperand { size, base, off } = unsigned_memory_operand(cursor)?;
     cursor.expect("=")?;
     let src = if cursor.at_number() {
-        // Of 8 bytes the constant's sign is extended, so it can't be written unsigned.
+        // The constant of an 8-byte store is sign-extended, so it can't be written
+        // unsigned.
         Operand::Imm(match size {
             Size::Dw => cursor.i32("a constant")?,
             _ => cursor.bits32("a constant")?,
@@ -249,7 +250,7 @@ fn store(cursor: &mut Cursor<'_>) -> Parsed<Insn> {
 fn lock(cursor: &mut Cursor<'_>) -> Parsed<Insn> {
     cursor.expect("*")?;
     let start = *cursor;
-    let Place { size, base, off } = unsigned_place(cursor)?;
+    let MemoryOperand { size, base, off } = unsigned_memory_operand(cursor)?;
     let width = atomic_width(&start, size)?;
     let op = operator(cursor, |symbol| {
         let mut ops = AtomicOp::ALL.iter().copied();
@@ -268,7 +269,7 @@ fn lock(cursor: &mut Cursor<'_>) -> Parsed<Insn> {
 /// `store_release((u64 *)(r1 +0), r2)`, after the first word.
 fn store_release(cursor: &mut Cursor<'_>) -> Parsed<Insn> {
     cursor.expect("(")?;
-    let Place { size, base, off } = unsigned_place(cursor)?;
+    let MemoryOperand { size, base, off } = unsigned_memory_operand(cursor)?;
     cursor.expect(",")?;
     let src = register_for(cursor, size)?;
     cursor.expect(")")?;

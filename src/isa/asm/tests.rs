@@ -61,7 +61,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// Slots that are no instructions come back as well.
+    /// Slots that are not instructions round-trip as well.
     #[test]
     fn any_slots_come_back(slots in proptest::collection::vec(arbitrary::raw(), 0..20)) {
         let text = disassemble(&slots, &Two);
@@ -173,7 +173,7 @@ fn what_stands_in_front_decides_and_is_checked() {
     assert!(error("b7 01 00 00 06 00 00 00 r1 = 5").contains("the instruction is b7 01 00 00 05"));
 }
 
-/// What `llvm-objdump -dr` prints around the instructions.
+/// The text that `llvm-objdump -dr` prints in addition to the instructions.
 #[test]
 fn headings_and_relocations_are_skipped() {
     let text = "
@@ -198,7 +198,7 @@ Disassembly of section tp/x:
     );
 }
 
-/// One line a text: the text, and where and what its error is.
+/// One text per line, with the position and text of its error.
 #[test]
 fn errors_say_where_and_what() {
     let cases = [

@@ -1,4 +1,4 @@
-//! What can be wrong with a slot.
+//! Errors in instruction slots.
 
 use std::fmt;
 
@@ -40,9 +40,9 @@ impl fmt::Display for Field {
 /// What is wrong with a field.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Problem {
-    /// No instruction has this value here.
+    /// The opcode does not define this value.
     Unknown,
-    /// The instruction does not use the field, so it must be zero.
+    /// The instruction does not use the field, which must be zero.
     Reserved,
     /// There is no register of this number.
     NoSuchRegister,
@@ -50,25 +50,24 @@ pub enum Problem {
     Missing,
 }
 
-/// An instruction that is none: which field, its value, and what is wrong.
+/// An invalid instruction: field, value and problem.
 #[derive(Clone, Copy, PartialEq, Eq, Error, Debug)]
 pub struct DecodeError {
     /// The instruction's first slot.
     pub pc: Pc,
     /// That slot's content.
     pub raw: RawInsn,
-    /// The field at fault.
+    /// The invalid field.
     pub field: Field,
-    /// The field's value (of a whole slot: its 8 bytes as a big-endian number).
+    /// The field's value; for a whole slot, its 8 bytes as a big-endian number.
     pub value: i64,
     /// What is wrong with it.
     pub problem: Problem,
 }
 
 impl DecodeError {
-    /// Whether the kernel finds this before it walks the program, wherever the
-    /// instruction stands (`resolve_pseudo_ldimm64`). It finds the others only on a
-    /// path that is walked: in dead code they do no harm.
+    /// Whether the kernel reports this before it explores the program, even in dead code
+    /// (`resolve_pseudo_ldimm64`). It reports other errors only on an explored path.
     #[must_use]
     pub const fn is_structural(&self) -> bool {
         match self.field {
@@ -79,7 +78,7 @@ impl DecodeError {
         }
     }
 
-    /// Whether the instruction has a second slot: it loads a 64-bit immediate.
+    /// Whether the instruction has a second slot, that is, loads a 64-bit immediate.
     #[must_use]
     pub const fn has_second_slot(&self) -> bool {
         self.raw.opcode == LD_IMM64

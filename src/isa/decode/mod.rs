@@ -1,17 +1,15 @@
-//! From slots to instructions.
+//! The decoder: slots to instructions.
 //!
-//! What is reserved follows the kernel (`check_alu_op`, `check_cond_jmp_op`,
-//! `do_check`, `check_ld_imm`, `check_ld_abs` and `resolve_pseudo_ldimm64` in
-//! `kernel/bpf/verifier.c`, the public table of opcodes in `kernel/bpf/core.c`). As
-//! in RFC 9669 a field that an instruction does not use must be zero, but for two that
-//! the kernel never looks at: the offset of `exit`, and the second slot's immediate
-//! where a function's address is loaded. They are ignored here as well, so that a
-//! verdict is the kernel's; encoding gives 0 for them.
+//! Reserved fields follow the kernel (`check_alu_op`, `check_cond_jmp_op`, `do_check`,
+//! `check_ld_imm`, `check_ld_abs` and `resolve_pseudo_ldimm64` in `kernel/bpf/verifier.c`,
+//! the public table of opcodes in `kernel/bpf/core.c`). As in RFC 9669, an unused field
+//! must be zero, with two exceptions that the kernel never checks: the offset of `exit`,
+//! and the second slot's immediate when a function's address is loaded. They are ignored
+//! here as well, so that verdicts equal the kernel's; encoding writes 0 for them.
 //!
-//! Not decoding's business: shifts wider than the register, constant zero
-//! divisors, writes to `r10`. The kernel refuses those in the verifier, and an
-//! interpreter gives them a meaning. A call through a register decodes although the
-//! kernel doesn't know it.
+//! Not checked by decoding: shifts wider than the register, constant zero divisors, writes
+//! to `r10`. The kernel rejects those in the verifier, and interpreters define them. A call
+//! through a register decodes although the kernel doesn't support it.
 
 mod error;
 
@@ -27,8 +25,8 @@ use super::table::{
 };
 use crate::util::{HelperId, Pc, TypeId};
 
-/// Decodes the instruction at the start of `slots`, which stands at `pc` (used for
-/// errors only).
+/// Decodes the instruction at the start of `slots`; `pc` is its position, used for errors
+/// only.
 ///
 /// ```
 /// use bpflab::isa::{AluOp, Insn, Operand, RawInsn, Reg, Width, decode};
@@ -48,8 +46,8 @@ use crate::util::{HelperId, Pc, TypeId};
 /// ```
 ///
 /// # Errors
-/// [`DecodeError`] names the first field that is wrong. No slots at all give an
-/// error as well: [`Field::Opcode`] is [missing](Problem::Missing).
+/// [`DecodeError`] for the first invalid field. For empty `slots`, [`Field::Opcode`] is
+/// [missing](Problem::Missing).
 pub fn decode(slots: &[RawInsn], pc: Pc) -> Result<Insn, DecodeError> {
     let Some(&raw) = slots.first() else {
         return Err(DecodeError {
@@ -74,9 +72,9 @@ pub fn decode(slots: &[RawInsn], pc: Pc) -> Result<Insn, DecodeError> {
     }
 }
 
-/// Decodes a program from front to back: each item is the position of an
-/// instruction and the instruction, or what is wrong with it. An instruction that
-/// is none counts one slot (or two, if it is a 64-bit immediate load).
+/// Decodes a program in order: each item is the position of an instruction, and the
+/// instruction or its error. An invalid instruction takes one slot, or two if it is a
+/// 64-bit immediate load.
 pub fn decode_all(slots: &[RawInsn]) -> impl Iterator<Item = (Pc, Result<Insn, DecodeError>)> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -91,14 +89,14 @@ pub fn decode_all(slots: &[RawInsn]) -> impl Iterator<Item = (Pc, Result<Insn, D
 /// Decodes a whole program.
 ///
 /// # Errors
-/// The first instruction that is none.
+/// The first invalid instruction.
 pub fn decode_program(slots: &[RawInsn]) -> Result<Vec<Insn>, DecodeError> {
     decode_all(slots).map(|(_, insn)| insn).collect()
 }
 
 impl DecodeError {
-    /// The instruction with its reserved fields cleared, if that makes one of it: what
-    /// the kernel prints in its log before it refuses the slot.
+    /// The instruction with its reserved fields cleared, if that makes it valid: the kernel
+    /// prints it in its log before it refuses the slot.
     #[must_use]
     pub fn repaired(&self) -> Option<Insn> {
         let mut error = *self;
@@ -124,7 +122,7 @@ impl DecodeError {
     }
 }
 
-/// A slot under inspection.
+/// A slot being decoded.
 #[derive(Clone, Copy)]
 struct Slot {
     raw: RawInsn,
@@ -157,7 +155,7 @@ impl Slot {
         self.error(field, Problem::Unknown)
     }
 
-    /// These fields must be zero.
+    /// Checks that these fields are zero.
     fn reserved(self, fields: &[Field]) -> Result<(), DecodeError> {
         for &field in fields {
             let error = self.error(field, Problem::Reserved);
@@ -180,8 +178,7 @@ impl Slot {
         self.raw.opcode & SRC_X != 0
     }
 
-    /// The second operand of arithmetic and jumps; the field of the other kind is
-    /// reserved.
+    /// The second operand of arithmetic and jumps; the other operand's field is reserved.
     fn operand(self) -> Result<Operand, DecodeError> {
         if self.has_src() {
             self.reserved(&[Field::Imm])?;
@@ -334,7 +331,7 @@ impl Slot {
                 let width = match size {
                     Size::W => Width::W32,
                     Size::Dw => Width::W64,
-                    // These opcodes exist for the immediates above.
+                    // These opcodes exist only for the immediates above.
                     Size::B | Size::H => return Err(self.unknown(Field::Imm)),
                 };
                 Ok(Insn::Atomic {
@@ -374,8 +371,8 @@ impl Slot {
             }
             op::MOV if self.has_src() && raw.off != 0 => self.mov_variant(width),
             code => {
-                // Only some operations have a second variant, so an offset that
-                // names none is reserved in the others.
+                // Only some operations have a second variant; in the others the offset is
+                // reserved.
                 let op = match AluOp::from_code(code, raw.off) {
                     Some(op) => op,
                     None if AluOp::from_code(code, 0).is_none() => {
@@ -452,8 +449,8 @@ impl Slot {
                 Ok(Insn::Exit)
             }
             (op::JCOND, false) if wide => {
-                // The source field chooses the kind of conditional jump; only
-                // may_goto, 0, exists.
+                // The source field selects the kind of conditional jump; only may_goto, 0,
+                // exists.
                 if raw.src() != 0 {
                     return Err(self.unknown(Field::Src));
                 }

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::super::arbitrary;
 use super::*;
 
-/// The bits that decoding ignores, cleared.
+/// Clears the bits that decoding ignores.
 fn normal(mut slots: Vec<RawInsn>, insn: Insn) -> Vec<RawInsn> {
     slots.truncate(usize::try_from(insn.slots()).unwrap());
     if insn == Insn::Exit {
@@ -71,7 +71,7 @@ fn as_many_opcodes_as_the_kernel_has() {
     assert_eq!(count, 53 + 44 + 6 + 8 + 7 + 4 + 6 + 1);
 }
 
-/// One line an error: opcode, dst, src, off, imm, and the message.
+/// One error per line: opcode, dst, src, off, imm, and the message.
 #[test]
 fn an_error_names_the_field() {
     let cases = [
@@ -162,7 +162,7 @@ fn reserved_fields_are_cleared_for_the_log() {
     assert_eq!(repaired(RawInsn::new(0xff, 1, 2, 0, 0)), None);
 }
 
-/// The same that `resolve_pseudo_ldimm64` refuses.
+/// The errors that `resolve_pseudo_ldimm64` reports.
 #[test]
 fn some_errors_count_in_dead_code_too() {
     let structural = |raw| {
@@ -178,7 +178,7 @@ fn some_errors_count_in_dead_code_too() {
     assert!(!structural(RawInsn::new(0xdb, 1, 2, 0, 9)));
 }
 
-/// What the kernel never looks at must not make a difference.
+/// Fields that the kernel never checks must not affect the result.
 #[test]
 fn two_fields_are_ignored_as_in_the_kernel() {
     assert_eq!(

@@ -2,13 +2,13 @@
 
 use super::version::IsaVersion;
 
-/// Hands over the table of two-operand arithmetic.
+/// Passes the table of two-operand arithmetic to a macro.
 ///
-/// Columns: name, documentation, operation bits of the opcode, offset field
-/// (chooses a variant), symbol in the kernel's and LLVM's text, version, value.
-/// The value is an expression over two operands of one unsigned type, `u32` or
-/// `u64`: dividing by zero gives 0, its remainder is the dividend, a shift counts
-/// modulo the width (RFC 9669, section 4.1).
+/// Columns: name, documentation, operation bits of the opcode, offset field (selects a
+/// variant), symbol in the kernel's and LLVM's text, version, value. The value is an
+/// expression over two operands of one unsigned type, `u32` or `u64`: division by zero is
+/// 0, its remainder is the dividend, shift counts are modulo the width (RFC 9669, section
+/// 4.1).
 macro_rules! for_each_alu_op {
     ($expand:ident $(, $argument:tt)*) => {
         $expand! {
@@ -53,8 +53,8 @@ macro_rules! define {
     ($($name:ident $doc:literal {
         $code:literal, $off:literal, $symbol:literal, $since:ident, |$a:ident, $b:ident| $value:expr
     })*) => {
-        /// An operation of two operands. Of a 32-bit operation only the low halves
-        /// count, and the upper half of the result is zero.
+        /// An operation with two operands. A 32-bit operation uses only the low halves and
+        /// zeroes the upper half of the result.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         pub enum AluOp {
             $(#[doc = $doc] $name,)*
@@ -70,7 +70,7 @@ macro_rules! define {
                 match self { $(Self::$name => $code,)* }
             }
 
-            /// The offset field, which tells the signed variants from the unsigned.
+            /// The offset field, which distinguishes signed from unsigned variants.
             #[must_use]
             pub const fn off(self) -> i16 {
                 match self { $(Self::$name => $off,)* }
@@ -82,7 +82,7 @@ macro_rules! define {
                 match self { $(Self::$name => $symbol,)* }
             }
 
-            /// The version that brought the operation on 64 bits.
+            /// The version that introduced the 64-bit operation.
             #[must_use]
             pub const fn since(self) -> IsaVersion {
                 match self { $(Self::$name => IsaVersion::$since,)* }

@@ -4,14 +4,13 @@ use super::memory::Width;
 use super::version::IsaVersion;
 use crate::isa::reg::Reg;
 
-/// Hands over the table of atomic operations.
+/// Passes the table of atomic operations to a macro.
 ///
-/// Columns: name, documentation, immediate field, what happens to the old value
-/// (`drop`, `src`: returned in the source register, `r0`: returned in `r0`, which
-/// is also compared), the kernel's text (an operator if the old value is dropped,
-/// else the name after `atomic_` or `atomic64_`), LLVM's keywords for 64 and 32
-/// bits, version, and the new value over the old one, the source and the expected
-/// (in `r0`), of one unsigned type.
+/// Columns: name, documentation, immediate field, destination of the old value (`drop`,
+/// `src`: the source register, `r0`: `r0`, which is also compared), the kernel's text (an
+/// operator if the old value is dropped, otherwise the name after `atomic_` or
+/// `atomic64_`), LLVM's keywords for 64 and 32 bits, version, and the new value over the
+/// old one, the source and the expected one (in `r0`), all of one unsigned type.
 macro_rules! for_each_atomic_op {
     ($expand:ident $(, $argument:tt)*) => {
         $expand! {
@@ -56,7 +55,7 @@ macro_rules! for_each_atomic_op {
 }
 pub(crate) use for_each_atomic_op;
 
-/// Where an atomic operation puts the value that it found.
+/// Destination of an atomic operation's old value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fetch {
     Drop,
@@ -101,8 +100,8 @@ macro_rules! define {
                 match self { $(Self::$name => fetch!($fetch),)* }
             }
 
-            /// The operator (`+=`) if the old value is dropped, else the kernel's
-            /// name of the operation without `atomic_` or `atomic64_`.
+            /// The operator (`+=`) if the old value is dropped, otherwise the kernel's name
+            /// of the operation without `atomic_` or `atomic64_`.
             #[must_use]
             pub const fn kernel_name(self) -> &'static str {
                 match self { $(Self::$name => $kernel,)* }
@@ -117,7 +116,7 @@ macro_rules! define {
                 }
             }
 
-            /// The version that brought the operation.
+            /// The version that introduced the operation.
             #[must_use]
             pub const fn since(self) -> IsaVersion {
                 match self { $(Self::$name => IsaVersion::$since,)* }
@@ -153,7 +152,7 @@ impl AtomicOp {
         }
     }
 
-    /// Whether `r0` holds the expected value and receives the old one.
+    /// Whether `r0` is compared and receives the old value.
     #[must_use]
     pub const fn compares(self) -> bool {
         matches!(self.fetch(), Fetch::R0)

@@ -2,12 +2,12 @@
 
 use super::version::IsaVersion;
 
-/// Hands over the table of byte-order operations.
+/// Passes the table of byte-order operations to a macro.
 ///
-/// Columns: name, documentation, class and source bit of the opcode, keyword in
-/// the kernel's and LLVM's text (the width follows), version, and the value over
-/// one operand of an unsigned type of the width. A BPF program here is little
-/// endian, whatever the host is.
+/// Columns: name, documentation, class and source bit of the opcode, keyword in the
+/// kernel's and LLVM's text (followed by the width), version, and the value over one
+/// operand of an unsigned type of the width. BPF programs here are little-endian on every
+/// host.
 macro_rules! for_each_endian_op {
     ($expand:ident $(, $argument:tt)*) => {
         $expand! {
@@ -50,7 +50,7 @@ macro_rules! define {
                 match self { $(Self::$name => $keyword,)* }
             }
 
-            /// The version that brought the operation.
+            /// The version that introduced the operation.
             #[must_use]
             pub const fn since(self) -> IsaVersion {
                 match self { $(Self::$name => IsaVersion::$since,)* }
@@ -69,7 +69,7 @@ macro_rules! define {
 }
 for_each_endian_op!(define);
 
-/// The widths that byte order applies to.
+/// The widths of byte-order conversions.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum EndianSize {
     /// The low 16 bits.

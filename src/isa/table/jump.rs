@@ -1,13 +1,12 @@
-//! Conditions of jumps: `if dst op src goto …`.
+//! Jump conditions: `if dst op src goto …`.
 
 use super::version::IsaVersion;
 
-/// Hands over the table of conditions.
+/// Passes the table of conditions to a macro.
 ///
-/// Columns: name, documentation, operation bits of the opcode, symbol in the
-/// kernel's and LLVM's text, version, the condition that holds when this one does
-/// not (or `none`), the condition after exchanging the operands, and the value
-/// over two operands of one unsigned type, `u32` or `u64`.
+/// Columns: name, documentation, operation bits of the opcode, symbol in the kernel's and
+/// LLVM's text, version, the negated condition (or `none`), the condition with operands
+/// swapped, and the value over two operands of one unsigned type, `u32` or `u64`.
 macro_rules! for_each_jump_op {
     ($expand:ident $(, $argument:tt)*) => {
         $expand! {
@@ -50,7 +49,7 @@ macro_rules! define {
         $code:literal, $symbol:literal, $since:ident, $negated:ident, $swapped:ident,
         |$a:ident, $b:ident| $value:expr
     })*) => {
-        /// A comparison that decides a jump.
+        /// The comparison of a conditional jump.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         pub enum JumpOp {
             $(#[doc = $doc] $name,)*
@@ -72,20 +71,19 @@ macro_rules! define {
                 match self { $(Self::$name => $symbol,)* }
             }
 
-            /// The version that brought the jump on 64 bits.
+            /// The version that introduced the 64-bit jump.
             #[must_use]
             pub const fn since(self) -> IsaVersion {
                 match self { $(Self::$name => IsaVersion::$since,)* }
             }
 
-            /// The condition that holds exactly when this one does not;
-            /// [`Set`](Self::Set) has none.
+            /// The negated condition; [`Set`](Self::Set) has none.
             #[must_use]
             pub const fn negated(self) -> Option<Self> {
                 match self { $(Self::$name => condition!($negated),)* }
             }
 
-            /// The condition with its operands exchanged: `a < b` is `b > a`.
+            /// The condition with its operands swapped: `a < b` is `b > a`.
             #[must_use]
             pub const fn swapped(self) -> Self {
                 match self { $(Self::$name => Self::$swapped,)* }

@@ -2,7 +2,7 @@
 
 use super::version::IsaVersion;
 
-/// Hands over the table of sizes.
+/// Passes the table of sizes to a macro.
 ///
 /// Columns: name, documentation, size bits of the opcode, bytes, the type's name
 /// in text, and the Rust type.
@@ -19,7 +19,7 @@ macro_rules! for_each_size {
 }
 pub(crate) use for_each_size;
 
-/// Hands over the table of sizes that are sign-extended.
+/// Passes the table of sign-extended sizes to a macro.
 ///
 /// Columns: name, documentation, the size in [`Size`], the type's name in text,
 /// and the Rust type.
@@ -74,7 +74,7 @@ macro_rules! define_size {
                 }
             }
 
-            /// The size of an opcode: its two size bits always name one.
+            /// The size of an opcode: every value of the two size bits is valid.
             #[must_use]
             pub const fn of_opcode(opcode: u8) -> Self {
                 $(if opcode & 0x18 == $code {
@@ -89,7 +89,7 @@ for_each_size!(define_size);
 
 macro_rules! define_signed_size {
     ($($name:ident $doc:literal { $size:ident, $text:literal, $type:ty })*) => {
-        /// Size of a value that is sign-extended: by a load or a move.
+        /// Size of a value that a load or move sign-extends.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         pub enum SignedSize {
             $(#[doc = $doc] $name,)*
@@ -120,7 +120,7 @@ macro_rules! define_signed_size {
                 }
             }
 
-            /// The signed form of a size; a double word has none.
+            /// The signed form of a size; `None` for a double word.
             #[must_use]
             pub const fn from_size(size: Size) -> Option<Self> {
                 match size {
@@ -129,7 +129,7 @@ macro_rules! define_signed_size {
                 }
             }
 
-            /// The version that brought sign extension.
+            /// The version that introduced sign extension.
             #[must_use]
             pub const fn since(self) -> IsaVersion {
                 IsaVersion::V4
@@ -154,7 +154,7 @@ impl Size {
 }
 
 impl SignedSize {
-    /// The number of bits, which is also the offset field of a move that extends.
+    /// The number of bits, which is also the offset field of a sign-extending move.
     #[must_use]
     pub const fn bits(self) -> u8 {
         self.size().bits()

@@ -1,12 +1,12 @@
 //! The instruction set as data.
 //!
-//! Each family of operations is one table: a `for_each_…!` macro that hands all
-//! its rows to the macro it is given. A row has everything that is known of an
-//! operation: its name, its documentation, its bits, its text in the notations of
-//! the kernel and of LLVM, the version that brought it, what it computes. Whoever
-//! needs a column expands the table: decoding, encoding, printing, assembling and
-//! evaluation here; engines and the verifier in their own modules. An operation
-//! added to a table without a case somewhere does not compile.
+//! Each family of operations is one table: a `for_each_…!` macro that passes all its rows
+//! to the macro it is given. A row contains all facts about an operation: its name,
+//! documentation, bits, text in the notations of the kernel and of LLVM, the version that
+//! introduced it, and its value. Users expand the table for the columns they need:
+//! decoding, encoding, printing, assembling and evaluation here; engines and the verifier
+//! in their own modules. An operation added to a table without a case in each expansion
+//! does not compile.
 //!
 //! Sources: RFC 9669 (sections 4 and 5), `include/uapi/linux/bpf.h` of Linux 6.18;
 //! versions are the values of clang's `-mcpu`.

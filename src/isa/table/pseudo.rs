@@ -1,12 +1,11 @@
-//! What a 64-bit immediate can stand for (`BPF_PSEUDO_*`).
+//! Pseudo sources of a 64-bit immediate (`BPF_PSEUDO_*`).
 
 use crate::util::TypeId;
 
-/// Hands over the table of pseudo sources.
+/// Passes the table of pseudo sources to a macro.
 ///
-/// Columns: name, documentation, source field, the payload's fields with their
-/// types, the first of them in the immediate of the first slot, the second in that
-/// of the second slot.
+/// Columns: name, documentation, source field, the payload's fields with their types: the
+/// first is the immediate of the first slot, the second that of the second slot.
 macro_rules! for_each_pseudo_source {
     ($expand:ident $(, $argument:tt)*) => {
         $expand! {
@@ -33,7 +32,7 @@ macro_rules! for_each_pseudo_source {
     };
 }
 
-/// A number that one immediate field holds.
+/// A number in one immediate field.
 pub(super) trait ImmField: Copy {
     fn from_imm(imm: i32) -> Self;
     fn to_imm(self) -> i32;
@@ -126,14 +125,14 @@ macro_rules! define {
                 }
             }
 
-            /// Whether the second slot's immediate has a meaning.
+            /// Whether the second slot's immediate is used.
             #[must_use]
             pub const fn has_second(self) -> bool {
                 match self { $(Self::$name => is_there!($($second)?),)* }
             }
 
-            /// The pseudo source with these immediates of the first and the second
-            /// slot; a second one without a meaning is dropped.
+            /// The pseudo source with these immediates of the first and second slot; an
+            /// unused second one is dropped.
             #[must_use]
             pub fn with_imms(self, first: i32, second: i32) -> Pseudo {
                 match self {

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// The version that brought an instruction, as clang's `-mcpu=v1` to `-mcpu=v4`
-/// name it. A kernel of 6.18 takes all of them.
+/// The version that introduced an instruction, named as in clang's `-mcpu=v1` to
+/// `-mcpu=v4`. A 6.18 kernel supports all of them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum IsaVersion {
     /// The base: 64-bit arithmetic, loads, stores, jumps, calls.

@@ -1,4 +1,4 @@
-//! Arithmetic. What has 32 bits clears the upper half of its result, as in BPF.
+//! Arithmetic. 32-bit operations clear the upper half of their result, as in BPF.
 
 use dynasmrt::DynasmApi;
 use dynasmrt::aarch64::{encode_logical_immediate_32bit, encode_logical_immediate_64bit};
@@ -33,7 +33,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The same of registers.
+    /// The same with registers.
     pub(super) fn registers(
         &mut self,
         op: AluOp,
@@ -76,7 +76,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// With a constant that [fits](is_logical).
+    /// A logical operation with a constant that [fits](is_logical).
     fn logical(&mut self, op: AluOp, width: Width, dst: Host, left: Host, imm: i32) {
         let (long, short) = (sign_extend32(imm), imm.cast_unsigned());
         match (op, width) {
@@ -89,11 +89,11 @@ impl Emitter<'_> {
         }
     }
 
-    /// By less than the width.
+    /// A shift by less than the width.
     pub(super) fn shift(&mut self, op: AluOp, width: Width, dst: Host, left: Host, count: u32) {
         match (op, width) {
             (_, Width::W64) if count == 0 && dst == left => {}
-            // The upper half of a short one goes.
+            // A 32-bit move clears the upper half.
             _ if count == 0 => by_width!(self, width, mov, dst, left),
             (AluOp::Lsh, Width::W64) => asm!(self ; lsl X(dst), X(left), count),
             (AluOp::Lsh, Width::W32) => asm!(self ; lsl W(dst), W(left), count),
@@ -138,7 +138,7 @@ impl Emitter<'_> {
     }
 }
 
-/// Whether a logical instruction has this constant in it.
+/// Whether a logical instruction can encode this constant.
 pub(super) fn is_logical(width: Width, imm: i32) -> bool {
     match width {
         Width::W64 => encode_logical_immediate_64bit(sign_extend32(imm)).is_some(),

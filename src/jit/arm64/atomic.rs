@@ -1,15 +1,15 @@
 //! Read-modify-write, sequentially consistent.
 //!
-//! Where the host has instructions for it, these acquire and release. Elsewhere pairs
-//! of exclusive accesses do, which are tried until nobody was in between; the barrier
-//! after them keeps later accesses behind the store, too.
+//! Where the host has atomic instructions, these acquire and release. Elsewhere pairs of
+//! exclusive accesses are repeated until no other access intervened; the barrier after them
+//! keeps later accesses after the store.
 
 use dynasmrt::{DynasmApi, DynasmLabelApi};
 
 use super::emitter::{Emitter, asm, by_width};
 use super::regs::{CONSTANT, Host, SECOND, THIRD, host};
 use crate::isa::{AluOp, AtomicOp, Reg, Width};
-use crate::lower::{Place, Target};
+use crate::lower::{MemRef, Target};
 
 /// The two forms of an instruction on the memory that a register points to.
 macro_rules! atomic {
@@ -22,17 +22,17 @@ macro_rules! atomic {
 }
 
 impl Emitter<'_> {
-    /// `op` at `place`; false where the interpreter's step has to do it.
+    /// `op` at `mem`; false if the interpreter's step has to do it.
     pub(super) fn atomic(
         &mut self,
         at: Target,
         op: AtomicOp,
         width: Width,
-        place: Place,
+        mem: MemRef,
         src: Reg,
     ) -> bool {
-        // Whoever misaligns an atomic is told of it in words.
-        let Some(address) = self.aligned(at, width.size(), place) else {
+        // The interpreter's step reports an unaligned atomic.
+        let Some(address) = self.aligned(at, width.size(), mem) else {
             return false;
         };
         // The old number goes to a spare register first: the operands may be needed.
@@ -49,7 +49,7 @@ impl Emitter<'_> {
         true
     }
 
-    /// By one instruction; the old number is in [`SECOND`].
+    /// By one instruction; the old number goes to [`SECOND`].
     fn at_once(&mut self, op: AtomicOp, width: Width, address: Host, src: Host) {
         match op {
             AtomicOp::Add | AtomicOp::FetchAdd => {
@@ -59,7 +59,7 @@ impl Emitter<'_> {
                 atomic!(self, width, ldsetal, src, SECOND, address);
             }
             AtomicOp::And | AtomicOp::FetchAnd => {
-                // It clears the bits that it is given.
+                // The instruction clears the given bits.
                 by_width!(self, width, mvn, THIRD, src);
                 atomic!(self, width, ldclral, THIRD, SECOND, address);
             }
@@ -74,7 +74,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// By a loop; the old number is in [`SECOND`].
+    /// By a loop; the old number goes to [`SECOND`].
     fn exclusively(&mut self, op: AtomicOp, width: Width, address: Host, src: Host) {
         let (again, done) = (self.code.new_dynamic_label(), self.code.new_dynamic_label());
         asm!(self ; =>again);

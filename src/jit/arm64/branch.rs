@@ -11,17 +11,17 @@ use crate::isa::{JumpOp, Operand, Reg, Width, sign_extend32};
 use crate::lower::Target;
 use crate::spec::limits::STACK_SIZE;
 
-/// What was compared, for a branch that depends on it.
+/// What a branch depends on.
 #[derive(Debug, Clone, Copy)]
 enum Compared {
-    /// The flags say what came of it.
+    /// The flags of a comparison.
     Flags,
-    /// A register with zero.
+    /// Whether a register is zero.
     Zero(Width, Host),
 }
 
-/// Expands a macro with the name of the host's condition that, after a comparison, is
-/// true if what was compared holds as it should.
+/// Expands a macro with the name of the host's condition that, after a comparison, is true
+/// if `op` holds as it `should`.
 macro_rules! on_condition {
     ($op:expr, $should:expr, $expand:ident) => {
         match ($op, $should) {
@@ -42,7 +42,7 @@ macro_rules! on_condition {
 }
 
 impl Emitter<'_> {
-    /// On from `from` at `to`.
+    /// A jump from `from` to `to`.
     pub(super) fn jump(&mut self, from: Target, to: Target) {
         let (taken, label) = (self.counts.edge(from, to), self.labels.op(to));
         if to > from {
@@ -53,7 +53,7 @@ impl Emitter<'_> {
             return;
         }
         let bail = self.stub(Stub::Bail(to));
-        self.take_and_look(taken);
+        self.take_and_test(taken);
         if self.reaches(from, to) {
             asm!(self ; b.pl =>label ; b =>bail);
         } else {
@@ -61,7 +61,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// On from `from` at `to` if `dst op src` holds, else with what follows in the code.
+    /// A jump from `from` to `to` if `dst op src` holds; else execution falls through in
+    /// the code.
     pub(super) fn jump_if(
         &mut self,
         from: Target,
@@ -73,7 +74,7 @@ impl Emitter<'_> {
         self.branch_if(from, (op, true), width, (host(dst), src), to);
     }
 
-    /// The same if whether it holds is `when`.
+    /// The same if the condition's value is `when`.
     pub(super) fn branch_if(
         &mut self,
         from: Target,
@@ -92,8 +93,8 @@ impl Emitter<'_> {
         self.branch_on(from, (op, when), compared, to);
     }
 
-    /// On from `from` at `to` if the frame has no loops left, else with the next
-    /// operation.
+    /// A jump from `from` to `to` if the frame has no loops left; else the next operation
+    /// follows.
     pub(super) fn may_goto(&mut self, from: Target, to: Target) {
         let left = (STACK_SIZE + in_head!(loops_left)) as u32;
         asm!(self ; ldr W(FIRST), [X(FRAME), left]);
@@ -102,8 +103,8 @@ impl Emitter<'_> {
         asm!(self ; sub WSP(FIRST), WSP(FIRST), 1 ; str W(FIRST), [X(FRAME), left]);
     }
 
-    /// On from `from` at `to` if what was compared holds as it should, else with what
-    /// follows in the code.
+    /// A jump from `from` to `to` if the comparison holds as it should; else execution
+    /// falls through in the code.
     fn branch_on(
         &mut self,
         from: Target,
@@ -125,7 +126,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Sets the flags to what comes of a comparison.
+    /// Sets the flags by a comparison.
     pub(super) fn compare(&mut self, op: JumpOp, width: Width, left: Host, right: Operand) {
         match (op, right) {
             (JumpOp::Set, Operand::Imm(imm)) if is_logical(width, imm) => match width {
@@ -139,7 +140,7 @@ impl Emitter<'_> {
             (_, Operand::Imm(imm)) => match (halves(imm.unsigned_abs().into()), imm < 0, width) {
                 (Some((low, 0)), false, Width::W64) => asm!(self ; cmp XSP(left), low),
                 (Some((low, 0)), false, Width::W32) => asm!(self ; cmp WSP(left), low),
-                // Adds, with the flags of subtracting the negative number.
+                // This adds, and sets the flags of subtracting the negative number.
                 (Some((low, 0)), true, Width::W64) => asm!(self ; cmn XSP(left), low),
                 (Some((low, 0)), true, Width::W32) => asm!(self ; cmn WSP(left), low),
                 _ => {
@@ -151,7 +152,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Goes to the label if, after the comparison, `op` holds as it `should`.
+    /// Branches to the label if, after the comparison, `op` holds as it `should`.
     fn branch(&mut self, op: JumpOp, should: bool, compared: Compared, to: DynamicLabel) {
         if let Compared::Zero(width, reg) = compared {
             return match (width, (op == JumpOp::Eq) == should) {

@@ -15,7 +15,7 @@ use crate::spec::limits::STACK_SIZE;
 
 /// The registers that a call may change.
 const SCRATCH: [Reg; 6] = [Reg::R0, Reg::R1, Reg::R2, Reg::R3, Reg::R4, Reg::R5];
-/// All that a program can write.
+/// All registers that a program can write.
 pub(super) const WRITABLE: [Reg; 10] = [
     Reg::R0,
     Reg::R1,
@@ -32,7 +32,7 @@ pub(super) const WRITABLE: [Reg; 10] = [
 /// Pairs of registers are loaded and stored at most this far into the run.
 const _: () = assert!(layout::saved(Reg::R10) <= 63 * 8);
 
-/// Two registers whose places in the run follow one another, or one.
+/// One register, or two that are adjacent in the run.
 fn pair(regs: &[Reg]) -> Option<(Reg, Reg)> {
     match *regs {
         [first, second] if first.number() + 1 == second.number() => Some((first, second)),
@@ -41,7 +41,7 @@ fn pair(regs: &[Reg]) -> Option<(Reg, Reg)> {
 }
 
 impl Emitter<'_> {
-    /// Puts registers into the run.
+    /// Stores registers to the run.
     pub(super) fn spill(&mut self, regs: &[Reg]) {
         for regs in regs.chunks(2) {
             if let Some((first, second)) = pair(regs) {
@@ -55,7 +55,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Takes registers out of the run.
+    /// Loads registers from the run.
     pub(super) fn reload(&mut self, regs: &[Reg]) {
         for regs in regs.chunks(2) {
             if let Some((first, second)) = pair(regs) {
@@ -69,47 +69,47 @@ impl Emitter<'_> {
         }
     }
 
-    /// Tells the run where the frame is, and how many instructions are left, which the
-    /// register says with `phase` taken from it.
-    pub(super) fn tell_left(&mut self, phase: i32) {
+    /// Stores the end of the frame, and the number of instructions left, to the run: the
+    /// register's value minus `phase`.
+    pub(super) fn store_left(&mut self, phase: i32) {
         self.add(SECOND, LEFT, -i64::from(phase));
         self.store_to(SECOND, field(layout::LEFT));
-        self.tell_frame();
+        self.store_frame_end();
     }
 
-    /// Tells the run where the frame is.
-    fn tell_frame(&mut self) {
+    /// Stores the end of the frame to the run.
+    fn store_frame_end(&mut self) {
         self.add(SECOND, FRAME, STACK_SIZE as i64);
         self.store_to(SECOND, field(layout::FRAME_END));
     }
 
-    /// The opposite.
-    pub(super) fn hear_left(&mut self, phase: i32) {
+    /// Loads the number of instructions left from the run, plus `phase`.
+    pub(super) fn load_left(&mut self, phase: i32) {
         self.load_from(LEFT, field(layout::LEFT));
         self.add(LEFT, LEFT, phase.into());
     }
 
-    /// The interpreter goes on before an operation if few instructions are left, as the
-    /// flags say.
+    /// Bails out to the interpreter before an operation if the flags say that few
+    /// instructions are left.
     pub(super) fn bail_if_few(&mut self, at: Target) {
         let bail = self.stub(Stub::Bail(at));
         asm!(self ; b.mi =>bail);
     }
 
-    /// After a call that may have used up instructions. The next operation's phase
-    /// holds from here on.
-    fn look_after(&mut self, at: Target) {
-        self.take_and_look(-self.counts.before(at + 1));
+    /// Checks the budget after a call that may have used up instructions. The next
+    /// operation's phase holds from here on.
+    fn check_budget_after(&mut self, at: Target) {
+        self.take_and_test(-self.counts.before(at + 1));
         self.bail_if_few(at + 1);
     }
 
-    /// The first two arguments of what machine code calls.
+    /// Sets the first two arguments of a call: the run and the operation.
     pub(super) fn run_and(&mut self, at: Target) {
         asm!(self ; mov X(X0), X(RUN));
         self.constant(X1, at.into());
     }
 
-    /// `dst` = the pointer that a field of the context loads as.
+    /// `dst` = the pointer that a context field loads as.
     pub(super) fn load_pointer(&mut self, at: Target, size: Size, dst: Reg, off: u16) {
         let fields = self.lowered.context().pointers.iter().take(POINTERS);
         let wanted = (u32::from(off), u32::from(size.bytes()));
@@ -135,17 +135,17 @@ impl Emitter<'_> {
         asm!(self ; cbz X(FIRST), =>judged ; mov X(dst), X(FIRST));
     }
 
-    /// A call of a helper: what it gets is where the host has its arguments.
+    /// A helper call: the arguments are already in the host's argument registers.
     pub(super) fn call_helper(&mut self, at: Target, helper: u16) {
-        self.tell_left(self.counts.during(at));
+        self.store_left(self.counts.during(at));
         asm!(self ; mov x5, X(RUN));
         self.constant(6, at.into());
         self.constant(7, helper.into());
         self.call_host(shims::helper as *const () as usize);
         let stop = self.stop();
         asm!(self ; cbnz X(X1), =>stop ; mov X(host(Reg::R0)), X(X0));
-        self.hear_left(0);
-        self.look_after(at);
+        self.load_left(0);
+        self.check_budget_after(at);
     }
 
     /// A call of a function.
@@ -156,13 +156,13 @@ impl Emitter<'_> {
         };
         self.take(self.counts.edge(at, entry.entry));
         asm!(self ; bl =>callee);
-        self.look_after(at);
+        self.check_budget_after(at);
     }
 
     /// A tail call.
     pub(super) fn tail_call(&mut self, at: Target) {
         self.spill(&SCRATCH);
-        self.tell_left(self.counts.during(at));
+        self.store_left(self.counts.during(at));
         self.run_and(at);
         self.constant(X2, self.is_main.into());
         self.call_host(shims::tail_call as *const () as usize);
@@ -181,13 +181,13 @@ impl Emitter<'_> {
         self.restore();
         asm!(self ; br X(SHARED) ; =>follow);
         self.reload(&SCRATCH);
-        self.hear_left(0);
-        self.look_after(at);
+        self.load_left(0);
+        self.check_budget_after(at);
     }
 
-    /// The code that all steps share: the operation is in [`SHARED`], what to take from
-    /// the count meanwhile in [`SHARED_TOO`]. What to do is in [`SHARED`] then, and its
-    /// flags say whether that is to follow.
+    /// The code that all steps share. Arguments: the operation in [`SHARED`], and what to
+    /// subtract from the count meanwhile in [`SHARED_TOO`]. Afterwards the status is in
+    /// [`SHARED`], and the flags say whether the next operation follows.
     pub(super) fn shared_step(&mut self) {
         let step = self.step;
         asm!(self
@@ -198,7 +198,7 @@ impl Emitter<'_> {
             ; sub X(SECOND), X(LEFT), X(SHARED_TOO)
         );
         self.store_to(SECOND, field(layout::LEFT));
-        self.tell_frame();
+        self.store_frame_end();
         self.spill(&WRITABLE);
         asm!(self ; mov X(X0), X(RUN) ; mov W(X1), W(SHARED));
         self.call_host(shims::step as *const () as usize);
@@ -213,7 +213,7 @@ impl Emitter<'_> {
         );
     }
 
-    /// An operation that the interpreter's step does; then on after it.
+    /// Executes an operation by the interpreter's step, then continues after it.
     pub(super) fn step(&mut self, at: Target) {
         let step = self.step;
         self.constant(SHARED, at.into());

@@ -1,6 +1,6 @@
-//! Division and remainder. What the host does with zero and with the one quotient that
-//! does not fit is what BPF says: the quotient of zero is 0, so that the remainder is
-//! what was there, and the other wraps around.
+//! Division and remainder. For zero and for the one quotient that does not fit, the host
+//! does what BPF defines: a quotient by zero is 0, so that the remainder is the dividend,
+//! and the overflowing quotient wraps around.
 
 use dynasmrt::DynasmApi;
 

@@ -1,8 +1,8 @@
-//! The code so far, constants, and how far branches reach.
+//! The emitter: the code so far, constants, and the reach of branches.
 //!
-//! Code that is rarely executed is put off. Conditional branches lead to it, so it is
-//! written at the end of the function, or in the middle of it, jumped over, before the
-//! oldest branch to it is too far away ([`Emitter::island`]).
+//! Rarely executed code is deferred to stubs. Conditional branches lead to these, so they
+//! are written at the end of the function, or in an island in the middle of it, jumped
+//! over, before the oldest branch to a stub is out of reach ([`Emitter::island`]).
 
 use dynasmrt::aarch64::{
     Aarch64Relocation, encode_logical_immediate_32bit, encode_logical_immediate_64bit,
@@ -17,7 +17,7 @@ use crate::isa::{Operand, Width, sign_extend32};
 use crate::jit::count::Counts;
 use crate::lower::{Lowered, Target};
 
-/// Instructions into an emitter's code.
+/// Appends instructions to an emitter's code.
 macro_rules! asm {
     ($emitter:expr $(; $($code:tt)*)?) => {{
         let ops = &mut $emitter.code;
@@ -26,7 +26,7 @@ macro_rules! asm {
 }
 pub(super) use asm;
 
-/// The two forms of an instruction of registers, by width.
+/// The 64-bit or 32-bit form of a register instruction.
 macro_rules! by_width {
     ($emitter:expr, $width:expr, $name:ident, $a:expr, $b:expr $(, $c:expr $(, $d:expr)?)?) => {
         match $width {
@@ -37,39 +37,39 @@ macro_rules! by_width {
 }
 pub(super) use by_width;
 
-/// How far a conditional branch reaches, in bytes.
+/// The reach of a conditional branch, in bytes.
 const REACH: usize = 1 << 20;
-/// The most code that stands for one operation, in bytes, with what of it is put off.
+/// The most code of one operation, in bytes, including its stubs.
 const MOST_OF_OP: usize = 256;
-/// The most code that is put off at once, in bytes.
+/// The most code of one stub, in bytes.
 const MOST_OF_STUB: usize = 256;
 
-/// A program's code in the making.
+/// The state of a program's code generation.
 pub(super) struct Emitter<'a> {
     pub lowered: &'a Lowered,
     pub counts: &'a Counts,
     pub code: VecAssembler<Aarch64Relocation>,
-    /// What the host can do.
+    /// The host's extensions.
     pub features: Features,
     pub labels: Labels,
-    /// For each operation so far where its code begins.
+    /// For each operation so far the offset of its code.
     pub offsets: Vec<usize>,
     /// The code that all steps of the interpreter share.
     pub step: DynamicLabel,
-    /// Where code comes back to that was entered from Rust.
-    pub way_back: DynamicLabel,
-    /// Where the main program begins in a frame that was another one's.
+    /// The code that returns to Rust.
+    pub return_to_rust: DynamicLabel,
+    /// The start of the main program in another program's frame.
     pub in_place: DynamicLabel,
-    /// Whether the function under way is the main program, and whether it lends its frame.
+    /// Whether the current function is the main program, and whether its frame escapes.
     pub is_main: bool,
-    pub lends: bool,
-    /// Whether it asks for what r10 holds.
+    pub frame_escapes: bool,
+    /// Whether it uses the value of r10.
     pub has_number: bool,
-    /// Host registers that it keeps for its caller.
+    /// Host registers that it saves for its caller.
     pub kept: SmallVec<[Host; 5]>,
-    /// Where the oldest branch is to what is put off.
+    /// The offset of the oldest branch to a stub.
     oldest: Option<usize>,
-    /// Leads to where the run stops.
+    /// A label in reach that leads to the stop code.
     near_stop: Option<DynamicLabel>,
 }
 
@@ -81,10 +81,10 @@ impl<'a> Emitter<'a> {
             lowered,
             counts,
             features,
-            way_back: code.new_dynamic_label(),
+            return_to_rust: code.new_dynamic_label(),
             in_place: code.new_dynamic_label(),
             is_main: false,
-            lends: false,
+            frame_escapes: false,
             has_number: false,
             kept: SmallVec::new(),
             labels,
@@ -96,19 +96,19 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// Where the code is that comes next.
+    /// The offset of the next code.
     pub(super) fn offset(&self) -> usize {
         self.code.offset().0
     }
 
-    /// The label of code that is put off. A conditional branch reaches it from here.
+    /// The label of a new stub. A conditional branch reaches it from here.
     pub(super) fn stub(&mut self, stub: Stub) -> DynamicLabel {
         self.oldest.get_or_insert(self.code.offset().0);
         let label = self.code.new_dynamic_label();
-        self.labels.put_off(label, stub)
+        self.labels.add_stub(label, stub)
     }
 
-    /// The label of code, within reach, that leads to where the run stops.
+    /// A label in reach that leads to the stop code.
     pub(super) fn stop(&mut self) -> DynamicLabel {
         match self.near_stop {
             Some(label) => label,
@@ -119,7 +119,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// Writes what was put off if it is time to.
+    /// Writes the waiting stubs if branches would otherwise go out of reach.
     pub(super) fn island(&mut self) {
         let since = self.oldest.map_or(0, |oldest| self.offset() - oldest);
         if since + self.labels.waiting() * MOST_OF_STUB > REACH / 2 {
@@ -130,12 +130,12 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// Writes what was put off.
+    /// Writes the waiting stubs.
     pub(super) fn stubs(&mut self) {
-        // Code that is put off may put off more.
+        // Stubs may add more stubs.
         while let Some((label, stub)) = self.labels.next_stub() {
             asm!(self ; =>label);
-            self.put_off(stub);
+            self.emit_stub(stub);
         }
         (self.oldest, self.near_stop) = (None, None);
     }
@@ -145,7 +145,7 @@ impl<'a> Emitter<'a> {
         match self.offsets.get(to as usize) {
             // Written already.
             Some(offset) => self.offset() + MOST_OF_OP - offset < REACH,
-            // What waits may come in between.
+            // Waiting stubs may be written in between.
             None => (to.abs_diff(from) as usize + 1) * MOST_OF_OP < REACH / 2,
         }
     }
@@ -168,7 +168,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// The same of a value that has more than 32 bits.
+    /// The same for a value of more than 32 bits.
     fn wide_constant(&mut self, dst: Host, value: u64) {
         let parts = [0u32, 16, 32, 48].map(|shift| ((value >> shift & 0xffff) as u32, shift));
         let count = |part: u32| parts.iter().filter(|(p, _)| *p == part).count();
@@ -176,7 +176,7 @@ impl<'a> Emitter<'a> {
         if zeros.max(ones) < 3 && encode_logical_immediate_64bit(value).is_some() {
             return asm!(self ; orr XSP(dst), xzr, value);
         }
-        // The first instruction fills all other parts, with zeros or ones.
+        // The first instruction sets all other parts to zeros or ones.
         let filler = if ones > zeros { 0xffff } else { 0 };
         let mut is_first = true;
         for (part, shift) in parts.into_iter().filter(|(part, _)| *part != filler) {
@@ -204,7 +204,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// `dst = imm`, as an operand of this width.
+    /// `dst = imm`, extended for an operand of this width.
     pub(super) fn immediate(&mut self, width: Width, dst: Host, imm: i32) {
         match width {
             Width::W64 => self.constant(dst, sign_extend32(imm)),
@@ -243,13 +243,13 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// Takes `n` from the number of instructions left.
+    /// Subtracts `n` from the number of instructions left.
     pub(super) fn take(&mut self, n: i32) {
         self.add(LEFT, LEFT, -i64::from(n));
     }
 
-    /// The same; the flags say whether few are left.
-    pub(super) fn take_and_look(&mut self, n: i32) {
+    /// The same, and sets the flags: negative if few are left.
+    pub(super) fn take_and_test(&mut self, n: i32) {
         match (n, n.unsigned_abs()) {
             (1.., size @ 1..0x1000) => asm!(self ; subs X(LEFT), XSP(LEFT), size),
             (_, size @ 1..0x1000) => asm!(self ; adds X(LEFT), XSP(LEFT), size),
@@ -260,15 +260,15 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// Calls a function of the host. BPF registers r0 to r5 are lost.
+    /// Calls a host function. BPF registers r0 to r5 are clobbered.
     pub(super) fn call_host(&mut self, address: usize) {
         self.constant(CONSTANT, address as u64);
         asm!(self ; blr X(CONSTANT));
     }
 }
 
-/// A number as the constants of up to two additions: its low 12 bits and the 12 above
-/// them; none if it has more.
+/// Splits a number into the constants of up to two additions: its low 12 bits and the 12
+/// above them; none if it has more.
 pub(super) fn halves(number: u64) -> Option<(u32, u32)> {
     let number = u32::try_from(number).ok().filter(|n| *n < 1 << 24)?;
     Some((number & 0xfff, number >> 12))

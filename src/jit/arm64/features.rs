@@ -1,6 +1,6 @@
-//! What the host can do that not every arm64 machine can.
+//! Optional extensions of arm64.
 
-/// Extensions that code is made for.
+/// The extensions that generated code uses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::jit) struct Features {
     /// Atomic instructions that need no loop (FEAT_LSE).
@@ -8,7 +8,7 @@ pub(in crate::jit) struct Features {
 }
 
 impl Features {
-    /// Those of this machine; where it is none, only what all have.
+    /// The extensions of this host; on another kind of host none.
     #[cfg(target_arch = "aarch64")]
     pub(in crate::jit) fn of_host() -> Self {
         Self {
@@ -16,7 +16,7 @@ impl Features {
         }
     }
 
-    /// Those of this machine; where it is none, only what all have.
+    /// The extensions of this host; on another kind of host none.
     #[cfg(not(target_arch = "aarch64"))]
     pub(in crate::jit) fn of_host() -> Self {
         Self::default()

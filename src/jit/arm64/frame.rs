@@ -9,16 +9,16 @@ use super::memory::{At, Off, field};
 use super::regs::{CONTEXT, DELTAS, FIRST, FRAME, LEFT, RUN, SHARED, X0, X1, host};
 use crate::interp::{STRIDE, in_head};
 use crate::isa::{Reg, RegSet};
-use crate::jit::emitted::Ways;
+use crate::jit::emitted::EntryPoints;
 use crate::jit::layout;
 use crate::jit::runtime::shims;
 use crate::lower::{Function, Op, Target, effect};
 use crate::spec::limits::{MAX_MAY_GOTO, STACK_SIZE};
 
 impl Emitter<'_> {
-    /// The ways from Rust, or from another program, into functions: where they are. The
-    /// run and the function are their arguments.
-    pub(super) fn ways_in(&mut self, main: &Function) -> Ways<usize> {
+    /// Emits the entry points from Rust, or from another program, and returns their
+    /// offsets. The arguments are the run and the function.
+    pub(super) fn emit_entry_points(&mut self, main: &Function) -> EntryPoints<usize> {
         let before = self.counts.before(main.entry);
         let function = self.offset();
         self.survey(main, true);
@@ -35,8 +35,8 @@ impl Emitter<'_> {
         self.load_from(FRAME, field(layout::FRAME_END));
         self.add(FRAME, FRAME, -(STACK_SIZE as i64));
         self.reload(&Reg::ARGUMENTS);
-        self.hear_left(before);
-        let back = self.way_back;
+        self.load_left(before);
+        let back = self.return_to_rust;
         asm!(self ; blr X(SHARED) ; =>back);
         self.store_to(LEFT, field(layout::LEFT));
         asm!(self ; mov X(X0), X(host(Reg::R0)) ; ldr X(FIRST), [sp, 96]);
@@ -48,27 +48,27 @@ impl Emitter<'_> {
 
         let tail = self.offset();
         self.reload(&[Reg::R1]);
-        self.hear_left(before);
+        self.load_left(before);
         self.make_frame();
         let in_place = self.in_place;
         asm!(self ; b =>in_place);
-        Ways {
+        EntryPoints {
             function,
             main: function,
             tail,
         }
     }
 
-    /// Looks at a function that is to be entered: what it has to keep for its caller.
+    /// Determines what a function has to save for its caller.
     fn survey(&mut self, function: &Function, is_main: bool) {
-        (self.is_main, self.lends) = (is_main, function.lends);
+        (self.is_main, self.frame_escapes) = (is_main, function.frame_escapes);
         let effects = self.lowered.ops_of(function).iter().map(|op| effect(*op));
         let (reads, writes) = effects.fold((RegSet::EMPTY, RegSet::EMPTY), |(r, w), effect| {
             (r.union(effect.reads), w.union(effect.writes))
         });
         self.has_number = reads.contains(Reg::R10);
         self.kept.clear();
-        // The way into the main program has its caller's.
+        // The entry point of the main program saves its caller's registers.
         if !is_main {
             let written = [Reg::R6, Reg::R7, Reg::R8, Reg::R9];
             let written = written.into_iter().filter(|reg| writes.contains(*reg));
@@ -107,7 +107,7 @@ impl Emitter<'_> {
         self.bail_if_few(function.entry);
     }
 
-    /// Keeps what the caller wants back, and moves on to the next frame.
+    /// Saves the caller's registers, and moves on to the next frame.
     fn make_frame(&mut self) {
         let size = self.kept_bytes();
         asm!(self ; stp x29, x30, [sp, -size]! ; mov x29, sp);
@@ -124,18 +124,18 @@ impl Emitter<'_> {
         }
     }
 
-    /// How much of the host's stack a function takes, a multiple of 16.
+    /// The bytes that a function uses of the host's stack, a multiple of 16.
     fn kept_bytes(&self) -> i32 {
         16 + 16 * self.kept.len().div_ceil(2) as i32
     }
 
-    /// Sets a number of the frame's head.
+    /// Sets a field of the frame's head.
     fn set_head(&mut self, at: usize, value: u32) {
         self.constant(FIRST, value.into());
         asm!(self ; str W(FIRST), [X(FRAME), (STACK_SIZE + at) as u32]);
     }
 
-    /// Gives the caller its registers and its frame back.
+    /// Restores the caller's registers and frame.
     pub(super) fn restore(&mut self) {
         for (regs, at) in self.kept.clone().chunks(2).zip((16..).step_by(16)) {
             match *regs {
@@ -152,7 +152,7 @@ impl Emitter<'_> {
     /// `exit`.
     pub(super) fn exit(&mut self, at: Target) {
         self.take(self.counts.during(at));
-        if self.lends {
+        if self.frame_escapes {
             let leave = self.labels.ends.leave;
             asm!(self ; b =>leave);
         } else {
@@ -161,12 +161,12 @@ impl Emitter<'_> {
         }
     }
 
-    /// The ends of a function, and what was put off.
+    /// Emits the ends of a function, and the waiting stubs.
     pub(super) fn finish(&mut self) {
         let Ends { leave, back, stop } = self.labels.ends;
         asm!(self ; =>leave);
-        if self.lends {
-            self.tell_left(0);
+        if self.frame_escapes {
+            self.store_left(0);
             asm!(self ; mov X(X0), X(RUN) ; mov X(X1), X(host(Reg::R0)));
             self.call_host(shims::leave as *const () as usize);
             asm!(self ; mov X(host(Reg::R0)), X(X0));
@@ -176,16 +176,16 @@ impl Emitter<'_> {
         asm!(self ; =>back);
         self.load_from(LEFT, field(layout::LEFT));
         self.restore();
-        let way_back = self.way_back;
+        let return_to_rust = self.return_to_rust;
         asm!(self ; ret ; =>stop);
         self.load_from(LEFT, field(layout::LEFT));
         self.load_from(FIRST, field(layout::UNWIND));
-        asm!(self ; mov sp, XSP(FIRST) ; b =>way_back);
+        asm!(self ; mov sp, XSP(FIRST) ; b =>return_to_rust);
         self.stubs();
     }
 
-    /// Code that was put off.
-    pub(super) fn put_off(&mut self, stub: Stub) {
+    /// Emits a stub.
+    pub(super) fn emit_stub(&mut self, stub: Stub) {
         match stub {
             Stub::Bail(at) => self.bail(at),
             Stub::Edge { from, to } => self.jump(from, to),
@@ -205,17 +205,17 @@ impl Emitter<'_> {
         }
     }
 
-    /// The interpreter goes on before an operation, to the function's end.
+    /// Bails out: the interpreter continues before an operation, to the function's end.
     fn bail(&mut self, at: Target) {
         self.spill(&WRITABLE);
-        self.tell_left(self.counts.before(at));
+        self.store_left(self.counts.before(at));
         self.run_and(at);
         self.call_host(shims::finish as *const () as usize);
         let (back, stop) = (self.labels.ends.back, self.stop());
         asm!(self ; cbnz X(X1), =>stop ; mov X(host(Reg::R0)), X(X0) ; b =>back);
     }
 
-    /// On after an operation.
+    /// Continues after an operation.
     fn follow(&mut self, at: Target) {
         self.take(self.counts.edge(at, at + 1));
         let next = self.labels.op(at + 1);
@@ -223,7 +223,7 @@ impl Emitter<'_> {
     }
 }
 
-/// Where a number of the frame's head is.
+/// The address of a field of the frame's head.
 const fn head(at: usize) -> At {
     At {
         base: FRAME,
@@ -231,12 +231,12 @@ const fn head(at: usize) -> At {
     }
 }
 
-/// What lies so many bytes below the frame's end, from its start.
+/// The offset from the frame's start of a byte below its end.
 fn start_of(below: u16) -> i32 {
     STACK_SIZE as i32 - i32::from(below)
 }
 
-/// What Rust wants back as it was, and where the way in keeps it.
+/// The callee-saved registers of Rust's convention, and where the entry code saves them.
 const KEPT: [(u8, u8, i32); 5] = [
     (19, 20, 16),
     (21, 22, 32),

@@ -1,5 +1,5 @@
-//! Several operations as one: the host's instructions have three registers, shift their
-//! last operand, take out bits, and select.
+//! Fused operations: arm64 instructions have three registers, shift their last operand,
+//! extract bits, and select.
 
 use dynasmrt::DynasmApi;
 
@@ -7,11 +7,11 @@ use super::emitter::{Emitter, asm};
 use super::labels::Stub;
 use super::regs::{FIRST, Host, LEFT, SECOND, THIRD, ZERO, host};
 use crate::isa::{AluOp, JumpOp, Operand, Reg, Width};
-use crate::lower::{Branch, Fused, Op, Place, Source, Target};
+use crate::lower::{Branch, Fused, MemRef, Op, SelectValue, Target};
 
 impl Emitter<'_> {
-    /// The code of `n` operations at once, and of what leads from them to the next;
-    /// false where they have to be done one by one.
+    /// Emits the code of `n` fused operations, and of the edge to the next one; false if
+    /// they have to be emitted one by one.
     pub(super) fn fused(&mut self, at: Target, fused: Fused, n: u8) -> bool {
         let last = at + Target::from(n) - 1;
         let plain = Stub::Plain { at, n };
@@ -55,13 +55,13 @@ impl Emitter<'_> {
             }
             Fused::LoadIndexed {
                 size,
-                place,
+                mem,
                 dst,
                 left,
                 right,
             } => {
                 self.alu(AluOp::Add, Width::W64, THIRD, host(left), right);
-                let Some(there) = self.place_from(plain, place, Some(THIRD)) else {
+                let Some(there) = self.address_from(plain, mem, Some(THIRD)) else {
                     return false;
                 };
                 self.load_sized(size, host(dst), there);
@@ -76,7 +76,7 @@ impl Emitter<'_> {
                 no,
             } => {
                 self.select((op, width, left, right), host(dst), yes, no);
-                // The operations that the condition leads over are not counted.
+                // The operations that the condition skips are not counted.
                 let skipped = fused.skipped();
                 let branch = last - Target::from(skipped);
                 self.add(THIRD, LEFT, -i64::from(self.counts.edge(last, last + 1)));
@@ -86,14 +86,14 @@ impl Emitter<'_> {
             }
             Fused::LoadAlu {
                 size,
-                place,
+                mem,
                 loaded,
                 op,
                 width,
                 dst,
             } => {
                 let (to, dst) = (loaded.map_or(THIRD, host), host(dst));
-                let Some(there) = self.place_from(plain, place, None) else {
+                let Some(there) = self.address_from(plain, mem, None) else {
                     return false;
                 };
                 self.load_sized(size, to, there);
@@ -101,13 +101,13 @@ impl Emitter<'_> {
             }
             Fused::Update {
                 size,
-                place,
+                mem,
                 op,
                 width,
                 src,
                 dst,
             } => {
-                let Some(there) = self.place_from(plain, place, None) else {
+                let Some(there) = self.address_from(plain, mem, None) else {
                     return false;
                 };
                 self.load_sized(size, THIRD, there);
@@ -121,11 +121,11 @@ impl Emitter<'_> {
                 to,
                 via,
             } => {
-                let Some(there) = self.place_from(plain, from, None) else {
+                let Some(there) = self.address_from(plain, from, None) else {
                     return false;
                 };
                 self.load_sized(size, THIRD, there);
-                let Some(there) = self.place_from(plain, to, None) else {
+                let Some(there) = self.address_from(plain, to, None) else {
                     return false;
                 };
                 self.store_sized(size, THIRD, there);
@@ -152,12 +152,12 @@ impl Emitter<'_> {
             }
             Fused::LoadBranch {
                 size,
-                place,
+                mem,
                 dst,
                 branch,
             } => {
                 let to = dst.map_or(THIRD, host);
-                let Some(there) = self.place_from(plain, place, None) else {
+                let Some(there) = self.address_from(plain, mem, None) else {
                     return false;
                 };
                 self.load_sized(size, to, there);
@@ -169,8 +169,8 @@ impl Emitter<'_> {
         true
     }
 
-    /// Each of the operations by itself, where an access has to be judged: the
-    /// interpreter's step does those that find their place in a table.
+    /// Emits each of the operations by itself, for accesses that have to be checked: the
+    /// interpreter's step executes those that need a table look-up.
     pub(super) fn plain(&mut self, at: Target, n: u8) {
         for at in at..at + Target::from(n) {
             let Some(op) = self.lowered.ops().get(at as usize).copied() else {
@@ -178,11 +178,11 @@ impl Emitter<'_> {
             };
             match op {
                 Op::Load {
-                    place: Place::Table { .. },
+                    mem: MemRef::Table { .. },
                     ..
                 }
                 | Op::Store {
-                    place: Place::Table { .. },
+                    mem: MemRef::Table { .. },
                     ..
                 } => {
                     self.step(at);
@@ -193,7 +193,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// A register that is still needed gets what is in [`THIRD`].
+    /// Copies [`THIRD`] to a register that is still live.
     fn keep(&mut self, reg: Option<Reg>) {
         if let Some(reg) = reg {
             self.copy(host(reg), THIRD);
@@ -253,23 +253,23 @@ impl Emitter<'_> {
         self.alu(AluOp::And, width, dst, THIRD, Operand::Imm(mask));
     }
 
-    /// `dst = if left op right { yes } else { no }`. The flags are those of the condition
-    /// then.
+    /// `dst = if left op right { yes } else { no }`. Leaves the condition in the flags.
     fn select(
         &mut self,
         (op, width, left, right): (JumpOp, Width, Reg, Operand),
         dst: Host,
-        yes: Source,
-        no: Source,
+        yes: SelectValue,
+        no: SelectValue,
     ) {
         let (yes, no) = (self.source(yes, FIRST), self.source(no, SECOND));
         self.compare(op, width, host(left), right);
         self.choose(op, dst, yes, no);
     }
 
-    /// The register with what a register is set to; `spare` unless it is there already.
-    fn source(&mut self, source: Source, spare: Host) -> Host {
-        let Source { width, from, right } = source;
+    /// The register with the value of one side; `spare` unless another register has it
+    /// already.
+    fn source(&mut self, source: SelectValue, spare: Host) -> Host {
+        let SelectValue { width, from, right } = source;
         match (from, width, right) {
             (Operand::Imm(0), ..) => return ZERO,
             (Operand::Reg(from), Width::W64, 0) => return host(from),
@@ -284,7 +284,7 @@ impl Emitter<'_> {
         spare
     }
 
-    /// The branch that `last` is the end of; its first operand is in `left`.
+    /// The branch at the end, operation `last`; its first operand is in `left`.
     fn fused_branch(&mut self, last: Target, branch: Branch, left: Host) {
         let Branch {
             op,

@@ -1,4 +1,4 @@
-//! Labels of a program's code, and what is put off to later places in it.
+//! Labels of a program's code, and its stubs.
 
 use dynasmrt::aarch64::Aarch64Relocation;
 use dynasmrt::{DynamicLabel, VecAssembler};
@@ -8,21 +8,21 @@ use crate::lower::{Lowered, Target};
 /// The labels of a program's code.
 #[derive(Debug)]
 pub(super) struct Labels {
-    /// For each operation that of its code.
+    /// For each operation the label of its code.
     ops: Vec<DynamicLabel>,
-    /// For each function that of its entry.
+    /// For each function the label of its entry.
     functions: Vec<DynamicLabel>,
-    /// What is rarely executed, and not yet written.
+    /// Stubs, for rarely executed code, that are not yet written.
     stubs: Vec<(DynamicLabel, Stub)>,
-    /// How the function under way ends.
+    /// The ends of the current function.
     pub ends: Ends,
 }
 
-/// Where a function's code goes on at its ends.
+/// The labels of the ends of a function.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ends {
-    /// r0 and the count are in their registers, the count without a phase; the frame is
-    /// to be left, and who it is lent to told.
+    /// r0 and the count are in their registers, the count without a phase; the frame is to
+    /// be left, and made stale if it escapes.
     pub leave: DynamicLabel,
     /// r0 is in its register, the count in the run; the frame is to be left.
     pub back: DynamicLabel,
@@ -30,21 +30,21 @@ pub(super) struct Ends {
     pub stop: DynamicLabel,
 }
 
-/// Code that is put off.
+/// Deferred code.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Stub {
-    /// The interpreter goes on at an operation.
+    /// Bails out: the interpreter continues at an operation.
     Bail(Target),
-    /// A jump forward that changes the count, or goes far.
+    /// A forward jump that changes the count, or goes far.
     Edge {
         /// The jump.
         from: Target,
         /// Its target.
         to: Target,
     },
-    /// The interpreter's step does the operation, and the code goes on after it.
+    /// The interpreter's step executes the operation, and the code continues after it.
     Step(Target),
-    /// The same for as many operations as were to be executed at once.
+    /// The same for the operations of a fused one.
     Plain {
         /// The first one.
         at: Target,
@@ -76,30 +76,30 @@ impl Labels {
         }
     }
 
-    /// That of an operation. (All targets are operations; where the run stops is a
-    /// harmless place for what does not exist.)
+    /// The label of an operation. (All targets are operations; for others the stop code is
+    /// a harmless target.)
     pub(super) fn op(&self, op: Target) -> DynamicLabel {
         let label = self.ops.get(op as usize).copied();
         label.unwrap_or(self.ends.stop)
     }
 
-    /// That of a function; none where it does not exist.
+    /// The label of a function; none if it does not exist.
     pub(super) fn function(&self, function: u16) -> Option<DynamicLabel> {
         self.functions.get(usize::from(function)).copied()
     }
 
-    /// Puts code off, whose label it is.
-    pub(super) fn put_off(&mut self, label: DynamicLabel, stub: Stub) -> DynamicLabel {
+    /// Adds a stub; returns its label.
+    pub(super) fn add_stub(&mut self, label: DynamicLabel, stub: Stub) -> DynamicLabel {
         self.stubs.push((label, stub));
         label
     }
 
-    /// How much code waits.
+    /// The number of waiting stubs.
     pub(super) fn waiting(&self) -> usize {
         self.stubs.len()
     }
 
-    /// The next one that waits.
+    /// The next waiting stub.
     pub(super) fn next_stub(&mut self) -> Option<(DynamicLabel, Stub)> {
         self.stubs.pop()
     }

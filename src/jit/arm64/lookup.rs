@@ -1,4 +1,4 @@
-//! Look-ups in maps that are known, and helpers whose result stays the same for a run.
+//! Look-ups in known maps, and helpers whose result is constant during a run.
 
 use dynasmrt::DynasmApi;
 
@@ -7,17 +7,17 @@ use super::memory::field;
 use super::regs::{CONSTANT, PARTIAL, RIGHT, SECOND, THIRD, host};
 use crate::isa::{Reg, Size};
 use crate::jit::layout;
-use crate::lower::{BoundMap, CPU, Keys, Place, Target};
+use crate::lower::{BoundMap, CPU, Keys, MemRef, Target};
 
 impl Emitter<'_> {
-    /// `r0` = what a helper returns throughout the run.
+    /// `r0` = the result of a helper that is constant during a run.
     pub(super) fn known(&mut self, which: u8) {
         self.load_from(host(Reg::R0), field(layout::known(which)));
     }
 
-    /// `r0` = the address of the value under the key at a place, or 0; false where the
+    /// `r0` = the address of the value under the key at `key`, or 0; false if the
     /// interpreter's step has to do it.
-    pub(super) fn look_up(&mut self, op: Target, map: u16, key: Place, is_there: bool) -> bool {
+    pub(super) fn look_up(&mut self, op: Target, map: u16, key: MemRef, is_there: bool) -> bool {
         let Some(map) = self.lowered.maps().get(usize::from(map)) else {
             return false;
         };
@@ -26,13 +26,13 @@ impl Emitter<'_> {
             Keys::PerCpuIndex { count } => (count, true),
             Keys::Other { .. } => return false,
         };
-        let Some(at) = self.place(op, key) else {
+        let Some(at) = self.address(op, key) else {
             return false;
         };
         self.load_sized(Size::W, THIRD, at);
         let mut element = THIRD;
         if is_per_cpu {
-            // Before it: as many for each CPU before this one.
+            // `count` elements for each CPU precede this CPU's.
             self.load_from(SECOND, field(layout::known(CPU)));
             self.constant(CONSTANT, count.into());
             element = PARTIAL;
@@ -54,7 +54,7 @@ impl Emitter<'_> {
         true
     }
 
-    /// `r0` = the address of an element, that of the first being in [`RIGHT`].
+    /// `r0` = the address of an element; the first one's is in [`RIGHT`].
     fn times_span(&mut self, map: &BoundMap, element: u8) {
         let (r0, span) = (host(Reg::R0), map.span);
         if span.is_power_of_two() {

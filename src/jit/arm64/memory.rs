@@ -1,4 +1,4 @@
-//! Places, loads and stores.
+//! Addresses, loads and stores.
 
 use dynasmrt::{DynasmApi, DynasmLabelApi};
 
@@ -7,17 +7,17 @@ use super::labels::Stub;
 use super::regs::{CONTEXT, DELTAS, FIRST, FRAME, Host, RUN, SECOND, THIRD, host};
 use crate::isa::{Operand, Reg, SignedSize, Size, Width};
 use crate::jit::layout;
-use crate::lower::{Notes, Order, Place, Target};
+use crate::lower::{MemRef, Notes, Order, Target};
 use crate::spec::limits::STACK_SIZE;
 
-/// Where an access goes in the host: a register and what is added to it.
+/// The host address of an access: a register and an offset.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct At {
     pub base: Host,
     pub off: Off,
 }
 
-/// What is added.
+/// The offset of an address.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Off {
     /// A constant.
@@ -34,7 +34,7 @@ pub(super) const fn field(offset: i32) -> At {
     }
 }
 
-/// A load or store by a form of its address that instructions have.
+/// A load or store in the form that its address allows.
 macro_rules! access {
     ($emitter:expr, $size:expr, $at:expr, $scaled:ident, $unscaled:ident, $family:ident($reg:expr)) => {{
         let at: At = $at;
@@ -53,14 +53,14 @@ macro_rules! access {
     }};
 }
 
-/// How a constant is added to a base.
+/// The form of a constant offset.
 #[derive(Debug, PartialEq, Eq)]
 enum Form {
     /// A multiple of the size.
     Scaled(u32),
-    /// Any small one.
+    /// Any small number.
     Unscaled(i32),
-    /// By an instruction of its own.
+    /// Added by a separate instruction.
     Far,
 }
 
@@ -76,31 +76,32 @@ impl Form {
 }
 
 impl Emitter<'_> {
-    /// The code that finds where the access of the operation `op` goes; none where the
-    /// interpreter's step has to do it. The first two spare registers may hold it.
-    pub(super) fn place(&mut self, op: Target, place: Place) -> Option<At> {
-        self.place_from(Stub::Step(op), place, None)
+    /// Emits the code that computes the host address of the access by operation `op`; none
+    /// if the interpreter's step has to do it. The first two spare registers may hold the
+    /// address.
+    pub(super) fn address(&mut self, op: Target, mem: MemRef) -> Option<At> {
+        self.address_from(Stub::Step(op), mem, None)
     }
 
-    /// The same with the address of the place in this register, not in the place's own,
-    /// and with what is to be done where it has to be judged.
-    pub(super) fn place_from(
+    /// The same with the machine address in this register instead of `mem`'s own, and with
+    /// the stub for an access that has to be checked.
+    pub(super) fn address_from(
         &mut self,
         judged: Stub,
-        place: Place,
+        mem: MemRef,
         base: Option<Host>,
     ) -> Option<At> {
         let in_register = |reg| base.unwrap_or(host(reg));
-        Some(match place {
-            Place::Stack { off } => At {
+        Some(match mem {
+            MemRef::Stack { off } => At {
                 base: FRAME,
                 off: Off::Imm(i32::from(off) + STACK_SIZE as i32),
             },
-            Place::Context { off } => At {
+            MemRef::Context { off } => At {
                 base: CONTEXT,
                 off: Off::Imm(off.into()),
             },
-            Place::MapValue { base, off, map } => {
+            MemRef::MapValue { base, off, map } => {
                 let delta = self.lowered.maps().get(usize::from(map))?.delta;
                 self.constant(FIRST, delta.wrapping_add_signed(off.into()));
                 At {
@@ -108,8 +109,8 @@ impl Emitter<'_> {
                     off: Off::Reg(in_register(base)),
                 }
             }
-            // A run in machine code has a packet if its program follows packet pointers.
-            Place::Packet { base, off } => {
+            // A run in machine code has a packet if its program uses packet pointers.
+            MemRef::Packet { base, off } => {
                 let address = self.plus(in_register(base), off);
                 self.load_from(SECOND, field(layout::PACKET));
                 At {
@@ -117,10 +118,10 @@ impl Emitter<'_> {
                     off: Off::Reg(SECOND),
                 }
             }
-            Place::Table { base, off } => {
+            MemRef::Table { base, off } => {
                 let address = self.plus(in_register(base), off);
                 let judged = self.stub(judged);
-                // Bits 40 to 55 of the address say which entry it is.
+                // Bits 40 to 55 of the address are the index of the entry.
                 asm!(self
                     ; ubfx X(SECOND), X(address), 40, 16
                     ; ldr X(SECOND), [X(DELTAS), X(SECOND), lsl 3]
@@ -131,11 +132,11 @@ impl Emitter<'_> {
                     off: Off::Reg(SECOND),
                 }
             }
-            Place::Checked { .. } => return None,
+            MemRef::Checked { .. } => return None,
         })
     }
 
-    /// The register with `base + off`: [`FIRST`] unless it is there already.
+    /// The register with `base + off`: [`FIRST`] unless `off` is 0.
     fn plus(&mut self, base: Host, off: i16) -> Host {
         match off {
             0 => base,
@@ -146,10 +147,10 @@ impl Emitter<'_> {
         }
     }
 
-    /// A register with the address of an access that has to be aligned: where it may
-    /// not be, the interpreter's step does the operation.
-    pub(super) fn aligned(&mut self, op: Target, size: Size, place: Place) -> Option<Host> {
-        let At { base, off } = self.place(op, place)?;
+    /// A register with the address of an access that must be aligned: if it may not be, the
+    /// interpreter's step executes the operation.
+    pub(super) fn aligned(&mut self, op: Target, size: Size, mem: MemRef) -> Option<Host> {
+        let At { base, off } = self.address(op, mem)?;
         let address = match off {
             Off::Imm(0) => base,
             Off::Imm(off) => {
@@ -168,19 +169,19 @@ impl Emitter<'_> {
         Some(address)
     }
 
-    /// `dst` = the bytes at `place`, zero-extended; false where the interpreter's step
-    /// has to do it.
+    /// `dst` = the bytes at `mem`, zero-extended; false if the interpreter's step has to do
+    /// it.
     pub(super) fn load(
         &mut self,
         op: Target,
         size: Size,
         dst: Reg,
-        place: Place,
+        mem: MemRef,
         order: Order,
     ) -> bool {
         let dst = host(dst);
         if order == Order::Acquire {
-            let Some(address) = self.aligned(op, size, place) else {
+            let Some(address) = self.aligned(op, size, mem) else {
                 return false;
             };
             match size {
@@ -191,14 +192,14 @@ impl Emitter<'_> {
             }
             return true;
         }
-        let Some(at) = self.place(op, place) else {
+        let Some(at) = self.address(op, mem) else {
             return false;
         };
         self.load_sized(size, dst, at);
         true
     }
 
-    /// `dst` = the bytes there, zero-extended.
+    /// `dst` = the bytes at `at`, zero-extended.
     pub(super) fn load_sized(&mut self, size: Size, dst: Host, at: At) {
         match size {
             Size::B => access!(self, size, at, ldrb, ldurb, W(dst)),
@@ -208,7 +209,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The bytes there = the low ones of `src`.
+    /// The bytes at `at` = the low bytes of `src`.
     pub(super) fn store_sized(&mut self, size: Size, src: Host, at: At) {
         match size {
             Size::B => access!(self, size, at, strb, sturb, W(src)),
@@ -218,26 +219,26 @@ impl Emitter<'_> {
         }
     }
 
-    /// `dst` = the 8 bytes there.
+    /// `dst` = the 8 bytes at `at`.
     pub(super) fn load_from(&mut self, dst: Host, at: At) {
         self.load_sized(Size::Dw, dst, at);
     }
 
-    /// The opposite.
+    /// The 8 bytes at `at` = `src`.
     pub(super) fn store_to(&mut self, src: Host, at: At) {
         self.store_sized(Size::Dw, src, at);
     }
 
-    /// `dst` = the bytes at `place`, their sign extended; false as of `load`.
+    /// `dst` = the bytes at `mem`, sign-extended; false as for `load`.
     pub(super) fn load_signed(
         &mut self,
         op: Target,
         from: SignedSize,
         dst: Reg,
-        place: Place,
+        mem: MemRef,
     ) -> bool {
         let (dst, size) = (host(dst), from.size());
-        let Some(at) = self.place(op, place) else {
+        let Some(at) = self.address(op, mem) else {
             return false;
         };
         match from {
@@ -248,17 +249,17 @@ impl Emitter<'_> {
         true
     }
 
-    /// The bytes at `place` = the low bytes of `src`; false as of `load`.
+    /// The bytes at `mem` = the low bytes of `src`; false as for `load`.
     pub(super) fn store(
         &mut self,
         op: Target,
         size: Size,
-        place: Place,
+        mem: MemRef,
         src: Operand,
         order: Order,
     ) -> bool {
         if order == Order::Release {
-            let Some(address) = self.aligned(op, size, place) else {
+            let Some(address) = self.aligned(op, size, mem) else {
                 return false;
             };
             let src = self.operand(src, Width::W64, THIRD);
@@ -270,10 +271,10 @@ impl Emitter<'_> {
             }
             return true;
         }
-        let Some(at) = self.place(op, place) else {
+        let Some(at) = self.address(op, mem) else {
             return false;
         };
-        // Only 8 bytes show the upper half.
+        // Only 8-byte stores use the upper half.
         let width = if size == Size::Dw {
             Width::W64
         } else {

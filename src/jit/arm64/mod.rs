@@ -1,15 +1,16 @@
-//! Code for arm64, by the calling convention of its 64-bit procedure call standard.
+//! Code generation for arm64, by the calling convention of its 64-bit procedure call
+//! standard.
 //!
 //! | file | what |
 //! |---|---|
 //! | `regs` | what the host's registers hold |
-//! | `emitter` | the code so far, constants, what is put off and how far branches reach |
-//! | `labels` | labels, and what is put off |
-//! | `features` | what not every host can do |
-//! | `translate` | from operations to code |
+//! | `emitter` | the code so far, constants, islands and the reach of branches |
+//! | `labels` | labels and stubs |
+//! | `features` | optional extensions |
+//! | `translate` | translates operations to code |
 //! | `alu` | arithmetic |
 //! | `divide` | division and remainder |
-//! | `memory` | places, loads, stores |
+//! | `memory` | addresses, loads, stores |
 //! | `atomic` | read-modify-write |
 //! | `lookup` | look-ups in maps |
 //! | `fused` | several operations as one |
@@ -17,12 +18,12 @@
 //! | `call` | helpers, functions, tail calls, operations without code of their own |
 //! | `frame` | entering and leaving functions |
 //!
-//! An instruction has 32 bits, so what it names is near or small: a conditional branch
-//! reaches 1 MiB, a plain one 128 MiB. Conditional branches therefore lead to code that
-//! is written before it is too far (`emitter`). What does not reach makes no code at
-//! all, never wrong code: the assembler refuses it.
+//! An instruction has 32 bits, so offsets and constants in it are small: a conditional
+//! branch reaches 1 MiB, a plain one 128 MiB. Conditional branches therefore lead to stubs
+//! that are written before they are out of reach (`emitter`). If something does not reach,
+//! the assembler refuses it and there is no code: never wrong code.
 
-// `dynasm!` casts what it is given.
+// `dynasm!` casts its arguments.
 #![allow(
     clippy::cast_possible_truncation,
     clippy::cast_possible_wrap,

@@ -1,6 +1,6 @@
-//! Where BPF registers are in the host, and what else the host's registers hold.
+//! The host registers of BPF registers, and the use of the other host registers.
 //!
-//! The host's x0 to x17 are lost in calls, x19 to x28 are kept; x18 is the platform's.
+//! Calls clobber the host's x0 to x17 and preserve x19 to x28; x18 is the platform's.
 
 use crate::isa::Reg;
 
@@ -13,36 +13,36 @@ pub(super) const X0: Host = 0;
 pub(super) const X1: Host = 1;
 /// The third argument.
 pub(super) const X2: Host = 2;
-/// For a constant within the code of an instruction; see `Emitter::add`.
+/// A constant within the code of an instruction; see `Emitter::add`.
 pub(super) const CONSTANT: Host = 9;
-/// For the code of one operation: where an access goes.
+/// Within one operation: the address of an access.
 pub(super) const FIRST: Host = 10;
-/// The same, the second part.
+/// The same, second part.
 pub(super) const SECOND: Host = 11;
-/// For the code of one operation: a number.
+/// Within one operation: a number.
 pub(super) const THIRD: Host = 12;
-/// For the code of one operation: a constant that is an operand.
+/// Within one operation: a constant operand.
 pub(super) const RIGHT: Host = 13;
-/// For the code of one operation: a part of its result.
+/// Within one operation: a partial result.
 pub(super) const PARTIAL: Host = 14;
-/// For arguments of what the code of all operations shares.
+/// An argument of shared code.
 pub(super) const SHARED: Host = 16;
-/// The same, the second one.
+/// The second argument of shared code.
 pub(super) const SHARED_TOO: Host = 17;
 /// The host address of the start of the frame.
 pub(super) const FRAME: Host = 25;
 /// The run.
 pub(super) const RUN: Host = 26;
-/// How many instructions are left; see [`Counts`](crate::jit::count::Counts).
+/// The number of instructions left; see [`Counts`](crate::jit::count::Counts).
 pub(super) const LEFT: Host = 27;
 /// The host address of the table of deltas.
 pub(super) const DELTAS: Host = 28;
 /// The host address of the context.
 pub(super) const CONTEXT: Host = 24;
-/// Zero where it is read, nowhere where it is written.
+/// Reads as zero; writes to it are ignored.
 pub(super) const ZERO: Host = 31;
 
-/// Where a BPF register is. Calls leave r6 to r10 alone in the host, too.
+/// The host register of a BPF register. Host calls preserve r6 to r10, too.
 pub(super) const fn host(reg: Reg) -> Host {
     match reg {
         Reg::R0 => 7,
@@ -71,7 +71,7 @@ mod tests {
         used.extend([CONSTANT, FIRST, SECOND, THIRD, RIGHT, PARTIAL]);
         used.extend([SHARED, SHARED_TOO]);
         used.extend([FRAME, RUN, LEFT, DELTAS, CONTEXT, ZERO]);
-        // The platform's, the frame's and the return address.
+        // The platform's register, the frame pointer and the link register.
         used.extend([18, 29, 30]);
         let different: BTreeSet<_> = used.iter().collect();
         assert_eq!(used.len(), different.len());

@@ -1,5 +1,5 @@
-//! Instructions as the host's manual has them, on any host. (What they do is tested
-//! where they run: `tests/jit.rs`, `tests/engines.rs`.)
+//! Instruction encodings as in the architecture manual, on any host. (What they do is
+//! tested by execution: `tests/library/jit.rs`, `tests/library/engines.rs`.)
 
 use dynasmrt::DynasmLabelApi;
 use proptest::prelude::*;
@@ -11,24 +11,23 @@ use crate::isa::{AluOp, AtomicOp, JumpOp, Operand, Reg, SignedSize, Size, Width}
 use crate::jit::count::Counts;
 use crate::jit::emit_for;
 use crate::jit::testing::lowered;
-use crate::lower::{Fused, Order, Place};
+use crate::lower::{Fused, MemRef, Order};
 use crate::spec::context::Arch;
 
-/// The instructions that `emit` writes for the first operation of a program, not those
-/// that are put off.
+/// The instructions that `emit` writes for the first operation of a program, without stubs.
 fn words_with(features: Features, emit: impl FnOnce(&mut Emitter<'_>)) -> Vec<u32> {
     let lowered = lowered("r0 = 0\nexit");
     let counts = Counts::of(&lowered);
     let mut emitter = Emitter::new(&lowered, &counts, features);
     emit(&mut emitter);
     let end = emitter.offset();
-    // Labels want to be somewhere.
+    // All labels must be placed.
     let [first, second] = [0, 1].map(|op| emitter.labels.op(op));
     asm!(emitter ; =>first ; =>second);
     emitter.finish();
     emitter.shared_step();
     let main = lowered.functions().first().unwrap();
-    emitter.ways_in(main);
+    emitter.emit_entry_points(main);
     let in_place = emitter.in_place;
     asm!(emitter ; =>in_place);
     let bytes = emitter.code.finalize().unwrap();
@@ -50,7 +49,8 @@ fn logical_immediate(word: u32) -> u64 {
     (0..64).fold(0, |sum, bit| sum | u64::from(element(bit % size)) << bit)
 }
 
-/// What is in `result` after straight code of moves and additions, with `start` in x1.
+/// The value of `result` after straight-line code of moves and additions, with `start` in
+/// x1.
 fn evaluate(words: &[u32], start: u64, result: u8) -> u64 {
     let mut regs = [0u64; 32];
     regs[1] = start;
@@ -65,7 +65,7 @@ fn evaluate(words: &[u32], start: u64, result: u8) -> u64 {
             0b0010_0101 => !(wide << shift),
             0b1010_0101 => wide << shift,
             0b1110_0101 => regs[d] & !(0xffff << shift) | wide << shift,
-            // orr, of which the source is zero
+            // orr with a zero source
             0b0110_0100 if n == 31 => logical_immediate(word),
             // add, sub with a constant
             0b0010_0010 => regs[n].wrapping_add(arith),
@@ -158,17 +158,17 @@ fn arithmetic() {
 
 #[test]
 fn accesses() {
-    let load = |place| words(|e| assert!(e.load(0, Size::Dw, Reg::R6, place, Order::Relaxed)));
-    let stack = |off| Place::Stack { off };
+    let load = |mem| words(|e| assert!(e.load(0, Size::Dw, Reg::R6, mem, Order::Relaxed)));
+    let stack = |off| MemRef::Stack { off };
     assert_eq!(load(stack(-8)), [0xf940_ff33]); // ldr x19, [x25, #504]
     // add x10, x25, #505 ; ldr x19, [x10]
     assert_eq!(load(stack(-7)), [0x9107_e72a, 0xf940_0153]);
     assert_eq!(load(stack(-507)), [0xf840_5333]); // ldur x19, [x25, #5]
-    assert_eq!(load(Place::Context { off: 16 }), [0xf940_0b13]); // ldr x19, [x24, #16]
+    assert_eq!(load(MemRef::Context { off: 16 }), [0xf940_0b13]); // ldr x19, [x24, #16]
     let (base, off) = (Reg::R7, 0);
     // ubfx x11, x20, #40, #16 ; ldr x11, [x28, x11, lsl #3] ; cbz x11, … ;
     // ldr x19, [x20, x11]
-    let table = load(Place::Table { base, off });
+    let table = load(MemRef::Table { base, off });
     assert_eq!(table[..2], [0xd368_de8b, 0xf86b_7b8b]);
     assert_eq!(table[2] & 0xff00_001f, 0xb400_000b);
     assert_eq!(table[3..], [0xf86b_6a93]);
@@ -176,7 +176,7 @@ fn accesses() {
         e.store(0, Size::W, stack(-4), Operand::Imm(0), Order::Relaxed);
     });
     assert_eq!(zero, [0xb901_ff3f]); // str wzr, [x25, #508]
-    // Orders are in the instruction, and ask for an address that is aligned.
+    // Ordered accesses need an aligned address.
     let acquire = words(|e| assert!(e.load(0, Size::H, Reg::R6, stack(-2), Order::Acquire)));
     assert_eq!(acquire[..2], [0x9107_fb2a, 0xf240_015f]); // add x10, … ; tst x10, #1
     assert_eq!(acquire[3..], [0x48df_fd53]); // ldarh w19, [x10]
@@ -189,9 +189,9 @@ fn accesses() {
 #[test]
 fn atomics_with_and_without_extensions() {
     let words = |lse, op| {
-        let place = Place::Stack { off: -8 };
+        let mem = MemRef::Stack { off: -8 };
         let all = words_with(Features { lse }, |e| {
-            assert!(e.atomic(0, op, Width::W64, place, Reg::R7));
+            assert!(e.atomic(0, op, Width::W64, mem, Reg::R7));
         });
         all[3..].to_vec() // after the test of the address
     };
@@ -214,7 +214,7 @@ fn atomics_with_and_without_extensions() {
 fn branches() {
     let branch = |op, width, right| {
         let words = words(|e| e.jump_if(0, op, width, (Reg::R6, right), 1));
-        // The distance is to a place that only the test knows.
+        // The distance is to the test's label.
         let last = words.last().unwrap() & 0xff00_001f;
         (words[..words.len() - 1].to_vec(), last)
     };
@@ -281,7 +281,7 @@ fn several_at_once() {
     assert_eq!(sum, [0x8b14_0eb3]); // add x19, x21, x20, lsl #3
 }
 
-/// All kinds of operations that have much code, again and again, and branches over them.
+/// Operations with much code, repeated, and branches over them.
 fn large(repeated: usize) -> String {
     let body = "r0 = *(u64 *)(r8 + 3)
         lock *(u64 *)(r10 - 8) |= r0
@@ -314,7 +314,7 @@ fn large(repeated: usize) -> String {
     )
 }
 
-/// What is put off has to stand near enough, however long the code.
+/// Stubs must be in reach, however long the code.
 #[test]
 fn code_that_is_longer_than_branches_reach() {
     for repeated in [1, 700, 8_000] {

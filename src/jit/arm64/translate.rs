@@ -1,4 +1,4 @@
-//! From operations to code.
+//! Translates operations to code.
 
 use dynasmrt::DynasmLabelApi;
 
@@ -13,7 +13,7 @@ use crate::lower::{Lowered, Notes, Op, Target};
 /// The most operations: offsets in code and counts have 32 bits.
 const MOST: usize = 1 << 22;
 
-/// The code of a program, which begins with the way from Rust into its functions.
+/// Emits the code of a program, beginning with the entry points from Rust.
 pub(in crate::jit) fn emit(
     lowered: &Lowered,
     counts: &Counts,
@@ -25,7 +25,7 @@ pub(in crate::jit) fn emit(
     }
     let mut emitter = Emitter::new(lowered, counts, features);
     let no_function = emitter.labels.ends;
-    let ways = emitter.ways_in(lowered.functions().first()?);
+    let entry_points = emitter.emit_entry_points(lowered.functions().first()?);
     emitter.shared_step();
     let (mut at, mut entries) = (0, Vec::new());
     for (number, function) in (0..).zip(lowered.functions()) {
@@ -43,7 +43,7 @@ pub(in crate::jit) fn emit(
             let plain = *ops.get(at as usize)?;
             match lowered.fused(at) {
                 Some((fused, n)) if emitter.fused(at, fused, n) => {
-                    // Nothing leads into their middle.
+                    // No jump leads into their middle.
                     emitter.offsets.extend((1..n).map(|_| offset));
                     at += Target::from(n);
                 }
@@ -55,19 +55,19 @@ pub(in crate::jit) fn emit(
         }
         emitter.finish();
     }
-    // Labels for what does not exist: nothing goes there.
+    // Labels for missing targets: nothing jumps there.
     asm!(emitter ; =>no_function.leave ; =>no_function.back ; =>no_function.stop ; brk 0);
     let bytes = emitter.code.finalize().ok()?;
     Some(Emitted {
         bytes,
-        ways,
+        entry_points,
         ops: emitter.offsets,
         entries,
     })
 }
 
 impl Emitter<'_> {
-    /// The code of an operation, and of what leads from it to the next.
+    /// Emits the code of an operation, and of the edge to the next one.
     pub(super) fn op(&mut self, at: Target, op: Op) {
         let note = self.lowered.note(at);
         if note.contains(Notes::NO_EFFECT) {
@@ -97,22 +97,22 @@ impl Emitter<'_> {
             Op::Load {
                 size,
                 dst,
-                place,
+                mem,
                 order,
-            } => has_code = self.load(at, size, dst, place, order),
-            Op::LoadSx { from, dst, place } => has_code = self.load_signed(at, from, dst, place),
+            } => has_code = self.load(at, size, dst, mem, order),
+            Op::LoadSx { from, dst, mem } => has_code = self.load_signed(at, from, dst, mem),
             Op::Store {
                 size,
-                place,
+                mem,
                 src,
                 order,
-            } => has_code = self.store(at, size, place, src, order),
+            } => has_code = self.store(at, size, mem, src, order),
             Op::Atomic {
                 op,
                 width,
-                place,
+                mem,
                 src,
-            } => has_code = self.atomic(at, op, width, place, src),
+            } => has_code = self.atomic(at, op, width, mem, src),
             Op::LoadPointer { size, dst, off } => self.load_pointer(at, size, dst, off),
             Op::Lookup { map, key, is_there } => {
                 has_code = self.look_up(at, map, key, is_there);
@@ -128,7 +128,7 @@ impl Emitter<'_> {
                 src,
                 target,
             } => self.jump_if(at, op, narrowed(width), (dst, src), target),
-            // What they lead to is in the count already.
+            // These count the edge themselves.
             Op::CallHelper { helper } => return self.call_helper(at, helper),
             Op::CallFunction { function } => return self.call_function(at, function),
             Op::TailCall => return self.tail_call(at),

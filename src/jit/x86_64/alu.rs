@@ -8,7 +8,7 @@ use super::regs::{FIRST, Host, RCX, SECOND, host};
 use crate::isa::{AluOp, EndianOp, EndianSize, Operand, Reg, SignedSize, Width};
 use crate::lower::Notes;
 
-/// The two forms of an instruction, by width.
+/// The 64-bit or 32-bit form of an instruction.
 macro_rules! by_width {
     ($emitter:expr, $width:expr, $name:ident, $a:expr, $b:expr) => {
         match $width {
@@ -87,7 +87,7 @@ impl Emitter<'_> {
         };
         let count = (imm & mask) as i8;
         match (op, width) {
-            // The upper half goes.
+            // This clears the upper half.
             (_, Width::W32) if count == 0 => asm!(self ; mov Rd(dst), Rd(dst)),
             (_, Width::W64) if count == 0 => {}
             (AluOp::Lsh, Width::W64) => asm!(self ; shl Rq(dst), count),
@@ -107,7 +107,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// `dst = left op count`, the count masked as BPF does; with BMI2.
+    /// `dst = left op count`, with the count masked as in BPF; needs BMI2.
     pub(super) fn shift_into(
         &mut self,
         op: AluOp,
@@ -126,7 +126,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The count has to be in `cl`, which the host masks as BPF does.
+    /// A shift by `cl`, which the host masks as BPF does.
     fn shift_by_cl(&mut self, op: AluOp, width: Width, dst: Host, src: Host) {
         let work = if dst == RCX { FIRST } else { dst };
         if dst == RCX {

@@ -1,27 +1,26 @@
-//! Bytes of code, labels, and jumps of the shortest form.
+//! An assembler with labels, shortest jumps and alignment.
 //!
-//! `dynasm!` writes jumps with 32 bits and tells of them here; [`Assembler::finish`]
-//! makes those short that don't reach far, moves what follows up, and puts the heads of
-//! loops at aligned places. Labels and jumps are kept in the order of the code, so that
-//! one walk does it.
+//! `dynasm!` writes jumps with 32 bits and records them here. [`Assembler::finish`]
+//! shortens those with a near target, moves the following code, and aligns the heads of
+//! loops. Labels and jumps are kept in the order of the code, so that one pass is enough.
 
 use dynasmrt::components::LabelRegistry;
 use dynasmrt::x64::X64Relocation;
 use dynasmrt::{AssemblyOffset, DynamicLabel, DynasmApi, DynasmLabelApi};
 
-/// Code in the making.
+/// The code so far.
 #[derive(Debug)]
 pub(super) struct Assembler {
     bytes: Vec<u8>,
-    /// Makes labels.
+    /// Allocates labels.
     labels: LabelRegistry,
-    /// Where labels are, by their numbers.
+    /// The positions of labels, by their numbers.
     places: Vec<u32>,
-    /// What is to be done when the code is moved, in the order of the code.
+    /// What to adjust when the code is moved, in the order of the code.
     marks: Vec<Mark>,
 }
 
-/// A place in the code that something has to be done with.
+/// A position in the code that has to be adjusted.
 #[derive(Debug, Clone, Copy)]
 struct Mark {
     at: u32,
@@ -34,22 +33,22 @@ struct Mark {
 enum Kind {
     /// The label is here.
     Label,
-    /// What follows is to be aligned: the head of a loop, or a function.
+    /// The following code is to be aligned: the head of a loop, or a function.
     Align,
     /// The 4 bytes before are the distance to the label.
     Distance,
-    /// The same after a jump of one byte, which may become a short one.
+    /// The same after a one-byte jump opcode, which may become a short jump.
     Jump,
-    /// The same after a conditional jump of two bytes.
+    /// The same after a two-byte conditional jump opcode.
     JumpIf,
 }
 
-/// What loops and functions are aligned to.
+/// The alignment of loops and functions.
 const ALIGNMENT: u32 = 16;
-/// The code memory is at least that aligned.
+/// Code memory is page-aligned.
 const _: () = assert!(ALIGNMENT <= 4096);
 
-/// Instructions of 1 to 9 bytes that do nothing, by their length.
+/// No-op instructions of 1 to 9 bytes, by their length.
 const NOPS: [&[u8]; 9] = [
     &[0x90],
     &[0x66, 0x90],
@@ -62,11 +61,11 @@ const NOPS: [&[u8]; 9] = [
     &[0x66, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0],
 ];
 
-/// A label that nothing was put at.
+/// The position of a label that was not placed.
 const NOWHERE: u32 = u32::MAX;
 
 impl Assembler {
-    /// With room for so many operations.
+    /// Creates an assembler with room for this many operations.
     pub(super) fn new(ops: usize) -> Self {
         Self {
             bytes: Vec::with_capacity(ops * 8 + 256),
@@ -76,13 +75,13 @@ impl Assembler {
         }
     }
 
-    /// A label that is nowhere yet.
+    /// Allocates a label, not placed yet.
     pub(super) fn new_dynamic_label(&mut self) -> DynamicLabel {
         self.places.push(NOWHERE);
         self.labels.new_dynamic_label()
     }
 
-    /// What follows begins at an aligned place.
+    /// Aligns the following code.
     pub(super) fn align_here(&mut self) {
         self.mark(Kind::Align, 0);
     }
@@ -99,7 +98,7 @@ impl Assembler {
         });
     }
 
-    /// The code, its jumps as short as they can be; none where a jump leads nowhere.
+    /// Returns the code with the shortest jumps; none if a jump's label was not placed.
     pub(super) fn finish(mut self) -> Option<Finished> {
         let mut code = Vec::with_capacity(self.bytes.len() + self.bytes.len() / 16);
         let aligned: Vec<u32> = self
@@ -109,7 +108,7 @@ impl Assembler {
             .map(|mark| mark.at)
             .collect();
         let mut places = vec![NOWHERE; self.places.len()];
-        // Where distances end in the new code, their lengths, and to which labels.
+        // The ends of distances in the new code, their lengths, and their labels.
         let mut distances = Vec::with_capacity(self.marks.len());
         let mut copied = 0;
         for mark in std::mem::take(&mut self.marks) {
@@ -170,13 +169,14 @@ impl Assembler {
     }
 }
 
-/// Whether a jump that ends at `from` reaches `to` with 8 bits, whatever is done to the
-/// code: jumps become shorter, and at each of these places something may be put in.
+/// Whether a jump that ends at `from` reaches `to` with 8 bits, however the code is
+/// adjusted: other jumps become shorter, and padding may be inserted at each aligned
+/// position.
 fn is_near(from: u32, to: u32, aligned: &[u32]) -> bool {
     if from.abs_diff(to) > 127 {
         return false;
     }
-    // What is put in where a jump backwards leads stands before it.
+    // Padding at the target of a backward jump is inserted before it.
     let (first, end) = if to <= from {
         (to + 1, from)
     } else {
@@ -187,7 +187,7 @@ fn is_near(from: u32, to: u32, aligned: &[u32]) -> bool {
     from.abs_diff(to) as usize + between * (ALIGNMENT as usize - 1) <= 127
 }
 
-/// Appends what does nothing up to an aligned place.
+/// Appends no-ops up to an aligned position.
 fn align(code: &mut Vec<u8>) {
     let mut missing = code.len().next_multiple_of(ALIGNMENT as usize) - code.len();
     while let Some(last) = missing.checked_sub(1) {
@@ -197,7 +197,7 @@ fn align(code: &mut Vec<u8>) {
     }
 }
 
-/// Code that is done.
+/// Finished code.
 #[derive(Debug)]
 pub(super) struct Finished {
     pub bytes: Vec<u8>,
@@ -205,7 +205,7 @@ pub(super) struct Finished {
 }
 
 impl Finished {
-    /// Where a label is.
+    /// The position of a label.
     pub(super) fn place(&self, label: DynamicLabel) -> Option<usize> {
         let place = *self.places.get(label.get_id())?;
         (place != NOWHERE).then_some(place as usize)
@@ -239,7 +239,8 @@ impl DynasmApi for Assembler {
     }
 }
 
-/// Labels are dynamic ones, and distances to them the last that an instruction has.
+/// Only dynamic labels are used, and the distance to a label is always the last part of an
+/// instruction.
 impl DynasmLabelApi for Assembler {
     type Relocation = X64Relocation;
 

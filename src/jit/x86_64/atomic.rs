@@ -1,4 +1,4 @@
-//! Read-modify-write, sequentially consistent as everything with `lock` is.
+//! Read-modify-write, sequentially consistent as all `lock` instructions are.
 
 use dynasmrt::{DynasmApi, DynasmLabelApi};
 
@@ -7,9 +7,9 @@ use super::emitter::{Emitter, Stub, asm};
 use super::operand::Opcode;
 use super::regs::{FIRST, Host, LEFT, RAX, SECOND, host};
 use crate::isa::{AtomicOp, Reg, Width};
-use crate::lower::{Notes, Place, Target};
+use crate::lower::{MemRef, Notes, Target};
 
-/// The two forms of an instruction on the memory that [`FIRST`] points to.
+/// The 64-bit or 32-bit form of an instruction on the memory that [`FIRST`] points to.
 macro_rules! locked {
     ($emitter:expr, $width:expr, $name:ident, $src:expr) => {
         match $width {
@@ -20,21 +20,21 @@ macro_rules! locked {
 }
 
 impl Emitter<'_> {
-    /// `op` at `place`; false where the interpreter's step has to do it.
+    /// `op` at `mem`; false if the interpreter's step has to do it.
     pub(super) fn atomic(
         &mut self,
         at: Target,
         op: AtomicOp,
         width: Width,
-        place: Place,
+        mem: MemRef,
         src: Reg,
     ) -> bool {
-        let (Some(src), Some(place)) = (host(src), self.place(at, place)) else {
+        let (Some(src), Some(mem)) = (host(src), self.address(at, mem)) else {
             return false;
         };
-        self.with_memory(Opcode::LEA, FIRST, place);
+        self.with_memory(Opcode::LEA, FIRST, mem);
         if !self.lowered.note(at).contains(Notes::ALIGNED) {
-            // Whoever misaligns an atomic is told of it in words.
+            // The interpreter's step reports an unaligned atomic.
             let judged = self.stub(Stub::Step(at));
             let mask = width.size().bytes() as i8 - 1;
             asm!(self ; test Rb(FIRST), mask ; jnz =>judged);
@@ -45,7 +45,7 @@ impl Emitter<'_> {
             AtomicOp::And => locked!(self, width, and, src),
             AtomicOp::Xor => locked!(self, width, xor, src),
             AtomicOp::FetchAdd => locked!(self, width, xadd, src),
-            // It locks by itself.
+            // `xchg` locks implicitly.
             AtomicOp::Xchg => match width {
                 Width::W64 => asm!(self ; xchg QWORD [Rq(FIRST)], Rq(src)),
                 Width::W32 => asm!(self ; xchg DWORD [Rq(FIRST)], Rd(src)),
@@ -53,7 +53,7 @@ impl Emitter<'_> {
             AtomicOp::Cmpxchg => {
                 locked!(self, width, cmpxchg, src);
                 if width == Width::W32 {
-                    // The upper half of r0 goes, even where the host leaves it.
+                    // Clears the upper half of r0, which the host may leave.
                     asm!(self ; mov eax, eax);
                 }
             }
@@ -64,10 +64,10 @@ impl Emitter<'_> {
         true
     }
 
-    /// Tries until nobody was in between.
+    /// Repeats until no other access intervened.
     fn fetch(&mut self, op: AtomicOp, width: Width, src: Host) {
         let again = self.code.new_dynamic_label();
-        // What r0 held is in `SECOND`.
+        // The old r0 is in `SECOND`.
         let operand = if src == RAX { SECOND } else { src };
         asm!(self ; push Rq(LEFT) ; mov Rq(SECOND), rax);
         match width {

@@ -10,7 +10,7 @@ use crate::isa::{JumpOp, Operand, Reg, Width};
 use crate::lower::Target;
 
 impl Emitter<'_> {
-    /// On from `from` at `to`.
+    /// A jump from `from` to `to`.
     pub(super) fn jump(&mut self, from: Target, to: Target) {
         if self.goes_round(from, to) {
             return; // the next round follows
@@ -27,22 +27,22 @@ impl Emitter<'_> {
         if taken == 0 {
             asm!(self ; test Rq(LEFT), Rq(LEFT));
         }
-        // Nothing overflows; hosts execute this pair as one.
+        // Nothing overflows; hosts fuse this pair into one operation.
         asm!(self ; jge =>label ; jmp =>bail);
     }
 
-    /// Counts, and goes there.
+    /// Counts, and jumps.
     pub(super) fn go(&mut self, taken: i32, label: DynamicLabel) {
         self.take(taken);
         asm!(self ; jmp =>label);
     }
 
-    /// On from `from` with the next operation, which follows.
+    /// Falls through from `from` to the next operation.
     pub(super) fn fall(&mut self, from: Target, next: Target) {
         self.take(self.edge(from, next));
     }
 
-    /// On from `from` at `to` if `dst op src` holds, else with the next operation.
+    /// A jump from `from` to `to` if `dst op src` holds; else the next operation follows.
     pub(super) fn jump_if(
         &mut self,
         from: Target,
@@ -55,8 +55,9 @@ impl Emitter<'_> {
         self.branch_on(from, op, true, to, from);
     }
 
-    /// After a comparison: on from `from` at `to` if `op` holds as it `should`, else from
-    /// `last`, which is `from` or the operation before, with what follows `from`.
+    /// After a comparison: a jump from `from` to `to` if `op` holds as it `should`; else
+    /// from `last`, which is `from` or the operation before, on with the operation after
+    /// `from`.
     pub(super) fn branch_on(
         &mut self,
         from: Target,
@@ -82,7 +83,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The label of the way forward from `from` to `to`.
+    /// The label of the forward edge from `from` to `to`.
     fn edge_label(&mut self, from: Target, to: Target) -> DynamicLabel {
         let label = self.label(to);
         match self.edge(from, to) {
@@ -91,14 +92,14 @@ impl Emitter<'_> {
         }
     }
 
-    /// Compares as `op` wants it.
+    /// Sets the flags for `op`.
     pub(super) fn compare(&mut self, op: JumpOp, width: Width, dst: Reg, src: Operand) {
         let dst = self.source(dst, FIRST);
         self.compare_host(op, width, dst, src);
     }
 
-    /// The same with a register of the host, not the second spare one unless the other
-    /// is a constant.
+    /// The same with a host register, which is not the second spare one unless the other
+    /// operand is a constant.
     pub(super) fn compare_host(&mut self, op: JumpOp, width: Width, dst: Host, src: Operand) {
         match (op, src) {
             (JumpOp::Set, Operand::Imm(imm)) => self.test_with(width, dst, imm),
@@ -119,13 +120,13 @@ impl Emitter<'_> {
     fn test_with(&mut self, width: Width, dst: Host, imm: i32) {
         match (u8::try_from(imm), width) {
             (Ok(imm), _) => asm!(self ; test Rb(dst), imm.cast_signed()),
-            // Without upper bits the lower half will do.
+            // Without upper bits the lower half is enough.
             (Err(_), Width::W64) if imm < 0 => asm!(self ; test Rq(dst), imm),
             (Err(_), _) => asm!(self ; test Rd(dst), imm),
         }
     }
 
-    /// Goes to the label if, after the comparison, `op` holds as it `should`.
+    /// Branches to the label if, after the comparison, `op` holds as it `should`.
     fn branch(&mut self, op: JumpOp, should: bool, to: DynamicLabel) {
         match (op, should) {
             (JumpOp::Eq, true) | (JumpOp::Ne, false) => asm!(self ; je =>to),

@@ -14,7 +14,7 @@ use crate::lower::{Op, Target};
 const SCRATCH: [Reg; 6] = [Reg::R0, Reg::R1, Reg::R2, Reg::R3, Reg::R4, Reg::R5];
 
 impl Emitter<'_> {
-    /// Puts registers into the run.
+    /// Stores registers to the run.
     pub(super) fn spill(&mut self, regs: &[Reg]) {
         for reg in regs {
             if let Some(host) = host(*reg) {
@@ -23,7 +23,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Takes registers out of the run.
+    /// Loads registers from the run.
     pub(super) fn reload(&mut self, regs: &[Reg]) {
         for reg in regs {
             if let Some(host) = host(*reg) {
@@ -32,9 +32,9 @@ impl Emitter<'_> {
         }
     }
 
-    /// Tells the run where the frame is, and how many instructions are left, which the
-    /// register says with `phase` taken from it.
-    pub(super) fn tell_left(&mut self, phase: i32) {
+    /// Stores the end of the frame, and the number of instructions left, to the run: the
+    /// register's value minus `phase`.
+    pub(super) fn store_left(&mut self, phase: i32) {
         self.with_memory(Opcode::LEA, SECOND, At::new(LEFT, -phase));
         asm!(self
             ; mov [Rq(RUN) + Self::left()], Rq(SECOND)
@@ -42,20 +42,21 @@ impl Emitter<'_> {
         );
     }
 
-    /// The opposite; sets the sign flag if it is below zero.
-    pub(super) fn hear_left(&mut self, phase: i32) {
+    /// Loads the number of instructions left from the run, plus `phase`; sets the sign flag
+    /// if the sum is negative.
+    pub(super) fn load_left(&mut self, phase: i32) {
         asm!(self ; mov Rq(LEFT), [Rq(RUN) + Self::left()] ; add Rq(LEFT), phase);
     }
 
-    /// After a call that may have used up instructions: the interpreter goes on if few
+    /// Checks the budget after a call that may have used up instructions: bails out if few
     /// are left. The next operation's phase holds from here on.
-    fn look_after(&mut self, at: Target) {
+    fn check_budget_after(&mut self, at: Target) {
         let bail = self.stub(Stub::Bail(at + 1));
-        self.hear_left(self.counts.before(at + 1));
+        self.load_left(self.counts.before(at + 1));
         asm!(self ; js =>bail);
     }
 
-    /// `dst` = the pointer that a field of the context loads as.
+    /// `dst` = the pointer that a context field loads as.
     pub(super) fn load_pointer(&mut self, at: Target, size: Size, dst: Reg, off: u16) -> bool {
         let Some(dst) = host(dst) else {
             return false;
@@ -96,8 +97,8 @@ impl Emitter<'_> {
 
     /// A call of a helper.
     pub(super) fn call_helper(&mut self, at: Target, helper: u16) {
-        self.tell_left(self.counts.during(at));
-        // What a helper gets is where the host has its arguments. A function that calls
+        self.store_left(self.counts.during(at));
+        // The arguments are already in the host's argument registers. A function that calls
         // helpers keeps the stack aligned.
         asm!(self
             ; mov r9, Rq(RUN)
@@ -107,7 +108,7 @@ impl Emitter<'_> {
         self.call_host(shims::helper as *const () as usize);
         let stop = self.ends.stop;
         asm!(self ; add rsp, 16 ; test edx, edx ; jnz =>stop);
-        self.look_after(at);
+        self.check_budget_after(at);
     }
 
     /// A call of a function.
@@ -131,7 +132,7 @@ impl Emitter<'_> {
     /// A tail call.
     pub(super) fn tail_call(&mut self, at: Target) {
         self.spill(&SCRATCH);
-        self.tell_left(self.counts.during(at));
+        self.store_left(self.counts.during(at));
         asm!(self
             ; mov rdi, Rq(RUN)
             ; mov esi, at.cast_signed()
@@ -150,10 +151,10 @@ impl Emitter<'_> {
         self.leave_to(RAX);
         asm!(self ; =>follow);
         self.reload(&SCRATCH);
-        self.look_after(at);
+        self.check_budget_after(at);
     }
 
-    /// Goes on with the next operation as long as the frame has loops left.
+    /// Continues with the next operation as long as the frame has loops left.
     pub(super) fn may_goto(&mut self, at: Target, target: Target) {
         let (loops_left, follow) = (Self::loops_left(), self.code.new_dynamic_label());
         asm!(self
@@ -165,10 +166,10 @@ impl Emitter<'_> {
         asm!(self ; =>follow ; mov [Rq(FRAME) + loops_left], Rd(FIRST));
     }
 
-    /// An operation that the interpreter's step does; then on after it.
+    /// Executes an operation by the interpreter's step, then continues after it.
     pub(super) fn step(&mut self, at: Target) {
         self.spill(&Reg::ALL);
-        self.tell_left(self.counts.during(at));
+        self.store_left(self.counts.during(at));
         asm!(self ; mov rdi, Rq(RUN) ; mov esi, at.cast_signed());
         self.call_host(shims::step as *const () as usize);
         let Ends { back, stop, .. } = self.ends;
@@ -176,7 +177,7 @@ impl Emitter<'_> {
             let follow = self.code.new_dynamic_label();
             asm!(self ; cmp eax, AWAY as i32 ; jne =>follow);
             self.reload(&[Reg::R0]);
-            if self.lends {
+            if self.frame_escapes {
                 let leave = self.ends.leave;
                 asm!(self ; mov Rq(LEFT), [Rq(RUN) + Self::left()] ; jmp =>leave);
             } else {
@@ -186,6 +187,6 @@ impl Emitter<'_> {
         }
         asm!(self ; test eax, eax ; jnz =>stop);
         self.reload(&Reg::ALL);
-        self.hear_left(self.counts.during(at));
+        self.load_left(self.counts.during(at));
     }
 }

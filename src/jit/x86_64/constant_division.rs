@@ -1,20 +1,20 @@
-//! Division by a constant as a multiplication: the quotient of every number below
-//! 2^bits is a part of its product with the inverse (Granlund and Montgomery, "Division
-//! by Invariant Integers using Multiplication", 1994).
+//! Division by a constant as a multiplication: the quotient of every number below 2^bits is
+//! a part of its product with the inverse (Granlund and Montgomery, "Division by Invariant
+//! Integers using Multiplication", 1994).
 
 /// The inverse of a divisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Inverse {
-    /// The factor without its bit number `bits`, which it has if `is_long`.
+    /// The factor without bit number `bits`, which is set if `is_long`.
     pub factor: u64,
     pub is_long: bool,
-    /// By how much the product, less its lowest `bits`, is shifted to the right.
+    /// The right shift of the product, after its lowest `bits` are dropped.
     pub shift: u32,
 }
 
 impl Inverse {
-    /// The inverse for numbers of so many bits, 32 or 64. The divisor has no more, and is
-    /// not a power of two.
+    /// The inverse for numbers of 32 or 64 bits. The divisor must fit in `bits`, and is not
+    /// a power of two.
     pub(super) const fn of(divisor: u64, bits: u32) -> Self {
         let divisor = divisor as u128;
         let one = 1u128 << bits;

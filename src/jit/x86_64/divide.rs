@@ -1,5 +1,5 @@
-//! Division and remainder, which the host does in `rdx:rax`, and of which BPF says what
-//! comes of zero and of the one quotient that does not fit.
+//! Division and remainder. The host divides in `rdx:rax`; BPF defines the result for a zero
+//! divisor and for the one quotient that does not fit.
 
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi};
 
@@ -76,12 +76,12 @@ impl Emitter<'_> {
         asm!(self ; =>done);
     }
 
-    /// What comes of a special divisor, out of the way.
+    /// The stub for a special divisor.
     fn special(&mut self, division: Division, by: Special, back: DynamicLabel) -> DynamicLabel {
         self.stub(Stub::Division { division, by, back })
     }
 
-    /// What comes of a special divisor.
+    /// Emits the result for a special divisor.
     pub(super) fn by_special(&mut self, division: Division, by: Special) {
         let Division {
             wants_remainder,
@@ -93,7 +93,7 @@ impl Emitter<'_> {
             (Special::Zero, false, _) | (Special::MinusOne, true, _) => self.constant(dst, 0),
             (Special::Zero, true, Width::W32) => asm!(self ; mov Rd(dst), Rd(dst)),
             (Special::Zero, true, Width::W64) => {}
-            // The quotient may not fit, which the host would trap.
+            // The quotient may not fit: the host would trap.
             (Special::MinusOne, false, Width::W64) => asm!(self ; neg Rq(dst)),
             (Special::MinusOne, false, Width::W32) => asm!(self ; neg Rd(dst)),
         }
@@ -118,7 +118,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Divides numbers of 32 bits in registers of 64.
+    /// Divides 32-bit numbers in 64-bit registers.
     fn by_inverse32(&mut self, division: Division, divisor: u64) {
         let dst = division.dst;
         let Inverse {
@@ -190,8 +190,8 @@ impl Emitter<'_> {
             width,
             dst,
         } = division;
-        // The first spare register takes care of `rdx`, unless it is the divisor, and the
-        // second one of `rax`.
+        // The first spare register saves `rdx`, unless it is the divisor, and the second
+        // one `rax`.
         let is_on_stack = dst != RDX && divisor == FIRST;
         if is_on_stack {
             asm!(self ; push rdx);

@@ -1,9 +1,9 @@
-//! What is divided how.
+//! Kinds of divisions.
 
 use super::regs::Host;
 use crate::isa::Width;
 
-/// What a division is to give.
+/// What a division computes, and its destination.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Division {
     pub is_signed: bool,
@@ -12,7 +12,7 @@ pub(super) struct Division {
     pub dst: Host,
 }
 
-/// A divisor that needs no division.
+/// A divisor that needs no host division.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Special {
     Zero,

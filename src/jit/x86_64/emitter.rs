@@ -1,4 +1,4 @@
-//! The code so far, labels, and what is put off to its end.
+//! The emitter: the code so far, labels, and stubs.
 
 use dynasmrt::{DynamicLabel, DynasmApi};
 use smallvec::SmallVec;
@@ -13,12 +13,12 @@ use super::round::Round;
 use crate::interp::in_head;
 use crate::isa::{Reg, Size, Width};
 use crate::jit::count::Counts;
-use crate::jit::emitted::Ways;
+use crate::jit::emitted::EntryPoints;
 use crate::jit::layout;
 use crate::jit::loops::Loops;
 use crate::lower::{Lowered, Target};
 
-/// Instructions into an emitter's code.
+/// Appends instructions to an emitter's code.
 macro_rules! asm {
     ($emitter:expr $(; $($code:tt)*)?) => {{
         let ops = &mut $emitter.code;
@@ -27,89 +27,88 @@ macro_rules! asm {
 }
 pub(super) use asm;
 
-/// A program's code in the making.
+/// The state of a program's code generation.
 pub(super) struct Emitter<'a> {
     pub lowered: &'a Lowered,
     pub counts: &'a Counts,
     pub code: Assembler,
-    /// What the host can do.
+    /// The host's extensions.
     pub features: Features,
     /// For each operation the label of its code.
     pub labels: Vec<DynamicLabel>,
     /// For each function the label of its entry.
     pub functions: Vec<DynamicLabel>,
-    /// What is rarely executed.
+    /// Rarely executed code, written at the end of the function.
     pub stubs: Vec<(DynamicLabel, Stub)>,
-    /// How the function under way ends.
+    /// The ends of the current function.
     pub ends: Ends,
-    /// What its spare registers hold.
+    /// What the current function's spare registers hold.
     pub pins: Pins,
-    /// What the first spare register for the code of one operation holds, if it is known.
+    /// What the first spare register within one operation holds, if known.
     pub held: Option<Pin>,
-    /// The round of a loop under way.
+    /// The current round of an unrolled loop.
     pub round: Option<Round>,
     pub loops: Loops,
-    /// Which registers it changes that it has to keep.
+    /// The registers that the current function changes and has to save.
     pub changed: SmallVec<[Host; 4]>,
-    /// Whether it calls anything that is not put off.
+    /// Whether it makes calls outside of stubs.
     pub calls: bool,
     /// Whether it is the main program.
     pub is_main: bool,
-    /// Whether it lends its frame.
-    pub lends: bool,
-    /// Whether the host's stack is 8 bytes off where calls want it.
+    /// Whether its frame escapes.
+    pub frame_escapes: bool,
+    /// Whether the host's stack is 8 bytes off the alignment for calls.
     pub is_odd: bool,
-    /// Whether 8 bytes were pushed so that it is not.
+    /// Whether 8 bytes of padding were pushed for the alignment.
     pub is_padded: bool,
-    /// The ways into the program.
-    pub ways: Ways<DynamicLabel>,
-    /// Where the main program begins, and where it does so in a frame that was another
-    /// one's.
+    /// The entry points of the program.
+    pub entry_points: EntryPoints<DynamicLabel>,
+    /// The start of the main program, and its start in another program's frame.
     pub main: DynamicLabel,
     pub in_place: DynamicLabel,
 }
 
-/// Where a function's code goes on at its ends.
+/// The labels of the ends of a function.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ends {
-    /// r0 and the number of instructions left are in their registers; the frame is
-    /// still there.
+    /// r0 and the number of instructions left are in their registers; the frame is still
+    /// there.
     pub leave: DynamicLabel,
-    /// The function was left: r0 is in its register, the number in the run.
+    /// The function was left: r0 is in its register, the count in the run.
     pub back: DynamicLabel,
     /// The run stops.
     pub stop: DynamicLabel,
 }
 
-/// Code that is put off to the end of a function.
+/// Code deferred to the end of a function.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Stub {
-    /// The interpreter goes on at an operation.
+    /// Bails out: the interpreter continues at an operation.
     Bail(Target),
-    /// A jump forward that changes the count.
+    /// A forward jump that changes the count.
     Edge {
-        /// What it takes from the number of instructions left.
+        /// What it subtracts from the number of instructions left.
         taken: i32,
-        /// Where it leads.
+        /// Its target.
         label: DynamicLabel,
     },
-    /// The interpreter's step does the operation, and the code goes on after it.
+    /// The interpreter's step executes the operation, and the code continues after it.
     Step(Target),
-    /// What comes of a division by a number that it does not need the host for.
+    /// The result of a division by a special number, without a host division.
     Division {
         division: Division,
         by: Special,
-        /// Where the code goes on.
+        /// Where the code continues.
         back: DynamicLabel,
     },
     /// `r0` = 0: a look-up found nothing.
     Nothing {
-        /// Where the code goes on.
+        /// Where the code continues.
         back: DynamicLabel,
     },
 }
 
-/// Where a field of a frame's head is.
+/// The offset of a field of a frame's head.
 fn at(offset: usize) -> i32 {
     i32::try_from(offset).unwrap_or_default()
 }
@@ -121,13 +120,13 @@ impl<'a> Emitter<'a> {
         let labels = labels.collect();
         let functions = lowered.functions().iter();
         let functions: Vec<_> = functions.map(|_| code.new_dynamic_label()).collect();
-        let ways = Ways {
+        let entry_points = EntryPoints {
             function: code.new_dynamic_label(),
             main: code.new_dynamic_label(),
             tail: code.new_dynamic_label(),
         };
         let in_place = code.new_dynamic_label();
-        let main = functions.first().copied().unwrap_or(ways.main);
+        let main = functions.first().copied().unwrap_or(entry_points.main);
         let ends = Ends {
             leave: code.new_dynamic_label(),
             back: code.new_dynamic_label(),
@@ -149,17 +148,17 @@ impl<'a> Emitter<'a> {
             changed: SmallVec::new(),
             calls: false,
             is_main: false,
-            lends: false,
+            frame_escapes: false,
             is_odd: false,
             is_padded: false,
-            ways,
+            entry_points,
             main,
             in_place,
         }
     }
 
-    /// The label of an operation. (All targets are operations; the first function's
-    /// code is a harmless place for what does not exist.)
+    /// The label of an operation. (All targets are operations; for others the first
+    /// function's code is a harmless target.)
     pub(super) fn label(&self, op: Target) -> DynamicLabel {
         let round = self.round.as_ref();
         round
@@ -168,81 +167,81 @@ impl<'a> Emitter<'a> {
             .unwrap_or(self.ends.stop)
     }
 
-    /// What going on at `to` after `from` takes from the number of instructions left.
+    /// What the edge from `from` to `to` subtracts from the number of instructions left.
     pub(super) fn edge(&self, from: Target, to: Target) -> i32 {
         let ahead = self.round.as_ref().map_or(0, |round| round.ahead(to));
         self.counts.edge(from, to) + ahead
     }
 
-    /// Whether going from `from` to `to` leads to the next round, whose code follows.
+    /// Whether the edge from `from` to `to` leads to the next round, whose code follows.
     pub(super) fn goes_round(&self, from: Target, to: Target) -> bool {
         let round = self.round.as_ref();
         round.is_some_and(|round| round.has_next(from, to))
     }
 
-    /// The label of code that is put off.
+    /// The label of a new stub.
     pub(super) fn stub(&mut self, stub: Stub) -> DynamicLabel {
         let label = self.code.new_dynamic_label();
         self.stubs.push((label, stub));
         label
     }
 
-    /// Where the run keeps a BPF register.
+    /// The run's offset of a BPF register.
     pub(super) fn saved(reg: Reg) -> i32 {
         layout::saved(reg)
     }
 
-    /// Where the run keeps the number of instructions left.
+    /// The run's offset of the number of instructions left.
     pub(super) fn left() -> i32 {
         layout::LEFT
     }
 
-    /// Where the run keeps the host address of the frame's end.
+    /// The run's offset of the host address of the frame's end.
     pub(super) fn frame_end() -> i32 {
         layout::FRAME_END
     }
 
-    /// Where the run keeps what the stack pointer is for who stops.
+    /// The run's offset of the stack pointer to restore when the run stops.
     pub(super) fn unwind() -> i32 {
         layout::UNWIND
     }
 
-    /// Where the head of a frame has what r10 holds.
+    /// The head's offset of the value of r10.
     pub(super) fn number() -> i32 {
         at(in_head!(number))
     }
 
-    /// Where the head of a frame has how many of its bytes are its own.
+    /// The head's offset of the number of clean bytes.
     pub(super) fn clean() -> i32 {
         at(in_head!(clean))
     }
 
-    /// Where the head of a frame has how many loops are left.
+    /// The head's offset of the number of loops left.
     pub(super) fn loops_left() -> i32 {
         at(in_head!(loops_left))
     }
 
-    /// Where the run keeps the host address of the context.
+    /// The run's offset of the host address of the context.
     pub(super) fn context() -> i32 {
         layout::CONTEXT
     }
 
-    /// Where the run keeps the host address of the table of deltas.
+    /// The run's offset of the host address of the table of deltas.
     pub(super) fn deltas() -> i32 {
         layout::DELTAS
     }
 
-    /// Where the run keeps what a helper returns that stays the same.
+    /// The run's offset of a helper's constant result.
     pub(super) fn known(which: u8) -> i32 {
         layout::known(which)
     }
 
-    /// Where the run keeps one of the context's pointers.
+    /// The run's offset of one of the context's pointers.
     pub(super) fn pointer(number: usize) -> i32 {
         layout::pointer(number)
     }
 
-    /// Where the run keeps what is added to an address in the packet.
+    /// The run's offset of the packet's delta.
     pub(super) fn packet() -> i32 {
         layout::PACKET
     }
@@ -273,7 +272,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// Takes `n` from the number of instructions left.
+    /// Subtracts `n` from the number of instructions left.
     pub(super) fn take(&mut self, n: i32) {
         match n {
             0 => {}
@@ -281,7 +280,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// Calls a function of the host. BPF registers r0 to r5 are lost.
+    /// Calls a host function. BPF registers r0 to r5 are clobbered.
     pub(super) fn call_host(&mut self, address: usize) {
         self.constant(FIRST, address as u64);
         if self.is_odd {

@@ -8,7 +8,7 @@ use super::regs::Host;
 use crate::isa::Width;
 
 impl Emitter<'_> {
-    /// `reg op= imm`, its sign extended, or a comparison of both.
+    /// `reg op= imm`, sign-extended, or a comparison of both.
     pub(super) fn with_immediate(&mut self, op: Digit, width: Width, reg: Host, imm: i32) {
         let rex = u8::from(width == Width::W64) << 3 | reg >> 3;
         if rex != 0 {
@@ -44,7 +44,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// An instruction of a register, or a part of the code in its place, and memory.
+    /// An instruction with a register, or a part of the opcode in its field, and memory.
     pub(super) fn with_memory(&mut self, op: Opcode, reg: Host, at: At) {
         if op.is_word {
             self.code.push(0x66);
@@ -52,7 +52,7 @@ impl Emitter<'_> {
         let index = at.index.unwrap_or(0);
         let high = |reg: Host, bit: u8| (reg >> 3) << bit;
         let rex = high(reg, 2) | high(index, 1) | high(at.base, 0) | u8::from(op.is_quad) << 3;
-        // Without it `sil` and others would be `dh` and others.
+        // Without the prefix `sil` and others would be `dh` and others.
         if rex != 0 || op.is_byte && reg >= 4 {
             self.code.push(0x40 | rex);
         }
@@ -63,7 +63,7 @@ impl Emitter<'_> {
         self.memory(reg, at);
     }
 
-    /// The operand in memory: as few bytes as can be.
+    /// The memory operand in the shortest form.
     fn memory(&mut self, reg: Host, at: At) {
         let small = i8::try_from(at.off);
         // `rbp` and `r13` always have an offset.
@@ -79,7 +79,7 @@ impl Emitter<'_> {
                 self.code
                     .push(at.scale << 6 | (index & 7) << 3 | at.base & 7);
             }
-            // `rsp` and `r12` stand in the second byte.
+            // `rsp` and `r12` need a SIB byte.
             None if at.base & 7 == 4 => {
                 self.code.push(head | 4);
                 self.code.push(0x24);

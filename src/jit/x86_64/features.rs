@@ -1,6 +1,6 @@
-//! What a host can do beyond the instructions that all of its kind have.
+//! Optional extensions of x86-64.
 
-/// Instructions that not every x86-64 has.
+/// The extensions that generated code uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Features {
     /// BMI2: shifts by any register, rotation and multiplication into other registers.
@@ -8,7 +8,7 @@ pub struct Features {
 }
 
 impl Features {
-    /// Those of this host; none on another kind of host.
+    /// The extensions of this host; on another kind of host none.
     #[must_use]
     pub fn of_host() -> Self {
         #[cfg(target_arch = "x86_64")]

@@ -11,54 +11,54 @@ use crate::jit::runtime::shims;
 use crate::lower::{Function, Op, Target};
 use crate::spec::limits::MAX_MAY_GOTO;
 
-/// What Rust wants back as it was, besides what always changes.
+/// The callee-saved registers of Rust's convention, besides those that always change.
 const KEPT: [Host; 4] = [RBX, R13, R14, R15];
-/// So many bytes are made zero one store behind the other; more in a loop.
+/// Up to this many bytes are zeroed by single stores; more by a loop.
 const UNROLLED: i32 = 256;
 
 impl Emitter<'_> {
-    /// The ways from Rust, or from another program, into functions, of which `main` is
-    /// the first. The run is in `rdi`, the function in `rsi`.
-    pub(super) fn ways_in(&mut self, main: &Function) {
-        let ways = self.ways;
+    /// Emits the entry points from Rust, or from another program; `main` is the first
+    /// function. The run is in `rdi`, the function in `rsi`.
+    pub(super) fn emit_entry_points(&mut self, main: &Function) {
+        let entry_points = self.entry_points;
         let before = self.counts.before(main.entry);
-        asm!(self ; =>ways.function);
-        self.way_in(&KEPT);
+        asm!(self ; =>entry_points.function);
+        self.prologue(&KEPT);
         asm!(self ; mov Rq(FIRST), rsi);
         self.reload(&Reg::ARGUMENTS);
-        self.hear_left(before);
+        self.load_left(before);
         asm!(self ; call Rq(FIRST));
-        self.way_out(&KEPT);
+        self.epilogue(&KEPT);
 
-        // The main program keeps nothing: this does. If it leaves its frame to another
-        // one, that may change anything; and a run that stops in a function does not pass
-        // the code that gives back what the function kept.
+        // The entry code saves registers for the main program. A tail call's target may
+        // change any; and a run that stops in a function skips the code that restores what
+        // the function saved.
         let changed = self.changed.clone();
         let is_alone = self.lowered.functions().len() == 1;
         let kept: &[Host] = match is_alone && !self.lowered.ops_of(main).contains(&Op::TailCall) {
             true => &changed,
             false => &KEPT,
         };
-        asm!(self ; =>ways.main);
-        self.way_in(kept);
+        asm!(self ; =>entry_points.main);
+        self.prologue(kept);
         self.reload(&[Reg::R1]);
-        self.hear_left(before);
+        self.load_left(before);
         let main = self.main;
         asm!(self ; call =>main);
-        self.way_out(kept);
+        self.epilogue(kept);
 
-        asm!(self ; =>ways.tail);
+        asm!(self ; =>entry_points.tail);
         self.reload(&[Reg::R1]);
-        self.hear_left(before);
+        self.load_left(before);
         self.is_padded = self.calls;
         self.make_frame();
         let in_place = self.in_place;
         asm!(self ; jmp =>in_place);
     }
 
-    /// Keeps what Rust wants back, and notes where to come back to: what is called next
-    /// returns there. The host's stack is as functions want it.
-    fn way_in(&mut self, kept: &[Host]) {
+    /// Saves Rust's registers, and records where to return: the code called next returns
+    /// there. The host's stack is aligned as functions need it.
+    fn prologue(&mut self, kept: &[Host]) {
         asm!(self ; push Rq(RUN) ; mov Rq(RUN), rdi ; push Rq(FRAME));
         for &host in kept {
             asm!(self ; push Rq(host));
@@ -74,8 +74,8 @@ impl Emitter<'_> {
         );
     }
 
-    /// The opposite, and back to Rust.
-    fn way_out(&mut self, kept: &[Host]) {
+    /// Restores Rust's registers, and returns to Rust.
+    fn epilogue(&mut self, kept: &[Host]) {
         asm!(self ; mov [Rq(RUN) + Self::left()], Rq(LEFT));
         if kept.len().is_multiple_of(2) {
             asm!(self ; pop rcx);
@@ -86,21 +86,21 @@ impl Emitter<'_> {
         asm!(self ; pop Rq(FRAME) ; pop Rq(RUN) ; ret);
     }
 
-    /// The start of a function. The flags say whether the count is below zero.
+    /// The start of a function. The flags say whether the count is negative.
     pub(super) fn enter(&mut self, function: &Function, is_main: bool) {
         self.ends = Ends {
             leave: self.code.new_dynamic_label(),
             back: self.code.new_dynamic_label(),
             stop: self.code.new_dynamic_label(),
         };
-        (self.is_main, self.lends) = (is_main, function.lends);
+        (self.is_main, self.frame_escapes) = (is_main, function.frame_escapes);
         if is_main {
             self.changed.clear();
         }
         for host in self.changed.clone() {
             asm!(self ; push Rq(host));
         }
-        // With the return address they are to keep the stack aligned to 16 bytes where
+        // With the return address, the pushes must keep the stack aligned to 16 bytes where
         // calls are likely.
         let is_even = self.changed.len().is_multiple_of(2);
         self.is_padded = is_even && self.calls;
@@ -125,7 +125,7 @@ impl Emitter<'_> {
         self.load_pins();
     }
 
-    /// Moves on to the next frame; the flags stay.
+    /// Moves on to the next frame; preserves the flags.
     fn make_frame(&mut self) {
         if self.is_padded {
             asm!(self ; push rax);
@@ -133,12 +133,12 @@ impl Emitter<'_> {
         self.move_frame(-(STRIDE as i32));
     }
 
-    /// Moves the end of the frame; the flags stay.
+    /// Moves the end of the frame; preserves the flags.
     fn move_frame(&mut self, by: i32) {
         self.with_memory(Opcode::LEA, FRAME, At::new(FRAME, by));
     }
 
-    /// Makes parts of the frame zero, which have multiples of 8 bytes; the flags stay.
+    /// Zeroes parts of the frame, which have multiples of 8 bytes; preserves the flags.
     fn clear(&mut self, zeroed: &[(u16, u16)]) {
         if zeroed.iter().any(|(from, to)| from - to >= 16) {
             asm!(self ; xorps xmm0, xmm0);
@@ -167,7 +167,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Gives the caller its registers back.
+    /// Restores the caller's registers.
     pub(super) fn restore(&mut self) {
         self.move_frame(STRIDE as i32);
         if self.is_padded {
@@ -178,7 +178,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Leaves the frame for code that is jumped to in place of this: only in the main
+    /// Leaves the frame and jumps to the code that replaces this one: only in the main
     /// program.
     pub(super) fn leave_to(&mut self, code: Host) {
         self.restore();
@@ -188,7 +188,7 @@ impl Emitter<'_> {
     /// `exit`.
     pub(super) fn exit(&mut self, at: Target) {
         self.take(self.counts.during(at));
-        if self.lends {
+        if self.frame_escapes {
             let leave = self.ends.leave;
             asm!(self ; jmp =>leave);
         } else {
@@ -197,12 +197,12 @@ impl Emitter<'_> {
         }
     }
 
-    /// The ends of a function, and what was put off.
+    /// Emits the ends of a function, and the stubs.
     pub(super) fn finish(&mut self) {
         let Ends { leave, back, stop } = self.ends;
         asm!(self ; =>leave);
-        if self.lends {
-            self.tell_left(0);
+        if self.frame_escapes {
+            self.store_left(0);
             asm!(self ; mov rdi, Rq(RUN) ; mov rsi, rax);
             self.call_host(shims::leave as *const () as usize);
         } else {
@@ -217,7 +217,7 @@ impl Emitter<'_> {
             ; mov rsp, [Rq(RUN) + Self::unwind()]
             ; ret
         );
-        // Code that is put off may put off more.
+        // Stubs may add more stubs.
         while let Some((label, stub)) = self.stubs.pop() {
             asm!(self ; =>label);
             match stub {
@@ -236,24 +236,24 @@ impl Emitter<'_> {
         }
     }
 
-    /// The interpreter goes on before an operation, to the function's end.
+    /// Bails out: the interpreter continues before an operation, to the function's end.
     fn bail(&mut self, at: Target) {
         self.spill(&Reg::ALL);
-        self.tell_left(self.counts.before(at));
+        self.store_left(self.counts.before(at));
         asm!(self ; mov rdi, Rq(RUN) ; mov esi, at.cast_signed());
         self.call_host(shims::finish as *const () as usize);
         let Ends { back, stop, .. } = self.ends;
         asm!(self ; test rdx, rdx ; jnz =>stop ; jmp =>back);
     }
 
-    /// On after an operation.
+    /// Continues after an operation.
     fn follow(&mut self, at: Target) {
         self.fall(at, at + 1);
         let next = self.label(at + 1);
         asm!(self ; jmp =>next);
     }
 
-    /// The number that r10 holds.
+    /// Loads the value of r10.
     pub(super) fn load_number(&mut self, dst: Host) {
         self.with_memory(Opcode::load(Size::Dw), dst, At::new(FRAME, Self::number()));
     }

@@ -1,4 +1,4 @@
-//! Several operations as one, where the host has a form for that.
+//! Fused operations, where the host has a form for them.
 
 use dynasmrt::DynasmApi;
 
@@ -8,13 +8,13 @@ use super::operand::{At, Opcode};
 use super::pins::is_direct;
 use super::regs::{FIRST, Host, SECOND, host};
 use crate::isa::{AluOp, JumpOp, Operand, Reg, Size, Width};
-use crate::lower::{Branch, Fused, Notes, Place, Target};
+use crate::lower::{Branch, Fused, MemRef, Notes, Target};
 
 impl Emitter<'_> {
-    /// The code of the operations from `at` to `end` as one; false where there is none
-    /// that is better than theirs.
+    /// Emits the fused code of the operations from `at` to `end`; false if no form is
+    /// better than the plain operations.
     pub(super) fn fused(&mut self, at: Target, end: Target, fused: Fused) -> bool {
-        // Nothing leads into it, so that phases follow one another.
+        // No jump leads into it, so the phases are consecutive.
         if (at..end - 1).any(|inner| self.edge(inner, inner + 1) != 0) {
             return false;
         }
@@ -55,30 +55,30 @@ impl Emitter<'_> {
             } => self.shift_add(dst, base, index, left),
             Fused::LoadIndexed {
                 size,
-                place,
+                mem,
                 dst,
                 left,
                 right,
-            } => self.load_indexed(at, (size, place), dst, left, right),
-            // The branches are well predicted where it was measured, and the one
-            // instruction more or less would have to be counted.
+            } => self.load_indexed(at, (size, mem), dst, left, right),
+            // The branches were well predicted where this was measured, and a conditional
+            // move would need code to count the one instruction more or less.
             Fused::Select { .. } => false,
             Fused::LoadAlu {
                 size,
-                place,
+                mem,
                 loaded,
                 op,
                 width,
                 dst,
-            } => self.load_alu(at, (size, place), loaded, op, width, dst),
+            } => self.load_alu(at, (size, mem), loaded, op, width, dst),
             Fused::Update {
                 size,
-                place,
+                mem,
                 op,
                 width: _,
                 src,
                 dst,
-            } => dst.is_none() && self.update(at, size, place, op, src),
+            } => dst.is_none() && self.update(at, size, mem, op, src),
             Fused::Copy {
                 size,
                 from,
@@ -116,11 +116,11 @@ impl Emitter<'_> {
             }
             Fused::LoadBranch {
                 size,
-                place,
+                mem,
                 dst,
                 branch,
             } => {
-                if !is_direct(place) || !self.load_compare(at, (size, place), dst, branch) {
+                if !is_direct(mem) || !self.load_compare(at, (size, mem), dst, branch) {
                     return false;
                 }
                 return self.fused_branch(branch, end);
@@ -132,7 +132,7 @@ impl Emitter<'_> {
         has_code
     }
 
-    /// Goes to the target of the operations before `end`, the comparison being done.
+    /// Jumps to the target of the operations before `end`, after the comparison.
     fn fused_branch(&mut self, branch: Branch, end: Target) -> bool {
         let Branch {
             op,
@@ -141,7 +141,7 @@ impl Emitter<'_> {
             skips,
             ..
         } = branch;
-        // The jump that ends it is executed only if it goes to the target.
+        // The jump at the end is executed only if the branch goes to the target.
         let last = if skips { end - 2 } else { end - 1 };
         self.branch_on(end - 1, op, when, target, last);
         true
@@ -151,7 +151,7 @@ impl Emitter<'_> {
     fn load_compare(
         &mut self,
         at: Target,
-        (size, place): (Size, Place),
+        (size, mem): (Size, MemRef),
         dst: Option<Reg>,
         branch: Branch,
     ) -> bool {
@@ -159,13 +159,13 @@ impl Emitter<'_> {
             op, width, right, ..
         } = branch;
         if let Some(dst) = dst {
-            let is_loaded = self.load(at, size, dst, place);
+            let is_loaded = self.load(at, size, dst, mem);
             if is_loaded {
                 self.compare(op, width, dst, right);
             }
             return is_loaded;
         }
-        let Some(from) = self.place(at, place) else {
+        let Some(from) = self.address(at, mem) else {
             return false;
         };
         match right {
@@ -184,7 +184,7 @@ impl Emitter<'_> {
         true
     }
 
-    /// A register for the code of one operation beside those of an access.
+    /// A spare register within one operation, besides those of an access.
     fn spare(&mut self, at: At) -> Option<Host> {
         if !self.pins.holds(SECOND) {
             return Some(SECOND);
@@ -196,16 +196,16 @@ impl Emitter<'_> {
         Some(FIRST)
     }
 
-    /// `dst` = what lies at `left + right`, seen from which the place is given.
+    /// `dst` = the number at `mem` relative to `left + right`.
     fn load_indexed(
         &mut self,
         at: Target,
-        (size, place): (Size, Place),
+        (size, mem): (Size, MemRef),
         dst: Reg,
         left: Reg,
         right: Operand,
     ) -> bool {
-        let (Some(dst), Some(left), true) = (host(dst), host(left), is_direct(place)) else {
+        let (Some(dst), Some(left), true) = (host(dst), host(left), is_direct(mem)) else {
             return false;
         };
         let index = match right {
@@ -215,7 +215,7 @@ impl Emitter<'_> {
                 None => return false,
             },
         };
-        let Some(mut from) = self.place(at, place) else {
+        let Some(mut from) = self.address(at, mem) else {
             return false;
         };
         match (index, right) {
@@ -339,7 +339,7 @@ impl Emitter<'_> {
             by_width!(self, width, mov, to, src);
         }
         self.shift_imm(AluOp::Rsh, width, to, right.into());
-        // A mask without the upper bits needs no more than the lower ones.
+        // A mask without upper bits needs only the lower half.
         let width = if mask >= 0 { Width::W32 } else { width };
         match mask {
             0xff => asm!(self ; movzx Rd(to), Rb(to)),
@@ -367,14 +367,14 @@ impl Emitter<'_> {
     fn load_alu(
         &mut self,
         at: Target,
-        (size, place): (Size, Place),
+        (size, mem): (Size, MemRef),
         loaded: Option<Reg>,
         op: AluOp,
         width: Width,
         dst: Reg,
     ) -> bool {
         let loaded = loaded.map(host);
-        let (Some(to), false) = (host(dst), loaded == Some(None) || !is_direct(place)) else {
+        let (Some(to), false) = (host(dst), loaded == Some(None) || !is_direct(mem)) else {
             return false;
         };
         let memory = match (op, loaded) {
@@ -382,7 +382,7 @@ impl Emitter<'_> {
             (_, None) if size == width.size() => Opcode::with_load(op, width),
             _ => None,
         };
-        // A division needs the spare register; so does a shift without BMI2.
+        // A division needs the spare register, and so does a shift without BMI2.
         let is_simple = matches!(
             op,
             AluOp::Add | AluOp::Sub | AluOp::And | AluOp::Or | AluOp::Xor | AluOp::Mul | AluOp::Mov
@@ -390,7 +390,7 @@ impl Emitter<'_> {
         if !is_simple {
             return false;
         }
-        let Some(from) = self.place(at, place) else {
+        let Some(from) = self.address(at, mem) else {
             return false;
         };
         if let Some(opcode) = memory {
@@ -407,7 +407,7 @@ impl Emitter<'_> {
         };
         self.with_memory(Opcode::load(size), temporary, from);
         if op == AluOp::Mov && temporary == to {
-            // 32 bits of 64 are meant.
+            // Only 32 of the 64 bits are used.
             if width == Width::W32 && size == Size::Dw {
                 asm!(self ; mov Rd(to), Rd(to));
             }
@@ -417,7 +417,7 @@ impl Emitter<'_> {
         true
     }
 
-    /// `dst op= src` for the simplest of operations.
+    /// `dst op= src` for the simplest operations.
     fn alu_host(&mut self, op: AluOp, width: Width, dst: Host, src: Host) {
         match op {
             AluOp::Add => by_width!(self, width, add, dst, src),
@@ -430,7 +430,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The immediate of an operation on memory, the last part of it.
+    /// Emits the immediate of an operation on memory, its last part.
     fn immediate(&mut self, size: Size, imm: i32) {
         match (i8::try_from(imm), size) {
             (Ok(imm), _) => self.code.push_i8(imm),
@@ -440,8 +440,8 @@ impl Emitter<'_> {
         }
     }
 
-    fn update(&mut self, at: Target, size: Size, place: Place, op: AluOp, src: Operand) -> bool {
-        if !is_direct(place) {
+    fn update(&mut self, at: Target, size: Size, mem: MemRef, op: AluOp, src: Operand) -> bool {
+        if !is_direct(mem) {
             return false;
         }
         match src {
@@ -449,34 +449,34 @@ impl Emitter<'_> {
                 let Some((opcode, digit)) = Opcode::update_imm(op, size, imm) else {
                     return false;
                 };
-                let Some(place) = self.place(at, place) else {
+                let Some(mem) = self.address(at, mem) else {
                     return false;
                 };
-                self.with_memory(opcode, digit, place);
+                self.with_memory(opcode, digit, mem);
                 self.immediate(size, imm);
             }
             Operand::Reg(src) => {
                 let Some(opcode) = Opcode::update(op, size) else {
                     return false;
                 };
-                let Some(place) = self.place(at, place) else {
+                let Some(mem) = self.address(at, mem) else {
                     return false;
                 };
                 let src = self.source(src, SECOND);
-                self.with_memory(opcode, src, place);
+                self.with_memory(opcode, src, mem);
             }
         }
         true
     }
 
-    fn copy(&mut self, at: Target, size: Size, from: Place, to: Place, via: Option<Reg>) -> bool {
+    fn copy(&mut self, at: Target, size: Size, from: MemRef, to: MemRef, via: Option<Reg>) -> bool {
         let via = via.map(host);
         if via == Some(None) || !is_direct(from) || !is_direct(to) {
             return false;
         }
         let via = via.flatten();
         let is_lost = |base: Reg| host(base).is_none() || via == host(base);
-        if let Place::MapValue { base, .. } | Place::Packet { base, .. } = to
+        if let MemRef::MapValue { base, .. } | MemRef::Packet { base, .. } = to
             && is_lost(base)
         {
             return false;
@@ -486,11 +486,11 @@ impl Emitter<'_> {
             None if self.pins.holds(SECOND) => return false,
             None => SECOND,
         };
-        let Some(from) = self.place(at, from) else {
+        let Some(from) = self.address(at, from) else {
             return false;
         };
         self.with_memory(Opcode::load(size), via, from);
-        let Some(to) = self.place(at, to) else {
+        let Some(to) = self.address(at, to) else {
             return false;
         };
         self.with_memory(Opcode::store(size), via, to);
@@ -498,7 +498,7 @@ impl Emitter<'_> {
     }
 }
 
-/// Whether the flags after the code of `dst op= …` are those of the comparison.
+/// Whether the flags after the code of `dst op= …` are those of the branch's comparison.
 fn sets_flags(op: AluOp, width: Width, dst: Reg, branch: &Branch) -> bool {
     let sets_zero = matches!(
         op,
@@ -512,8 +512,7 @@ fn sets_flags(op: AluOp, width: Width, dst: Reg, branch: &Branch) -> bool {
         && (branch.width == width || width == Width::W32)
 }
 
-/// Whether a number in memory, zero-extended, can be compared with a constant where it
-/// is.
+/// Whether a zero-extended number can be compared with a constant in memory.
 fn compares_in_memory(op: JumpOp, width: Width, size: Size, imm: i32) -> bool {
     let is_unsigned = matches!(
         op,

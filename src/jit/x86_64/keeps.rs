@@ -1,4 +1,4 @@
-//! What registers hold from one operation to the next.
+//! Which operations preserve the contents of the spare registers.
 
 use super::emitter::Emitter;
 use super::pins::{Pins, Survey, is_frame_pointer, needs_second};
@@ -8,12 +8,12 @@ use crate::isa::{AluOp, Operand, Reg};
 use crate::lower::{Branch, Function, Fused, Op};
 
 impl Emitter<'_> {
-    /// Looks at a function that is to be emitted next: what its spare registers are to
-    /// hold, which registers it changes that it has to keep.
+    /// Prepares a function's code: determines what its spare registers hold, and which
+    /// registers it changes and has to save.
     pub(super) fn survey(&mut self, function: &Function) {
         let ops = self.lowered.ops_of(function);
         let mut survey = Survey::of(function.entry, ops, &self.loops);
-        // Pointers that are not at hand are a matter of calls.
+        // Pointers that the run does not hold need calls.
         let pointers = &self.lowered.context().pointers;
         let at_hand = pointers.len() <= POINTERS && pointers.iter().all(|field| !field.2);
         survey.used.second |= !at_hand;
@@ -29,8 +29,8 @@ impl Emitter<'_> {
 }
 
 impl Emitter<'_> {
-    /// Whether the code of an operation leaves the first spare register alone, or has
-    /// noted what it holds.
+    /// Whether the code of an operation preserves the first spare register, or has recorded
+    /// what it holds.
     pub(super) fn keeps(&self, op: Op) -> bool {
         match op {
             Op::Alu { op, src, .. } => self.alu_keeps(op, src),
@@ -57,7 +57,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The same of several operations as one.
+    /// The same for a fused operation.
     pub(super) fn fused_keeps(&self, fused: Fused) -> bool {
         match fused {
             Fused::Alu {

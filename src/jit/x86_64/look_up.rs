@@ -7,12 +7,12 @@ use super::operand::{Digit, Opcode};
 use super::regs::{FIRST, LEFT, RAX, RDI, RDX, RSI, RUN, SECOND};
 use crate::isa::{Size, Width};
 use crate::jit::runtime::shims;
-use crate::lower::{BoundMap, CPU, Keys, Place, Target};
+use crate::lower::{BoundMap, CPU, Keys, MemRef, Target};
 
 impl Emitter<'_> {
-    /// `r0` = the address of the value under the key at `place`, or 0; false where the
+    /// `r0` = the address of the value under the key at `key`, or 0; false if the
     /// interpreter's step has to do it.
-    pub(super) fn look_up(&mut self, at: Target, map: u16, key: Place, is_there: bool) -> bool {
+    pub(super) fn look_up(&mut self, at: Target, map: u16, key: MemRef, is_there: bool) -> bool {
         let Some(map) = self.lowered.maps().get(usize::from(map)) else {
             return false;
         };
@@ -22,7 +22,7 @@ impl Emitter<'_> {
             Keys::PerCpuIndex { count } => (count, true),
             Keys::Other { .. } => return self.look_up_key(at, map, key),
         };
-        let Some(key) = self.place(at, key) else {
+        let Some(key) = self.address(at, key) else {
             return false;
         };
         self.with_memory(Opcode::load(Size::W), RAX, key);
@@ -51,12 +51,12 @@ impl Emitter<'_> {
     }
 
     /// The same for a key that is no index.
-    fn look_up_key(&mut self, at: Target, map: &BoundMap, key: Place) -> bool {
-        let Some(key) = self.place(at, key) else {
+    fn look_up_key(&mut self, at: Target, map: &BoundMap, key: MemRef) -> bool {
+        let Some(key) = self.address(at, key) else {
             return false;
         };
         self.with_memory(Opcode::LEA, RSI, key);
-        // The map stays where it is as long as the program does.
+        // The map's address is valid as long as the program lives.
         self.constant(RDI, std::ptr::from_ref(map).expose_provenance() as u64);
         self.load_field(RDX, Self::known(CPU));
         asm!(self ; mov [Rq(RUN) + Self::left()], Rq(LEFT));

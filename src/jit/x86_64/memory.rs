@@ -1,4 +1,4 @@
-//! Places, loads and stores. The host's plain loads acquire and its stores release.
+//! Addresses, loads and stores. The host's plain loads acquire and its stores release.
 
 use dynasmrt::{DynasmApi, DynasmLabelApi};
 
@@ -7,30 +7,30 @@ use super::operand::{At, Opcode};
 use super::pins::Pin;
 use super::regs::{FIRST, FRAME, Host, RUN, SECOND, host};
 use crate::isa::{Operand, Reg, SignedSize, Size};
-use crate::lower::{Place, Target};
+use crate::lower::{MemRef, Target};
 
 impl Emitter<'_> {
-    /// The code that finds where the access of the operation `op` goes; none where the
-    /// interpreter's step has to do it. The first spare register may hold a part of the
-    /// address, the second is lost.
-    pub(super) fn place(&mut self, op: Target, place: Place) -> Option<At> {
-        Some(match place {
-            Place::Stack { off } => At::new(FRAME, off.into()),
-            Place::Context { off } => At::new(self.pinned(Pin::Context), off.into()),
-            Place::MapValue { base, off, map } => {
+    /// Emits the code that computes the host address of the access by operation `op`; none
+    /// if the interpreter's step has to do it. The first spare register may hold a part of
+    /// the address, the second is clobbered.
+    pub(super) fn address(&mut self, op: Target, mem: MemRef) -> Option<At> {
+        Some(match mem {
+            MemRef::Stack { off } => At::new(FRAME, off.into()),
+            MemRef::Context { off } => At::new(self.pinned(Pin::Context), off.into()),
+            MemRef::MapValue { base, off, map } => {
                 let base = host(base)?;
                 At::indexed(base, self.pinned(Pin::Map(map)), off.into())
             }
-            // A run in machine code has a packet if its program follows packet pointers.
-            Place::Packet { base, off } => {
+            // A run in machine code has a packet if its program uses packet pointers.
+            MemRef::Packet { base, off } => {
                 let base = host(base)?;
                 At::indexed(base, self.pinned(Pin::Packet), off.into())
             }
-            Place::Table { base, off } => {
+            MemRef::Table { base, off } => {
                 let base = host(base)?;
                 let judged = self.stub(Stub::Step(op));
-                // Bits 40 to 55 of the address say which entry it is; those of the base
-                // are the same, since regions begin and end far from where they change.
+                // Bits 40 to 55 of the address are the index of the entry; the base has the
+                // same bits, since regions begin and end far from where they change.
                 if self.features.bmi2 {
                     asm!(self ; rorx Rq(FIRST), Rq(base), 40);
                 } else {
@@ -50,12 +50,12 @@ impl Emitter<'_> {
                 asm!(self ; test Rq(FIRST), Rq(FIRST) ; jz =>judged);
                 At::indexed(base, FIRST, off.into())
             }
-            Place::Checked { .. } => return None,
+            MemRef::Checked { .. } => return None,
         })
     }
 
-    /// The register that holds what accesses need: a spare one of the function's, or the
-    /// first for the code of one operation, where it may be already.
+    /// The register that holds a pin: one of the function's spare registers, or the first
+    /// spare one within an operation, which may hold it already.
     fn pinned(&mut self, pin: Pin) -> Host {
         if let Some(host) = self.pins.get(pin) {
             return host;
@@ -67,7 +67,7 @@ impl Emitter<'_> {
         FIRST
     }
 
-    /// Loads what accesses need.
+    /// Loads a pin.
     fn pin(&mut self, pin: Pin, to: Host) {
         let from = match pin {
             Pin::Packet => Self::packet(),
@@ -80,41 +80,41 @@ impl Emitter<'_> {
         self.with_memory(Opcode::load(Size::Dw), to, At::new(RUN, from));
     }
 
-    /// Loads what the function's spare registers hold.
+    /// Loads the function's spare registers.
     pub(super) fn load_pins(&mut self) {
         for (pin, to) in self.pins.iter() {
             self.pin(pin, to);
         }
     }
 
-    /// `dst` = the bytes at `place`, zero-extended; false where the interpreter's step
-    /// has to do it.
-    pub(super) fn load(&mut self, op: Target, size: Size, dst: Reg, place: Place) -> bool {
-        let (Some(dst), Some(at)) = (host(dst), self.place(op, place)) else {
+    /// `dst` = the bytes at `mem`, zero-extended; false if the interpreter's step has to do
+    /// it.
+    pub(super) fn load(&mut self, op: Target, size: Size, dst: Reg, mem: MemRef) -> bool {
+        let (Some(dst), Some(at)) = (host(dst), self.address(op, mem)) else {
             return false;
         };
         self.with_memory(Opcode::load(size), dst, at);
         true
     }
 
-    /// `dst` = the bytes at `place`, their sign extended; false as of `load`.
+    /// `dst` = the bytes at `mem`, sign-extended; false as for `load`.
     pub(super) fn load_signed(
         &mut self,
         op: Target,
         from: SignedSize,
         dst: Reg,
-        place: Place,
+        mem: MemRef,
     ) -> bool {
-        let (Some(dst), Some(at)) = (host(dst), self.place(op, place)) else {
+        let (Some(dst), Some(at)) = (host(dst), self.address(op, mem)) else {
             return false;
         };
         self.with_memory(Opcode::load_signed(from.size()), dst, at);
         true
     }
 
-    /// The bytes at `place` = the low bytes of `src`; false as of `load`.
-    pub(super) fn store(&mut self, op: Target, size: Size, place: Place, src: Operand) -> bool {
-        let Some(at) = self.place(op, place) else {
+    /// The bytes at `mem` = the low bytes of `src`; false as for `load`.
+    pub(super) fn store(&mut self, op: Target, size: Size, mem: MemRef, src: Operand) -> bool {
+        let Some(at) = self.address(op, mem) else {
             return false;
         };
         match src {

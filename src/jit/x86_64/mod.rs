@@ -1,28 +1,28 @@
-//! Code for x86-64, by the System V calling convention.
+//! Code generation for x86-64, by the System V calling convention.
 //!
 //! | file | what |
 //! |---|---|
 //! | `regs` | what the host's registers hold |
-//! | `features` | what a host may have |
+//! | `features` | optional extensions |
 //! | `assembler` | bytes, labels, short jumps, aligned loops |
 //! | `encode` | instructions with an operand in memory |
-//! | `emitter` | the code so far, what is put off to its end |
-//! | `operand`, `division`, `round` | what the others speak of |
-//! | `pins`, `keeps` | what spare registers of the host hold |
-//! | `translate` | from operations to code |
-//! | `unroll` | several rounds of a loop one after another |
+//! | `emitter` | the code so far, stubs |
+//! | `operand`, `division`, `round` | data types of the others |
+//! | `pins`, `keeps` | what spare host registers hold |
+//! | `translate` | translates operations to code |
+//! | `unroll` | loop unrolling |
 //! | `alu` | arithmetic |
 //! | `divide` | division and remainder |
 //! | `constant_division` | the inverse of a constant |
 //! | `fused` | several operations as one |
 //! | `look_up` | elements of maps |
-//! | `memory` | places, loads, stores |
+//! | `memory` | addresses, loads, stores |
 //! | `atomic` | read-modify-write |
 //! | `branch` | jumps, and the count of instructions on them |
 //! | `call` | helpers, functions, tail calls, operations without code of their own |
 //! | `frame` | entering and leaving functions |
 
-// `dynasm!` casts what it is given.
+// `dynasm!` casts its arguments.
 #![allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -1,10 +1,9 @@
-//! Operands in memory, and operation codes.
+//! Memory operands and opcodes.
 
 use super::regs::Host;
 use crate::isa::{AluOp, Size, Width};
 
-/// Where an access goes in the host: `base + index * 2^scale + off`. The index is not
-/// `rsp`.
+/// The host address of an access: `base + index * 2^scale + off`. The index is not `rsp`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct At {
     pub base: Host,
@@ -35,16 +34,16 @@ impl At {
     }
 }
 
-/// An operation code, and what stands before it.
+/// An opcode and its prefixes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Opcode {
     /// With 16 bits (`66`).
     pub is_word: bool,
     /// With 64 bits (`REX.W`).
     pub is_quad: bool,
-    /// Of its register only the lowest byte takes part.
+    /// Only the lowest byte of the register is used.
     pub is_byte: bool,
-    /// Of two bytes, that begin with `0f`.
+    /// Two bytes, beginning with `0f`.
     pub is_long: bool,
     pub code: u8,
 }
@@ -75,8 +74,8 @@ impl Opcode {
         }
     }
 
-    /// An operation on so many bytes in memory that has this code, and the one before
-    /// it for bytes.
+    /// An operation on `size` bytes in memory with this opcode, or the preceding one for
+    /// bytes.
     const fn sized(code: u8, size: Size) -> Self {
         let op = plain(code);
         match size {
@@ -137,7 +136,7 @@ impl Opcode {
         }
     }
 
-    /// `op [at], imm`, and what stands in place of the register; none where the host has
+    /// `op [at], imm`, and the opcode part in the register field; none where the host has
     /// no such instruction. The immediate has 8 bits if it fits, else those of the size.
     pub(super) fn update_imm(op: AluOp, size: Size, imm: i32) -> Option<(Self, Host)> {
         let is_small = i8::try_from(imm).is_ok() && size != Size::B;
@@ -145,14 +144,14 @@ impl Opcode {
         Some((Self::sized(code, size), Digit::of(op)?.0))
     }
 
-    /// `cmp [at], imm`, with [`COMPARE`](Self::COMPARE) in place of the register, as
+    /// `cmp [at], imm`, with [`COMPARE`](Self::COMPARE) in the register field, as
     /// [`update_imm`](Self::update_imm).
     pub(super) fn compare_imm(size: Size, imm: i32) -> Self {
         let is_small = i8::try_from(imm).is_ok() && size != Size::B;
         Self::sized(if is_small { 0x83 } else { 0x81 }, size)
     }
 
-    /// What stands in place of the register of a comparison with an immediate.
+    /// The register field of a comparison with an immediate.
     pub(super) const COMPARE: Host = Digit::CMP.0;
 
     /// `op reg, [at]`; none where the host has no such instruction.
@@ -169,7 +168,7 @@ impl Opcode {
     }
 }
 
-/// What an instruction with an immediate does: a part of its code.
+/// The operation of an instruction with an immediate: a part of its opcode.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Digit(pub u8);
 

@@ -1,13 +1,13 @@
-//! Host registers that a function's program does not use hold what its accesses need.
+//! Pins: values that accesses need, kept in host registers that the function does not use.
 
 use smallvec::SmallVec;
 
 use super::regs::{Host, SECOND, host};
 use crate::isa::{AluOp, Operand, Reg, RegSet};
 use crate::jit::loops::Loops;
-use crate::lower::{Op, Place, Target, effect};
+use crate::lower::{MemRef, Op, Target, effect};
 
-/// What is added to a register to get a host address, or is one.
+/// A delta that turns an address into a host address, or a host address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Pin {
     /// The delta of the packet.
@@ -18,12 +18,12 @@ pub(super) enum Pin {
     Map(u16),
 }
 
-/// What the spare registers of a function hold.
+/// The pins in the spare registers of a function.
 #[derive(Debug, Default)]
 pub(super) struct Pins(SmallVec<[(Pin, Host); 4]>);
 
 impl Pins {
-    /// Which register holds it.
+    /// The register of a pin.
     pub(super) fn get(&self, pin: Pin) -> Option<Host> {
         self.0
             .iter()
@@ -31,22 +31,22 @@ impl Pins {
             .map(|(_, host)| *host)
     }
 
-    /// Whether a register holds one.
+    /// Whether a register holds a pin.
     pub(super) fn holds(&self, host: Host) -> bool {
         self.0.iter().any(|(_, pinned)| *pinned == host)
     }
 
-    /// All of them.
+    /// All pins with their registers.
     pub(super) fn iter(&self) -> impl Iterator<Item = (Pin, Host)> + use<> {
         self.0.clone().into_iter()
     }
 
-    /// The best use of the spare registers of a function.
+    /// Chooses the pins that save the most loads.
     pub(super) fn of(survey: &Survey) -> Self {
         let mut wanted = survey.wanted.clone();
         wanted.sort_by_key(|(_, weight)| std::cmp::Reverse(*weight));
         let spare = survey.used.spare();
-        // Once is as good without.
+        // A single use gains nothing.
         let wanted = wanted.into_iter().filter(|(_, weight)| *weight > 1);
         let pins = wanted.zip(spare).map(|((pin, _), host)| (pin, host));
         Self(pins.collect())
@@ -58,16 +58,16 @@ impl Pins {
 pub(super) struct Used {
     pub regs: RegSet,
     pub calls: bool,
-    /// The second register for the code of one operation is needed for that.
+    /// The second spare register is needed within operations.
     pub second: bool,
 }
 
 impl Used {
-    /// Host registers that nobody uses.
+    /// Unused host registers.
     fn spare(&self) -> impl Iterator<Item = Host> {
         let (regs, calls) = (self.regs, self.calls);
         let kept = [Reg::R9, Reg::R8, Reg::R7, Reg::R6];
-        // Calls don't leave these alone, and take arguments that nobody mentions.
+        // Calls clobber these, and use them for implicit arguments.
         let lost = [Reg::R5, Reg::R4, Reg::R3, Reg::R2, Reg::R1];
         let lost = lost.into_iter().filter(move |_| !calls);
         let spare = kept.into_iter().chain(lost);
@@ -77,16 +77,16 @@ impl Used {
     }
 }
 
-/// What a function uses, and what it would like to have in registers.
+/// What a function uses, and the pins that its accesses need, with their weights.
 #[derive(Debug, Default)]
 pub(super) struct Survey {
     pub used: Used,
     wanted: SmallVec<[(Pin, u32); 8]>,
 }
 
-/// How much more often a loop's operations are executed.
+/// The assumed number of executions of a loop's operations.
 const LOOP: u32 = 8;
-/// Loops in loops that count.
+/// The most nested loops that add weight.
 const DEPTH: u8 = 4;
 
 impl Survey {
@@ -94,7 +94,7 @@ impl Survey {
         let mut survey = Self::default();
         for (op, at) in ops.iter().zip(entry..) {
             survey.used.see(*op);
-            if let Some(pin) = place_of(*op).and_then(pin_of) {
+            if let Some(pin) = mem_of(*op).and_then(pin_of) {
                 survey.want(pin, LOOP.pow(loops.depth(at).min(DEPTH).into()));
             }
         }
@@ -109,33 +109,33 @@ impl Survey {
     }
 }
 
-fn pin_of(place: Place) -> Option<Pin> {
-    match place {
-        Place::Packet { .. } => Some(Pin::Packet),
-        Place::Context { .. } => Some(Pin::Context),
-        Place::MapValue { map, .. } => Some(Pin::Map(map)),
-        Place::Stack { .. } | Place::Table { .. } | Place::Checked { .. } => None,
+fn pin_of(mem: MemRef) -> Option<Pin> {
+    match mem {
+        MemRef::Packet { .. } => Some(Pin::Packet),
+        MemRef::Context { .. } => Some(Pin::Context),
+        MemRef::MapValue { map, .. } => Some(Pin::Map(map)),
+        MemRef::Stack { .. } | MemRef::Table { .. } | MemRef::Checked { .. } => None,
     }
 }
 
-/// Where an operation's access goes.
-const fn place_of(op: Op) -> Option<Place> {
+/// The memory reference of an operation.
+const fn mem_of(op: Op) -> Option<MemRef> {
     match op {
-        Op::Load { place, .. }
-        | Op::LoadSx { place, .. }
-        | Op::Store { place, .. }
-        | Op::Atomic { place, .. } => Some(place),
+        Op::Load { mem, .. }
+        | Op::LoadSx { mem, .. }
+        | Op::Store { mem, .. }
+        | Op::Atomic { mem, .. } => Some(mem),
         _ => None,
     }
 }
 
 impl Used {
-    /// Notes what an operation uses.
+    /// Records what an operation uses.
     fn see(&mut self, op: Op) {
         let effect = effect(op);
         self.regs = self.regs.union(effect.reads).union(effect.writes);
         self.second |= needs_second(op);
-        // Where the interpreter's step does it, it finds in the run what others left there.
+        // The interpreter's step finds in the run what others left there.
         self.calls |= matches!(
             op,
             Op::CallHelper { .. } | Op::CallFunction { .. } | Op::TailCall | Op::Lookup { .. }
@@ -160,10 +160,10 @@ pub(super) const fn needs_second(op: Op) -> bool {
         | Op::Known { .. }
         | Op::LoadPointer { .. }
         | Op::Jump { .. }
-        // What it needs is needed no longer then.
+        // At the exit, no pin is needed any more.
         | Op::Exit => false,
-        Op::Load { place, .. } | Op::LoadSx { place, .. } => !is_direct(place),
-        Op::Store { place, src, .. } => !is_direct(place) || is_frame_pointer(src),
+        Op::Load { mem, .. } | Op::LoadSx { mem, .. } => !is_direct(mem),
+        Op::Store { mem, src, .. } => !is_direct(mem) || is_frame_pointer(src),
         _ => true,
     }
 }
@@ -172,10 +172,13 @@ pub(super) const fn is_frame_pointer(operand: Operand) -> bool {
     matches!(operand, Operand::Reg(Reg::R10))
 }
 
-/// Whether an access to this place has code that needs no second way.
-pub(super) const fn is_direct(place: Place) -> bool {
+/// Whether the code of an access needs no stub for a checked access.
+pub(super) const fn is_direct(mem: MemRef) -> bool {
     matches!(
-        place,
-        Place::Stack { .. } | Place::Context { .. } | Place::MapValue { .. } | Place::Packet { .. }
+        mem,
+        MemRef::Stack { .. }
+            | MemRef::Context { .. }
+            | MemRef::MapValue { .. }
+            | MemRef::Packet { .. }
     )
 }

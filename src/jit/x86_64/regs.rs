@@ -1,4 +1,4 @@
-//! Where BPF registers are in the host, and what else the host's registers hold.
+//! The host registers of BPF registers, and the use of the other host registers.
 
 use crate::isa::Reg;
 
@@ -9,16 +9,16 @@ pub(super) const RAX: Host = 0;
 pub(super) const RCX: Host = 1;
 pub(super) const RDX: Host = 2;
 pub(super) const RBX: Host = 3;
-/// The host address of the end of the frame: what BPF's r10 stands for.
+/// The host address of the end of the frame, to which BPF's r10 points.
 pub(super) const FRAME: Host = 5;
 pub(super) const RSI: Host = 6;
 pub(super) const RDI: Host = 7;
 pub(super) const R8: Host = 8;
-/// How many instructions are left; see [`Counts`](crate::jit::count::Counts).
+/// The number of instructions left; see [`Counts`](crate::jit::count::Counts).
 pub(super) const LEFT: Host = 9;
-/// For the code of one operation.
+/// Second spare register within one operation.
 pub(super) const SECOND: Host = 10;
-/// For the code of one operation.
+/// First spare register within one operation.
 pub(super) const FIRST: Host = 11;
 /// The run.
 pub(super) const RUN: Host = 12;
@@ -26,8 +26,8 @@ pub(super) const R13: Host = 13;
 pub(super) const R14: Host = 14;
 pub(super) const R15: Host = 15;
 
-/// Where a BPF register is; none for r10, whose number is in the run. Calls leave r6 to
-/// r9 alone in the host, too.
+/// The host register of a BPF register; none for r10, whose value is in the frame's head.
+/// Host calls preserve r6 to r9, too.
 pub(super) const fn host(reg: Reg) -> Option<Host> {
     Some(match reg {
         Reg::R0 => RAX,

@@ -1,20 +1,20 @@
-//! Where the code of one round of a loop stands among those of others.
+//! A round of an unrolled loop.
 
 use dynasmrt::DynamicLabel;
 
 use crate::lower::Target;
 
-/// A round of a loop under way.
+/// The current round of an unrolled loop.
 #[derive(Debug)]
 pub(super) struct Round {
     pub head: Target,
     /// The jump back to it.
     pub back: Target,
-    /// How many instructions the rounds before have had that are not counted yet.
+    /// How many instructions of earlier rounds are not counted yet.
     pub ahead: i32,
     pub is_last: bool,
-    /// The labels of the operations after the head; empty in the first round, which has
-    /// those that others know.
+    /// The labels of the operations after the head; empty in the first round, which has the
+    /// operations' ordinary labels.
     pub labels: Vec<DynamicLabel>,
 }
 
@@ -25,9 +25,9 @@ impl Round {
         self.labels.get(inner as usize).copied()
     }
 
-    /// What going on at an operation takes for the rounds before.
+    /// What an edge to an operation subtracts for the earlier rounds.
     pub(super) fn ahead(&self, to: Target) -> i32 {
-        // It stays as it is within the round.
+        // Within the round nothing is subtracted.
         if self.head < to && to <= self.back {
             0
         } else {
@@ -35,7 +35,7 @@ impl Round {
         }
     }
 
-    /// Whether this leads to the next round.
+    /// Whether an edge leads to the next round.
     pub(super) fn has_next(&self, from: Target, to: Target) -> bool {
         !self.is_last && (from, to) == (self.back, self.head)
     }

@@ -1,4 +1,4 @@
-//! From operations to code.
+//! Translates operations to code.
 
 use dynasmrt::{DynamicLabel, DynasmLabelApi as _};
 
@@ -7,13 +7,13 @@ use super::features::Features;
 use super::regs::{RAX, host};
 use crate::isa::Width;
 use crate::jit::count::Counts;
-use crate::jit::emitted::{Emitted, Ways};
+use crate::jit::emitted::{Emitted, EntryPoints};
 use crate::lower::{Lowered, Notes, Op, Target};
 
 /// The most operations: offsets in code and counts have 32 bits.
 const MOST: usize = 1 << 22;
 
-/// The code of a program, which begins with the way from Rust into its functions.
+/// Emits the code of a program, beginning with the entry points from Rust.
 pub(in crate::jit) fn emit(
     lowered: &Lowered,
     counts: &Counts,
@@ -30,7 +30,7 @@ pub(in crate::jit) fn emit(
         let label = emitter.functions.get(number).copied()?;
         emitter.survey(function);
         if number == 0 {
-            emitter.ways_in(function);
+            emitter.emit_entry_points(function);
         }
         emitter.code.align_here();
         asm!(emitter ; =>label);
@@ -48,19 +48,19 @@ pub(in crate::jit) fn emit(
         }
         emitter.finish();
     }
-    // Labels for what does not exist: nothing goes there.
+    // Labels for missing targets: nothing jumps there.
     asm!(emitter ; =>no_function.leave ; =>no_function.back ; =>no_function.stop ; ud2);
     let finished = emitter.code.finish()?;
     let places = |labels: &[DynamicLabel]| labels.iter().map(|l| finished.place(*l)).collect();
     let starts: Option<Vec<usize>> = places(&emitter.functions);
     let entries = lowered.functions().iter().map(|function| function.entry);
-    let ways = emitter.ways;
-    let way = |label| finished.place(label);
+    let entry_points = emitter.entry_points;
+    let position = |label| finished.place(label);
     Some(Emitted {
-        ways: Ways {
-            function: way(ways.function)?,
-            main: way(ways.main)?,
-            tail: way(ways.tail)?,
+        entry_points: EntryPoints {
+            function: position(entry_points.function)?,
+            main: position(entry_points.main)?,
+            tail: position(entry_points.tail)?,
         },
         ops: places(&emitter.labels)?,
         entries: entries.zip(starts?).collect(),
@@ -69,7 +69,8 @@ pub(in crate::jit) fn emit(
 }
 
 impl Emitter<'_> {
-    /// The code of the operation at `at`, or of several as one; the one after it.
+    /// Emits the code of the operation at `at`, or of a fused one; returns the operation
+    /// after it.
     pub(super) fn one(&mut self, at: Target) -> Option<Target> {
         if self.loops.is_target(at) {
             self.held = None;
@@ -86,7 +87,7 @@ impl Emitter<'_> {
             && self.fused(at, at + Target::from(count), fused)
         {
             let end = at + Target::from(count);
-            // Nothing leads into it; a listing shows all of it at the first one.
+            // No jump leads into it; a listing shows all of it at the first one.
             for inner in at + 1..end {
                 let label = self.label(inner);
                 asm!(self ; =>label);
@@ -104,7 +105,7 @@ impl Emitter<'_> {
         Some(at + 1)
     }
 
-    /// The code of an operation, and of what leads from it to the next.
+    /// Emits the code of an operation, and of the edge to the next one.
     fn op(&mut self, at: Target, op: Op) {
         let mut has_code = true;
         let notes = self.lowered.note(at);
@@ -133,19 +134,15 @@ impl Emitter<'_> {
                     self.constant(dst, value);
                 }
             }
-            Op::Load {
-                size, dst, place, ..
-            } => has_code = self.load(at, size, dst, place),
-            Op::LoadSx { from, dst, place } => has_code = self.load_signed(at, from, dst, place),
-            Op::Store {
-                size, place, src, ..
-            } => has_code = self.store(at, size, place, src),
+            Op::Load { size, dst, mem, .. } => has_code = self.load(at, size, dst, mem),
+            Op::LoadSx { from, dst, mem } => has_code = self.load_signed(at, from, dst, mem),
+            Op::Store { size, mem, src, .. } => has_code = self.store(at, size, mem, src),
             Op::Atomic {
                 op,
                 width,
-                place,
+                mem,
                 src,
-            } => has_code = self.atomic(at, op, width, place, src),
+            } => has_code = self.atomic(at, op, width, mem, src),
             Op::LoadPointer { size, dst, off } => {
                 has_code = self.load_pointer(at, size, dst, off);
             }
@@ -161,7 +158,7 @@ impl Emitter<'_> {
                 src,
                 target,
             } => return self.jump_if(at, op, width_of(width), (dst, src), target),
-            // What they lead to is in the count already.
+            // These count the edge themselves.
             Op::CallHelper { helper } => return self.call_helper(at, helper),
             Op::CallFunction { function } => return self.call_function(at, function),
             Op::TailCall => return self.tail_call(at),

@@ -1,5 +1,5 @@
-//! Several rounds of a small loop one after another, so that instructions are counted,
-//! and the budget is looked at, once for all of them.
+//! Unrolls small loops, so that instructions are counted, and the budget is checked, once
+//! for several rounds.
 
 use dynasmrt::DynasmLabelApi;
 
@@ -9,12 +9,12 @@ use super::round::Round;
 use crate::jit::count::MOST_ROUNDS;
 use crate::lower::{Keys, Notes, Op, Target};
 
-/// How many operations the rounds of a loop may have together.
+/// The most operations of all rounds of a loop.
 const MOST: Target = 40;
 
 impl Emitter<'_> {
-    /// The code of a loop in several rounds, if one begins at `head` that is small and
-    /// simple; the operation after it.
+    /// Emits the code of a loop in several rounds, if a small and simple one begins at
+    /// `head`; returns the operation after it.
     pub(super) fn rounds(&mut self, head: Target) -> Option<Target> {
         let loops = &self.loops;
         if !loops.is_head(head) {
@@ -36,7 +36,7 @@ impl Emitter<'_> {
         }
         let back = back?;
         let end = back + 1;
-        // Once in it, nothing but the jump leads back.
+        // Within the loop, only its own jump leads back.
         let is_alone = (head..end).all(|at| loops.depth(at) == loops.depth(head));
         let rounds = MOST / (end - head);
         let rounds = i32::try_from(rounds).unwrap_or(0).min(MOST_ROUNDS);
@@ -72,7 +72,7 @@ impl Emitter<'_> {
         Some(end)
     }
 
-    /// Whether an operation's code needs nobody who knows its place.
+    /// Whether an operation's code may be repeated: no stub or call refers to its position.
     fn is_simple(&self, at: Target, op: &Op) -> bool {
         match *op {
             Op::Alu { .. }
@@ -81,11 +81,9 @@ impl Emitter<'_> {
             | Op::Endian { .. }
             | Op::LoadImm { .. }
             | Op::Known { .. } => true,
-            Op::Load { place, .. } | Op::LoadSx { place, .. } | Op::Store { place, .. } => {
-                is_direct(place)
-            }
-            Op::Atomic { place, .. } => {
-                is_direct(place) && self.lowered.note(at).contains(Notes::ALIGNED)
+            Op::Load { mem, .. } | Op::LoadSx { mem, .. } | Op::Store { mem, .. } => is_direct(mem),
+            Op::Atomic { mem, .. } => {
+                is_direct(mem) && self.lowered.note(at).contains(Notes::ALIGNED)
             }
             Op::Lookup { map, key, .. } => {
                 let map = self.lowered.maps().get(usize::from(map));

@@ -1,4 +1,4 @@
-//! How a program gets to each kind of place.
+//! Attaches a program to each kind of target.
 
 use std::ffi::CString;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use super::attachment::Attachment;
 use super::available::{Needs, functions, refused, tracepoint_id};
 use super::error::AttachError;
-use super::point::{AttachPoint, Place};
+use super::point::{AttachPoint, AttachTarget};
 use super::probe::{self, Target};
 use super::usdt;
 use crate::kernel::cpus;
@@ -19,21 +19,24 @@ use crate::kernel::sys::{
 use crate::spec::AttachType;
 use crate::util::{Errno, glob};
 
-/// Attaches a program, until the attachment is dropped.
+/// Attaches a program until the returned attachment is dropped.
 ///
 /// # Errors
-/// [`AttachError::Unavailable`] for what this kernel or machine does not have, with the
-/// reason; [`AttachError::NoSuchPlace`] where a tracepoint, function, file or marker is not
-/// there; [`AttachError::Kernel`] for what the kernel refused.
+/// [`AttachError::Unavailable`], with the reason, if this kernel or machine lacks a
+/// feature; [`AttachError::NoSuchPlace`] if the tracepoint, function, file or USDT probe does
+/// not exist; [`AttachError::Kernel`] if the kernel refused.
 pub fn attach(program: &LoadedProgram, point: &AttachPoint) -> Result<Attachment, AttachError> {
     let is_for_one = matches!(
-        point.place,
-        Place::User { .. } | Place::UserMulti { .. } | Place::Usdt { .. } | Place::PerfEvent { .. }
+        point.target,
+        AttachTarget::User { .. }
+            | AttachTarget::UserMulti { .. }
+            | AttachTarget::Usdt { .. }
+            | AttachTarget::PerfEvent { .. }
     );
     if point.pid == Some(0) {
         return Err(AttachError::Option {
             place: point.to_string(),
-            why: "no process has the number 0, which the kernel takes for all, or for this one",
+            why: "process id 0 would mean all processes, or this one",
         });
     }
     if point.pid.is_some() && !is_for_one {
@@ -45,11 +48,11 @@ pub fn attach(program: &LoadedProgram, point: &AttachPoint) -> Result<Attachment
     }
     point.available()?;
     let mut made = Attachment::new(program, point)?;
-    match &point.place {
-        Place::Tracepoint { group, name } => tracepoint(&mut made, point, group, name)?,
-        Place::RawTracepoint(name) => raw_tracepoint(&mut made, point, name)?,
-        Place::Btf { attach_type, .. } => by_btf(&mut made, point, *attach_type)?,
-        Place::Kernel {
+    match &point.target {
+        AttachTarget::Tracepoint { group, name } => tracepoint(&mut made, point, group, name)?,
+        AttachTarget::RawTracepoint(name) => raw_tracepoint(&mut made, point, name)?,
+        AttachTarget::Btf { attach_type, .. } => by_btf(&mut made, point, *attach_type)?,
+        AttachTarget::Kernel {
             function,
             offset,
             returns,
@@ -63,7 +66,7 @@ pub fn attach(program: &LoadedProgram, point: &AttachPoint) -> Result<Attachment
             let pmu = probe::pmu(point, "kprobe")?;
             made.give(probe::open(point, &pmu, &target)?, point.cookie)?;
         }
-        Place::User {
+        AttachTarget::User {
             path,
             spot,
             returns,
@@ -78,34 +81,37 @@ pub fn attach(program: &LoadedProgram, point: &AttachPoint) -> Result<Attachment
             let pmu = probe::pmu(point, "uprobe")?;
             made.give(probe::open(point, &pmu, &target)?, point.cookie)?;
         }
-        Place::Usdt {
+        AttachTarget::Usdt {
             path,
             provider,
             name,
-        } => marker(&mut made, program, point, path, provider, name)?,
-        Place::KernelMulti {
+        } => usdt_probe(&mut made, program, point, path, provider, name)?,
+        AttachTarget::KernelMulti {
             pattern,
             returns,
             attach_type,
         } => kernel_functions(&mut made, point, pattern, *returns, *attach_type)?,
-        Place::UserMulti {
+        AttachTarget::UserMulti {
             path,
             pattern,
             returns,
             attach_type,
         } => user_functions(&mut made, point, path, pattern, *returns, *attach_type)?,
-        Place::PerfEvent { source, sampling } => sampler(&mut made, point, *source, *sampling)?,
+        AttachTarget::PerfEvent { source, sampling } => {
+            sampler(&mut made, point, *source, *sampling)?
+        }
     }
     Ok(made)
 }
 
-/// A name as the kernel takes it.
+/// A name as the kernel expects it.
 fn text(point: &AttachPoint, name: &str) -> Result<CString, AttachError> {
-    CString::new(name).map_err(|_| AttachError::no_such_place(point, "a name with a zero"))
+    CString::new(name)
+        .map_err(|_| AttachError::no_such_place(point, "the name contains a NUL byte"))
 }
 
-/// The event of a tracepoint's number. It counts what happens on one CPU; the program runs
-/// on all, since it hangs on the tracepoint itself.
+/// Opens the event of a tracepoint id. The event counts on one CPU only; the program runs on
+/// all CPUs, since it is attached to the tracepoint itself.
 fn tracepoint(
     made: &mut Attachment,
     point: &AttachPoint,
@@ -137,7 +143,7 @@ fn raw_tracepoint(
     Ok(())
 }
 
-/// The program itself knows where, from the type that it was loaded for.
+/// Attaches to the BTF target that the program was loaded for.
 fn by_btf(
     made: &mut Attachment,
     point: &AttachPoint,
@@ -157,9 +163,9 @@ fn by_btf(
     Ok(())
 }
 
-/// A probe at each place where the marker stands; the cookie tells the program which
-/// element of its map has the arguments there.
-fn marker(
+/// Attaches a probe at each location of a USDT probe. The cookie is the index of the element
+/// with the location's arguments in the program's map.
+fn usdt_probe(
     made: &mut Attachment,
     program: &LoadedProgram,
     point: &AttachPoint,
@@ -168,41 +174,41 @@ fn marker(
     name: &str,
 ) -> Result<(), AttachError> {
     let (binary, file) = probe::file(point, path)?;
-    let found = usdt::markers(&binary, provider, name);
+    let found = usdt::locations(&binary, provider, name);
     let found = found.map_err(|error| probe::broken(path, &error))?;
     if found.is_empty() {
-        let why = format!("{} has no marker {provider}:{name}", path.display());
+        let why = format!("{} has no USDT probe {provider}:{name}", path.display());
         return Err(AttachError::no_such_place(point, why));
     }
-    // Places whose arguments are alike share an element.
-    let mut told: Vec<(&str, u64)> = Vec::new();
+    // Locations with equal argument specifications share an element.
+    let mut shared: Vec<(&str, u64)> = Vec::new();
     let mut cookies = Vec::with_capacity(found.len());
-    for place in &found {
-        let known = told
+    for location in &found {
+        let known = shared
             .iter()
-            .find(|(arguments, _)| *arguments == place.arguments);
+            .find(|(arguments, _)| *arguments == location.arguments);
         let cookie = match (known, program.usdt_specs()) {
             (Some((_, cookie)), _) => *cookie,
-            // It asks for no arguments.
+            // The program reads no arguments.
             (None, None) => point.cookie,
             (None, Some(specs)) => {
-                let value = usdt::value(&place.arguments, point.cookie, specs.size());
+                let value = usdt::value(&location.arguments, point.cookie, specs.size());
                 let value = value.map_err(|why| AttachError::no_such_place(point, why))?;
                 let spec = specs.put(&value);
                 let spec = spec.map_err(refused(point, Command::MapUpdateElem))?;
                 let id = u64::from(spec.id);
                 made.keep_spec(spec);
-                told.push((&place.arguments, id));
+                shared.push((&location.arguments, id));
                 id
             }
         };
         cookies.push(cookie);
     }
-    // Where the kernel has it, libbpf loads programs for markers to be attached to all
-    // places at once.
+    // For kernels with uprobe.multi, libbpf loads USDT programs so that one link attaches all
+    // locations.
     if let Some(attach_type @ AttachType::TraceUprobeMulti) = program.attach_type() {
-        let offsets: Vec<u64> = found.iter().map(|place| place.offset).collect();
-        let semaphores: Vec<u64> = found.iter().map(|place| place.semaphore).collect();
+        let offsets: Vec<u64> = found.iter().map(|location| location.offset).collect();
+        let semaphores: Vec<u64> = found.iter().map(|location| location.semaphore).collect();
         let probes = UserProbes {
             attach_type,
             path: &file,
@@ -215,12 +221,12 @@ fn marker(
         return user_probes(made, point, &probes);
     }
     let pmu = probe::pmu(point, "uprobe")?;
-    for (place, cookie) in found.iter().zip(cookies) {
+    for (location, cookie) in found.iter().zip(cookies) {
         let target = Target {
             text: file.clone(),
-            offset: place.offset,
+            offset: location.offset,
             returns: false,
-            semaphore: place.semaphore,
+            semaphore: location.semaphore,
         };
         made.give(probe::open(point, &pmu, &target)?, cookie)?;
     }
@@ -243,10 +249,7 @@ fn kernel_functions(
         }
     };
     if names.is_empty() {
-        return Err(AttachError::no_such_place(
-            point,
-            "no function has such a name",
-        ));
+        return Err(AttachError::no_such_place(point, "no function matches"));
     }
     let symbols: Vec<_> = names.iter().map(CString::as_c_str).collect();
     let cookies = vec![point.cookie; symbols.len()];
@@ -305,7 +308,7 @@ fn user_probes(
     Ok(())
 }
 
-/// An event on each CPU, or on each thread of the process and those that they make.
+/// Opens an event on each CPU, or on each thread of the process and the threads it creates.
 fn sampler(
     made: &mut Attachment,
     point: &AttachPoint,
@@ -324,10 +327,10 @@ fn sampler(
     if sample == 0 {
         return Err(AttachError::Option {
             place: point.to_string(),
-            why: "a period or frequency of 0 takes no samples",
+            why: "a period or frequency of 0 is invalid",
         });
     }
-    let places: Vec<(Option<u32>, Option<u32>)> = match point.pid {
+    let tasks_and_cpus: Vec<(Option<u32>, Option<u32>)> = match point.pid {
         Some(pid) => {
             flags |= EventFlags::INHERIT;
             let threads = threads_of(pid)?;
@@ -339,7 +342,7 @@ fn sampler(
         }
     };
     let mut gone = None;
-    for (task, cpu) in places {
+    for (task, cpu) in tasks_and_cpus {
         let event = PerfFd::open(&EventRequest {
             event_type,
             config,
@@ -351,10 +354,10 @@ fn sampler(
         });
         match event {
             Ok(event) => made.give(event, point.cookie)?,
-            // A thread that has ended, a CPU that has left.
+            // The thread has ended, or the CPU went offline.
             Err(errno @ (Errno::ESRCH | Errno::ENODEV)) => gone = Some(errno),
             Err(Errno::ENOENT) => {
-                let why = format!("this machine does not count {source}");
+                let why = format!("this machine has no event {source}");
                 return Err(AttachError::unavailable(point, why));
             }
             Err(Errno::EINVAL) if matches!(sampling, Sampling::Frequency(_)) => {

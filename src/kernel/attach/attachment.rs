@@ -9,12 +9,12 @@ use crate::kernel::sys::{LinkFd, PerfFd, ProgFd, ProgramInfo};
 use crate::kernel::usdt_specs::UsdtSpec;
 use crate::util::Errno;
 
-/// A program that is attached to a place in the running kernel, until this is dropped: at
-/// the end of a scope, by a panic, or, since all that holds it are descriptors, by the end
-/// of the process whichever way it comes.
+/// A program attached in the running kernel until this value is dropped: at the end of a scope
+/// or by a panic. The kernel detaches it when the process ends, too, since only file
+/// descriptors keep it attached.
 #[derive(Debug)]
 pub struct Attachment {
-    // Dropped in this order: first what makes the program run.
+    // Dropped in this order: links and events first, so that the program no longer runs.
     links: Vec<LinkFd>,
     events: Vec<PerfFd>,
     specs: Vec<UsdtSpec>,
@@ -25,7 +25,7 @@ pub struct Attachment {
 }
 
 impl Attachment {
-    /// Nothing yet.
+    /// An attachment without links and events.
     pub(super) fn new(program: &LoadedProgram, point: &AttachPoint) -> Result<Self, AttachError> {
         let info = |errno| KernelError::new(Command::ObjGetInfo, program.name(), errno);
         let program_fd = program.fd().try_clone().map_err(info)?;
@@ -40,7 +40,7 @@ impl Attachment {
         })
     }
 
-    /// Gives the program to an event, and switches the event on.
+    /// Attaches the program to an event and enables the event.
     pub(super) fn give(&mut self, event: PerfFd, cookie: u64) -> Result<(), AttachError> {
         let failed = |command| {
             let object = format!("program {} at {}", self.name, self.point);
@@ -64,8 +64,8 @@ impl Attachment {
         self.links.push(link);
     }
 
-    /// Whether it has an event: not at places that take none, and not if all that it was
-    /// for are gone.
+    /// Whether it has events. It has none if the target needs none, or if all threads or CPUs
+    /// it was for are gone.
     pub(super) const fn has_events(&self) -> bool {
         !self.events.is_empty()
     }
@@ -78,7 +78,7 @@ impl Attachment {
         &self.program
     }
 
-    /// Where it is attached.
+    /// The attach point.
     #[must_use]
     pub const fn point(&self) -> &AttachPoint {
         &self.point
@@ -90,40 +90,40 @@ impl Attachment {
         format!("{} at {}", self.name, self.point)
     }
 
-    /// How often the program was skipped since it was attached: an event hit it, or another
-    /// program of its hook, while that ran.
+    /// How often the program was skipped since it was attached, because it or another program
+    /// of its hook was running on that CPU.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn missed(&self) -> Result<u64, KernelError> {
         let now = self.info()?;
         Ok(now.missed.saturating_sub(self.before.missed))
     }
 
-    /// How often the program ran since it was attached, while somebody keeps
-    /// [`RunStatistics`](crate::kernel::RunStatistics).
+    /// How often the program ran since it was attached, counted while
+    /// [`RunStatistics`](crate::kernel::RunStatistics) is enabled.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn run_count(&self) -> Result<u64, KernelError> {
         let now = self.info()?;
         Ok(now.run_count.saturating_sub(self.before.run_count))
     }
 
-    /// What the kernel tells of the program.
+    /// The kernel's information on the program.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn info(&self) -> Result<ProgramInfo, KernelError> {
         let info = self.program.info();
         info.map_err(|errno| KernelError::new(Command::ObjGetInfo, self.describe(), errno))
     }
 
-    /// The ids of all programs of all processes at this place, in the order in which they
-    /// run: of tracepoints and probes of perf. Empty for other places.
+    /// The ids of all programs attached to this event by any process, in the order in which
+    /// they run: for tracepoints and perf probes. Empty for other targets.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn neighbours(&self) -> Result<Vec<u32>, KernelError> {
         /// `BPF_TRACE_MAX_PROGS`.
         const MOST: u32 = 64;
@@ -132,7 +132,7 @@ impl Attachment {
         };
         match event.query_bpf(MOST) {
             Ok(ids) => Ok(ids),
-            // No tracepoint.
+            // Not a tracepoint.
             Err(Errno::EINVAL) => Ok(Vec::new()),
             Err(errno) => {
                 let object = self.point.to_string();

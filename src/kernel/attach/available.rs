@@ -1,7 +1,7 @@
-//! What this kernel has to attach to.
+//! Which attach targets the running kernel supports.
 
 use super::error::AttachError;
-use super::point::{AttachPoint, Place};
+use super::point::{AttachPoint, AttachTarget};
 use super::probe;
 use crate::kernel::error::{Command, KernelError};
 use crate::kernel::machine::Uname;
@@ -11,23 +11,24 @@ use crate::spec::{AttachType, ProgType};
 use crate::util::Errno;
 
 impl AttachPoint {
-    /// Whether this kernel has such places at all, as far as can be known before a program
-    /// is loaded.
+    /// Checks whether this kernel supports such targets, as far as can be known before loading.
     ///
     /// # Errors
     /// [`AttachError::Unavailable`], with the reason.
     pub fn available(&self) -> Result<(), AttachError> {
         match self.place() {
-            Place::Kernel { .. } => probe::pmu(self, "kprobe").map(drop),
-            Place::User { .. } | Place::Usdt { .. } => probe::pmu(self, "uprobe").map(drop),
-            Place::Btf { attach_type, .. } => self.is_loadable(*attach_type),
+            AttachTarget::Kernel { .. } => probe::pmu(self, "kprobe").map(drop),
+            AttachTarget::User { .. } | AttachTarget::Usdt { .. } => {
+                probe::pmu(self, "uprobe").map(drop)
+            }
+            AttachTarget::Btf { attach_type, .. } => self.is_loadable(*attach_type),
             _ => Ok(()),
         }
     }
 }
 
 impl AttachPoint {
-    /// Whether programs for such places are looked at by the verifier.
+    /// Checks whether programs for such targets reach the verifier.
     fn is_loadable(&self, attach_type: AttachType) -> Result<(), AttachError> {
         let prog_type = match attach_type {
             AttachType::LsmMac => ProgType::Lsm,
@@ -38,7 +39,7 @@ impl AttachPoint {
         };
         let why = match probe_for(ProgType::RawTracepoint, None) {
             Probe::Refused(_) => format!(
-                "no program can be loaded ({errno}): it takes root, or CAP_BPF and CAP_PERFMON"
+                "no program can be loaded ({errno}): needs root, or CAP_BPF and CAP_PERFMON"
             ),
             _ => format!(
                 "programs of type {prog_type} for {attach_type} are refused ({errno}) before the \
@@ -50,17 +51,17 @@ impl AttachPoint {
     }
 }
 
-/// The kernel functions that probes may be put to, and whose names fit.
+/// The kernel functions that can be probed and whose names fit.
 pub(super) fn functions(
     point: &AttachPoint,
     fits: impl Fn(&str) -> bool,
 ) -> Result<Vec<String>, AttachError> {
     let list = Tracefs::open().and_then(|tracefs| tracefs.read("available_filter_functions"));
     let list = list.map_err(|error| {
-        let why = format!("the kernel tells no functions by name: {error}");
+        let why = format!("the kernel does not list its functions: {error}");
         AttachError::unavailable(point, why)
     })?;
-    // Of modules, the module's name follows.
+    // In modules, the module's name follows.
     let names = list
         .lines()
         .filter_map(|line| line.split_whitespace().next());
@@ -70,7 +71,7 @@ pub(super) fn functions(
     Ok(names)
 }
 
-/// The number of a tracepoint.
+/// The id of a tracepoint.
 pub(super) fn tracepoint_id(
     point: &AttachPoint,
     group: &str,
@@ -83,12 +84,12 @@ pub(super) fn tracepoint_id(
     })
 }
 
-/// What some places and cookies take that not all kernels with BPF have, and since when.
+/// What some targets and cookies need that not all kernels with BPF have, and since when.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Needs {
     /// `BPF_LINK_CREATE` of a perf event, and so its cookie.
     PerfLink,
-    /// `BPF_LINK_CREATE` with a cookie at BTF's places.
+    /// `BPF_LINK_CREATE` with a cookie for BTF targets.
     TracingCookie,
     /// `BPF_RAW_TRACEPOINT_OPEN` with a cookie.
     RawCookie,
@@ -101,16 +102,16 @@ pub(super) enum Needs {
 impl Needs {
     const fn since(self) -> (&'static str, (u32, u32)) {
         match self {
-            Self::PerfLink => ("a cookie or a link of a perf event", (5, 15)),
+            Self::PerfLink => ("a cookie or link of a perf event", (5, 15)),
             Self::TracingCookie => ("a link or a cookie", (5, 19)),
             Self::RawCookie => ("a cookie", (6, 10)),
-            Self::KprobeMulti => ("a probe of many functions", (5, 18)),
-            Self::UprobeMulti => ("a probe of many functions", (6, 6)),
+            Self::KprobeMulti => ("a multi-function probe", (5, 18)),
+            Self::UprobeMulti => ("a multi-function probe", (6, 6)),
         }
     }
 
-    /// What an error number means: kernels say no more than `EINVAL` or `E2BIG` to what
-    /// they don't know yet, which is also what they say to mistakes.
+    /// What an errno means: kernels answer `EINVAL` or `E2BIG` to requests that they are too
+    /// old for, as they do to mistakes.
     pub fn refused(self, point: &AttachPoint, command: Command) -> impl Fn(Errno) -> AttachError {
         move |errno| self.refused_by(&Uname::here(), point, command, errno)
     }
@@ -129,19 +130,19 @@ impl Needs {
         }
         let (major, minor) = since;
         let why = format!(
-            "{what} takes Linux {major}.{minor}, this is {} ({command}: {errno})",
+            "{what} needs Linux {major}.{minor}, this is {} ({command}: {errno})",
             kernel.release
         );
         AttachError::unavailable(point, why)
     }
 }
 
-/// What an error number of a command means at a place.
+/// What an errno of a command means for an attach point.
 pub(super) fn refused(point: &AttachPoint, command: Command) -> impl Fn(Errno) -> AttachError {
     move |errno| match errno {
-        // Nobody else says so to a program that was loaded for this place.
+        // For a program that was loaded for this target, only a missing feature gives these.
         Errno::EOPNOTSUPP | Errno::ENOTSUPP => {
-            let why = format!("{command} is not supported by this kernel for it ({errno})");
+            let why = format!("this kernel does not support {command} for it ({errno})");
             AttachError::unavailable(point, why)
         }
         errno => KernelError::new(command, point.to_string(), errno).into(),
@@ -165,7 +166,7 @@ mod tests {
         let old = of("5.10.0", Errno::EINVAL);
         assert!(old.is_unavailable(), "{old}");
         assert!(
-            old.to_string().contains("takes Linux 5.15, this is 5.10.0"),
+            old.to_string().contains("needs Linux 5.15, this is 5.10.0"),
             "{old}"
         );
         for (release, errno) in [("6.18.1", Errno::EINVAL), ("5.10.0", Errno::EBADF)] {

@@ -1,5 +1,5 @@
-//! Programs and libraries as probes need them: where in the file a function begins, and
-//! what notes it has. Only tables are read, so that the size of a file does not matter.
+//! ELF programs and libraries, read for probes: the file offsets of functions, and notes. Only
+//! tables are read, so the file's size does not matter.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -10,14 +10,15 @@ use crate::util::{ReadError, Reader};
 
 type Result<T> = std::result::Result<T, BinaryError>;
 
-/// Sizes of an ELF header and of a section's, a segment's and a symbol's entry
-/// (`Elf64_…`, `elf.h`).
+/// Sizes in bytes of an ELF header, a section header, a program header and a symbol (`Elf64_…`,
+/// `elf.h`).
 const HEADER: usize = 64;
 const SECTION: usize = 64;
 const SEGMENT: usize = 56;
 const SYMBOL: usize = 24;
 
-/// Bytes of a name that are read: a table without zeros is not gone through for each symbol.
+/// Bytes of a name that are read at most, so that a table without zero bytes is not scanned for
+/// each symbol.
 const MAX_NAME: usize = 4096;
 
 const SHT_NOBITS: u32 = 8;
@@ -45,11 +46,11 @@ pub(super) struct Section {
     kind: u32,
     offset: u64,
     size: u64,
-    /// Of a symbol table, the section of its names.
+    /// Of a symbol table, the index of its string table.
     link: usize,
 }
 
-/// What is mapped when the file is loaded.
+/// A loadable segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Segment {
     offset: u64,
@@ -58,7 +59,7 @@ struct Segment {
     memory_size: u64,
 }
 
-/// A function.
+/// A function symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Symbol {
     name: u32,
@@ -66,7 +67,7 @@ struct Symbol {
     binding: u8,
 }
 
-/// The error for a part that ends too early.
+/// The error for a truncated part.
 fn short(what: &'static str) -> impl Fn(ReadError) -> BinaryError {
     move |error| BinaryError::Short { what, error }
 }
@@ -76,7 +77,7 @@ fn other<T>(why: impl Into<String>) -> Result<T> {
 }
 
 impl Binary {
-    /// Opens a file and reads what it is divided into.
+    /// Opens a file and reads its section and program headers.
     pub fn open(path: &Path) -> Result<Self> {
         let mut binary = Self {
             file: File::open(path)?,
@@ -85,21 +86,21 @@ impl Binary {
         };
         let size = binary.file.metadata()?.len();
         if size < HEADER as u64 {
-            return other("no program or library: too short for an ELF header");
+            return other("not an ELF file: too short for a header");
         }
         let header = binary.bytes(0, HEADER as u64)?;
-        // The magic bytes, 64 bits, little-endian.
+        // ELF magic, 64-bit, little-endian.
         if !header.starts_with(b"\x7fELF\x02\x01") {
-            return other("no program or library: a 64-bit little-endian ELF file is wanted");
+            return other("not a 64-bit little-endian ELF file");
         }
         let read = |at| Reader::at(&header, at);
         let (segments, sections) = (read(32).u64(), read(40).u64());
         let counts = (read(56).u16(), read(60).u16(), read(62).u16());
         let (Ok(segments), Ok(sections)) = (segments, sections) else {
-            return other("a header that ends too early");
+            return other("truncated header");
         };
         let (Ok(segment_count), Ok(section_count), Ok(names)) = counts else {
-            return other("a header that ends too early");
+            return other("truncated header");
         };
         let table = binary.bytes(segments, u64::from(segment_count) * SEGMENT as u64)?;
         for entry in table.chunks_exact(SEGMENT) {
@@ -109,19 +110,19 @@ impl Binary {
         let table = binary.bytes(sections, u64::from(section_count) * SECTION as u64)?;
         let read = table.chunks_exact(SECTION).map(section);
         let read: std::result::Result<Vec<_>, _> = read.collect();
-        let (places, mut read): (Vec<u32>, Vec<Section>) =
+        let (names_at, mut read): (Vec<u32>, Vec<Section>) =
             read.map_err(short("section header"))?.into_iter().unzip();
         if let Some(names) = read.get(usize::from(names)).cloned() {
             let names = binary.contents(&names)?;
-            for (section, place) in read.iter_mut().zip(places) {
-                section.name = String::from_utf8_lossy(text(&names, place)).into_owned();
+            for (section, name_at) in read.iter_mut().zip(names_at) {
+                section.name = String::from_utf8_lossy(text(&names, name_at)).into_owned();
             }
         }
         binary.sections = read;
         Ok(binary)
     }
 
-    /// So many bytes of the file.
+    /// Reads `size` bytes of the file.
     fn bytes(&self, offset: u64, size: u64) -> Result<Vec<u8>> {
         let len = self.file.metadata()?.len();
         if offset.checked_add(size).is_none_or(|end| end > len) {
@@ -142,7 +143,7 @@ impl Binary {
         self.sections.iter().find(|section| section.name == name)
     }
 
-    /// What a section holds.
+    /// The contents of a section.
     pub fn contents(&self, section: &Section) -> Result<Vec<u8>> {
         match section.kind {
             SHT_NOBITS => Ok(Vec::new()),
@@ -150,18 +151,18 @@ impl Binary {
         }
     }
 
-    /// Where in the file the byte lies that is loaded to an address, of data or code.
+    /// The file offset of the byte loaded to an address, of data or code.
     pub fn offset_of(&self, address: u64) -> Option<u64> {
-        self.place(address, |segment| segment.file_size)
+        self.file_offset(address, |segment| segment.file_size)
     }
 
-    /// The same for a place that the file may end before (`.bss`): the kernel counts from
-    /// the segment's start.
+    /// The file offset for an address that may lie past the segment's file data (`.bss`): the
+    /// kernel counts from the segment's start.
     pub fn extended_offset_of(&self, address: u64) -> Option<u64> {
-        self.place(address, |segment| segment.memory_size)
+        self.file_offset(address, |segment| segment.memory_size)
     }
 
-    fn place(&self, address: u64, size: impl Fn(&Segment) -> u64) -> Option<u64> {
+    fn file_offset(&self, address: u64, size: impl Fn(&Segment) -> u64) -> Option<u64> {
         let mut found = self.segments.iter().filter_map(|segment| {
             let from = address.checked_sub(segment.address)?;
             (from < size(segment)).then(|| segment.offset.checked_add(from))?
@@ -169,8 +170,8 @@ impl Binary {
         found.next()
     }
 
-    /// The functions whose names fit, each with its offset in the file. A name that several
-    /// have is that of the one that is seen furthest: global, weak, local.
+    /// The functions whose names fit, each with its file offset. Where several have one name,
+    /// the one with the widest binding is taken: global, weak, local.
     pub fn functions(&self, fits: impl Fn(&str) -> bool) -> Result<Vec<(String, u64)>> {
         let mut found: Vec<(String, u8, u64)> = Vec::new();
         for table in &self.sections {
@@ -178,14 +179,14 @@ impl Binary {
                 continue;
             }
             let Some(names) = self.sections.get(table.link) else {
-                return other(format!("section {} has no names", table.name));
+                return other(format!("section {} has no string table", table.name));
             };
             let (symbols, names) = (self.contents(table)?, self.contents(names)?);
             for entry in symbols.chunks_exact(SYMBOL) {
                 let Some(symbol) = symbol(entry).map_err(short("symbol"))? else {
                     continue;
                 };
-                // Symbols that libraries export may have a version: memcpy@@GLIBC_2.14.
+                // Exported symbols may have a version: memcpy@@GLIBC_2.14.
                 let name = String::from_utf8_lossy(text(&names, symbol.name));
                 let name = name.split('@').next().unwrap_or_default();
                 let offset = self.offset_of(symbol.address);
@@ -206,14 +207,14 @@ impl Binary {
     }
 }
 
-/// The text at a place in a table of names, up to its zero.
-fn text(names: &[u8], place: u32) -> &[u8] {
-    let rest = names.get(place as usize..).unwrap_or_default();
+/// The string at an offset of a string table, up to its zero byte.
+fn text(names: &[u8], offset: u32) -> &[u8] {
+    let rest = names.get(offset as usize..).unwrap_or_default();
     let rest = rest.get(..MAX_NAME).unwrap_or(rest);
     rest.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
-/// An entry that is loaded (`Elf64_Phdr`).
+/// A loadable program header (`Elf64_Phdr`).
 fn segment(entry: &[u8]) -> std::result::Result<Option<Segment>, ReadError> {
     let mut reader = Reader::new(entry);
     let kind = reader.u32()?;
@@ -230,7 +231,7 @@ fn segment(entry: &[u8]) -> std::result::Result<Option<Segment>, ReadError> {
     Ok((kind == PT_LOAD).then_some(segment))
 }
 
-/// An entry (`Elf64_Shdr`), and where its name stands.
+/// A section header (`Elf64_Shdr`), and the offset of its name.
 fn section(entry: &[u8]) -> std::result::Result<(u32, Section), ReadError> {
     let mut reader = Reader::new(entry);
     let name = reader.u32()?;
@@ -247,7 +248,7 @@ fn section(entry: &[u8]) -> std::result::Result<(u32, Section), ReadError> {
     Ok((name, section))
 }
 
-/// A function that is defined here (`Elf64_Sym`).
+/// A function symbol defined in this file (`Elf64_Sym`).
 fn symbol(entry: &[u8]) -> std::result::Result<Option<Symbol>, ReadError> {
     let mut reader = Reader::new(entry);
     let name = reader.u32()?;
@@ -279,14 +280,14 @@ mod tests {
         let path = std::env::current_exe().unwrap();
         let binary = Binary::open(&path).unwrap();
         let name = "bpflab_binary_test_function";
-        // Names of Rust have more around them.
+        // Rust mangles the name.
         let found = binary.functions(|it| it.contains(name)).unwrap();
         let [(full, offset)] = found.as_slice() else {
             panic!("one function: {found:?}");
         };
         let same = binary.functions(|it| it == full).unwrap();
         assert_eq!(same, found);
-        // The mapping that has the function tells its offset in the file.
+        // The mapping that contains the function gives its file offset.
         let address = bpflab_binary_test_function as *const () as u64;
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         let mapped = maps.lines().find_map(|line| {
@@ -323,7 +324,7 @@ mod tests {
         assert!(Binary::open(&path).is_err());
     }
 
-    /// Whatever a file holds, the answer is one, or an error.
+    /// Any contents give an answer or an error.
     #[test]
     fn damage_is_no_panic() {
         let Ok(whole) = std::fs::read("/bin/true") else {
@@ -332,15 +333,15 @@ mod tests {
         };
         let path = std::env::temp_dir().join(format!("bpflab-damage-{}", std::process::id()));
         let tables = whole.len().saturating_sub(4096)..whole.len();
-        let mut places: Vec<usize> = (0..2048).chain(tables).step_by(7).collect();
-        places.retain(|place| *place < whole.len());
-        for place in places {
+        let mut offsets: Vec<usize> = (0..2048).chain(tables).step_by(7).collect();
+        offsets.retain(|offset| *offset < whole.len());
+        for offset in offsets {
             let mut bytes = whole.clone();
-            bytes[place] ^= 0xff;
+            bytes[offset] ^= 0xff;
             std::fs::write(&path, &bytes).unwrap();
             if let Ok(binary) = Binary::open(&path) {
                 let _ = binary.functions(|name| name.len() > 3);
-                let _ = crate::kernel::attach::usdt::markers(&binary, "a", "b");
+                let _ = crate::kernel::attach::usdt::locations(&binary, "a", "b");
             }
         }
         std::fs::remove_file(&path).unwrap();

@@ -1,4 +1,4 @@
-//! Why a program is not attached.
+//! Errors of attaching.
 
 use thiserror::Error;
 
@@ -12,15 +12,13 @@ pub enum AttachError {
     /// This kernel or machine can't do it.
     #[error("{place}: not available here: {why}")]
     Unavailable {
-        /// Where the program was to be attached.
+        /// The attach point.
         place: String,
-        /// What is missing, and what has it.
+        /// What is missing, and which kernel or option has it.
         why: String,
     },
-    /// The section's name does not say where.
-    #[error(
-        "program {program}: its section '{section}' does not say where it is attached: {wanted}"
-    )]
+    /// The section's name does not give a full attach target.
+    #[error("program {program}: section '{section}' has no attach target: {wanted}")]
     Unclear {
         /// The program.
         program: String,
@@ -29,23 +27,23 @@ pub enum AttachError {
         /// What the name should look like.
         wanted: &'static str,
     },
-    /// There is no such place.
+    /// The attach target does not exist.
     #[error("{place}: {why}")]
     NoSuchPlace {
-        /// Where the program was to be attached.
+        /// The attach point.
         place: String,
-        /// What was looked for, and where.
+        /// What was looked up, and where.
         why: String,
     },
-    /// The place takes no such option.
+    /// The attach target does not support an option.
     #[error("{place}: {why}")]
     Option {
-        /// Where the program was to be attached.
+        /// The attach point.
         place: String,
         /// The option, and what to do instead.
         why: &'static str,
     },
-    /// A file whose functions or markers were asked for is not what it should be.
+    /// A file whose functions or USDT probes are needed is malformed.
     #[error("{path}: {why}")]
     Binary {
         /// The file.
@@ -56,14 +54,14 @@ pub enum AttachError {
     /// The kernel refused.
     #[error("{0}")]
     Kernel(#[from] KernelError),
-    /// A program that attaching needs was not loaded.
+    /// A program needed for attaching was not loaded.
     #[error("{0}")]
     NotLoaded(#[from] NoVerdict),
 }
 
 impl AttachError {
-    /// Whether it is the machine or the rights that are missing, and not the program or the
-    /// place: the exit code is 3 then.
+    /// Whether the machine or permissions are at fault, and not the program or the target: the
+    /// exit code is 3 then.
     #[must_use]
     pub const fn is_unavailable(&self) -> bool {
         match self {
@@ -96,7 +94,7 @@ pub(super) enum BinaryError {
     File(#[from] std::io::Error),
     #[error("{what}: {error}")]
     Short {
-        /// The part that ends too early.
+        /// The truncated part.
         what: &'static str,
         error: ReadError,
     },

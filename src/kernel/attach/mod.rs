@@ -18,23 +18,22 @@
 //! # }
 //! ```
 //!
-//! | section | how |
+//! | section | attached by |
 //! |---|---|
-//! | `tp` | `perf_event_open` on the tracepoint's number, `PERF_EVENT_IOC_SET_BPF` |
+//! | `tp` | `perf_event_open` on the tracepoint's id, `PERF_EVENT_IOC_SET_BPF` |
 //! | `raw_tp`, `tp_btf`, `fentry`, `fexit`, `fmod_ret`, `lsm` | `BPF_RAW_TRACEPOINT_OPEN` |
 //! | `kprobe`, `ksyscall`, `uprobe`, `usdt` and their returns | the PMUs `kprobe` and `uprobe` |
 //! | `kprobe.multi`, `uprobe.multi`, … | `BPF_LINK_CREATE` |
 //! | `perf_event` | an event on each CPU, `PERF_EVENT_IOC_SET_BPF` |
 //!
-//! Where there is a cookie, or [`Way::Link`] is asked for, `BPF_LINK_CREATE` attaches to
-//! perf events and BTF's places as well. Programs for packets, sockets and cgroups are not
-//! attached: they would decide about the traffic of the whole machine, and
-//! `BPF_PROG_TEST_RUN` runs them on input of one's own.
+//! With a cookie or [`Way::Link`], perf events and BTF targets are attached by
+//! `BPF_LINK_CREATE`, too. Programs for packets, sockets and cgroups are not attached: they
+//! would decide about the whole machine's traffic. Run them on chosen input with
+//! `BPF_PROG_TEST_RUN`.
 //!
-//! What this kernel does not have is an error that says so
-//! ([`AttachError::is_unavailable`]), as are missing rights. Some programs are refused
-//! when they are loaded already, with less of a reason: [`AttachPoint::available`] can be
-//! asked before.
+//! Missing kernel features and permissions are errors ([`AttachError::is_unavailable`]). The
+//! kernel refuses some programs at load time, with less of a reason: call
+//! [`AttachPoint::available`] before loading.
 
 mod attaching;
 mod attachment;
@@ -49,4 +48,4 @@ mod usdt;
 pub use attaching::attach;
 pub use attachment::Attachment;
 pub use error::AttachError;
-pub use point::{AttachPoint, Place, Spot, Way};
+pub use point::{AttachPoint, AttachTarget, Spot, Way};

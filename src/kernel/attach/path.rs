@@ -1,9 +1,9 @@
-//! Files that are named without their folder, as libbpf finds them
-//! (`resolve_full_path`): libraries where the loader looks, programs in `PATH`.
+//! Finds files that are named without a folder as libbpf does (`resolve_full_path`): libraries
+//! on the loader's path, programs in `PATH`.
 
 use std::path::{Path, PathBuf};
 
-/// Where libraries are besides `LD_LIBRARY_PATH`.
+/// Folders of libraries besides `LD_LIBRARY_PATH`.
 const LIBRARIES: &[&str] = &[
     "/usr/lib64",
     "/usr/lib",
@@ -15,10 +15,10 @@ const LIBRARIES: &[&str] = &[
     "/usr/lib/aarch64-linux-gnu",
 ];
 
-/// Where programs are besides `PATH`.
+/// Folders of programs besides `PATH`.
 const PROGRAMS: &[&str] = &["/usr/bin", "/usr/sbin"];
 
-/// The file that a name stands for: itself with a `/` in it. `None` where there is none.
+/// The file for a name; a name with a `/` is a path. `None` if there is no such file.
 pub(super) fn find(name: &str) -> Option<PathBuf> {
     if name.contains('/') {
         let path = Path::new(name);

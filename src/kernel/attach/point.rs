@@ -1,4 +1,4 @@
-//! Where a program is attached in the running kernel.
+//! Attach points in the running kernel.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,19 +10,19 @@ use crate::spec::context::Arch;
 use crate::spec::{AttachType, ProgType};
 use crate::vm::attach::Hook;
 
-/// A place in the running kernel, and how a program is attached there.
+/// An attach target in the running kernel, and the options for attaching there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttachPoint {
-    pub(super) place: Place,
+    pub(super) target: AttachTarget,
     pub(super) pid: Option<u32>,
     pub(super) cookie: u64,
     pub(super) way: Way,
 }
 
-/// A place in the running kernel.
+/// An attach target in the running kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Place {
+pub enum AttachTarget {
     /// A tracepoint, through perf.
     Tracepoint {
         /// `syscalls`.
@@ -30,106 +30,105 @@ pub enum Place {
         /// `sys_enter_write`.
         name: String,
     },
-    /// A tracepoint's arguments.
+    /// A raw tracepoint: the program gets its arguments.
     RawTracepoint(String),
-    /// What the program says itself, by the type in BTF that it was loaded for: a function,
-    /// a tracepoint, a security hook.
+    /// The BTF id that the program was loaded for: a function, a tracepoint or an LSM hook.
     Btf {
         /// The section, for messages: `fentry`.
         section: &'static str,
-        /// What it names.
+        /// The name in the section, after the `/`.
         target: String,
-        /// What the program is loaded for.
+        /// The expected attach type.
         attach_type: AttachType,
     },
-    /// A kernel function.
+    /// A kernel function (kprobe or kretprobe).
     Kernel {
         /// Its name.
         function: String,
-        /// Bytes from its start on.
+        /// Bytes from its start.
         offset: u64,
-        /// Whether at its return.
+        /// Whether the probe is at its return.
         returns: bool,
     },
-    /// Kernel functions, by name; `*` and `?` stand for others.
+    /// Kernel functions by name pattern, with `*` and `?` as wildcards.
     KernelMulti {
-        /// The names.
+        /// The pattern.
         pattern: String,
-        /// Whether at their return.
+        /// Whether the probes are at the returns.
         returns: bool,
-        /// What the program is loaded for.
+        /// The expected attach type.
         attach_type: AttachType,
     },
-    /// A place in a program or library.
+    /// An instruction in a program or library (uprobe or uretprobe).
     User {
         /// The file.
         path: PathBuf,
-        /// Where in it.
+        /// The location in the file.
         spot: Spot,
-        /// Whether at the function's return.
+        /// Whether the probe is at the function's return.
         returns: bool,
     },
-    /// Functions in a program or library, by name; `*` and `?` stand for others.
+    /// Functions in a program or library by name pattern, with `*` and `?` as wildcards.
     UserMulti {
         /// The file.
         path: PathBuf,
-        /// The names.
+        /// The pattern.
         pattern: String,
-        /// Whether at their return.
+        /// Whether the probes are at the returns.
         returns: bool,
-        /// What the program is loaded for.
+        /// The expected attach type.
         attach_type: AttachType,
     },
-    /// A marker in a program or library.
+    /// A USDT probe in a program or library.
     Usdt {
         /// The file.
         path: PathBuf,
-        /// Who made the marker.
+        /// The provider of the probe.
         provider: String,
-        /// Its name.
+        /// The probe's name.
         name: String,
     },
     /// Samples of an event.
     PerfEvent {
         /// The event.
         source: EventSource,
-        /// How often.
+        /// The sampling rate.
         sampling: Sampling,
     },
 }
 
-/// Where in a file.
+/// A location in an ELF file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Spot {
-    /// Bytes from a function's start on.
+    /// An offset from a function's start.
     Function {
         /// Its name.
         name: String,
-        /// How many bytes.
+        /// Bytes from its start.
         offset: u64,
     },
-    /// Bytes from the file's start on.
+    /// An offset in bytes from the file's start.
     Offset(u64),
 }
 
-/// By which call a program is attached, where there are two.
+/// The system call that attaches a program, for targets that have two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Way {
-    /// The one that all kernels have: `PERF_EVENT_IOC_SET_BPF`,
-    /// `BPF_RAW_TRACEPOINT_OPEN`. With a cookie it is a link.
+    /// The call that all kernels have: `PERF_EVENT_IOC_SET_BPF` or `BPF_RAW_TRACEPOINT_OPEN`. A
+    /// cookie makes it a link.
     #[default]
     Classic,
     /// `BPF_LINK_CREATE` (Linux 5.15).
     Link,
 }
 
-/// Samples a second where nothing else is asked for: not in step with timers of 100 Hz.
+/// Default samples a second; 99, so as not to run in step with 100 Hz timers.
 const FREQUENCY: u64 = 99;
 
-impl From<Place> for AttachPoint {
-    fn from(place: Place) -> Self {
+impl From<AttachTarget> for AttachPoint {
+    fn from(target: AttachTarget) -> Self {
         Self {
-            place,
+            target,
             pid: None,
             cookie: 0,
             way: Way::default(),
@@ -138,32 +137,32 @@ impl From<Place> for AttachPoint {
 }
 
 impl AttachPoint {
-    /// The place that a program's section asks for. A program for perf events gets
+    /// The attach point that a program's section names. A program of type `perf_event` gets
     /// `cpu-clock`, 99 times a second.
     ///
     /// # Errors
-    /// [`AttachError::Unclear`] where the section leaves it open,
-    /// [`AttachError::Unavailable`] for types that are not attached to a running kernel.
+    /// [`AttachError::Unclear`] if the section does not name a full target,
+    /// [`AttachError::Unavailable`] for program types that bpflab does not attach.
     pub fn of(program: &Program) -> Result<Self, AttachError> {
         let hook = Hook::of(program);
         let target = program.attach_target.as_deref();
         let target = target.filter(|target| !target.is_empty());
-        place(program, hook, target).map(Self::from)
+        attach_target(program, hook, target).map(Self::from)
     }
 
     /// A tracepoint.
     #[must_use]
     pub fn tracepoint(group: &str, name: &str) -> Self {
-        Self::from(Place::Tracepoint {
+        Self::from(AttachTarget::Tracepoint {
             group: group.to_owned(),
             name: name.to_owned(),
         })
     }
 
-    /// A tracepoint's arguments, for programs of type `raw_tracepoint`.
+    /// A raw tracepoint, for programs of type `raw_tracepoint`.
     #[must_use]
     pub fn raw_tracepoint(name: &str) -> Self {
-        Self::from(Place::RawTracepoint(name.to_owned()))
+        Self::from(AttachTarget::RawTracepoint(name.to_owned()))
     }
 
     /// The start of a function in a program or library.
@@ -179,7 +178,7 @@ impl AttachPoint {
     }
 
     fn user(path: PathBuf, function: &str, returns: bool) -> Self {
-        Self::from(Place::User {
+        Self::from(AttachTarget::User {
             path,
             spot: Spot::Function {
                 name: function.to_owned(),
@@ -189,10 +188,10 @@ impl AttachPoint {
         })
     }
 
-    /// A marker in a program or library.
+    /// A USDT probe in a program or library.
     #[must_use]
     pub fn usdt(path: impl Into<PathBuf>, provider: &str, name: &str) -> Self {
-        Self::from(Place::Usdt {
+        Self::from(AttachTarget::Usdt {
             path: path.into(),
             provider: provider.to_owned(),
             name: name.to_owned(),
@@ -202,104 +201,109 @@ impl AttachPoint {
     /// Samples of an event.
     #[must_use]
     pub fn perf_event(source: EventSource, sampling: Sampling) -> Self {
-        Self::from(Place::PerfEvent { source, sampling })
+        Self::from(AttachTarget::PerfEvent { source, sampling })
     }
 
-    /// Only for one process: for probes in user space and perf events. A tracepoint or a
-    /// kernel function is hit by all, and to attach there with a process is an error.
+    /// Restricts the attach point to one process, for user-space probes and perf events. All
+    /// processes hit a tracepoint or kernel function: to attach there with a pid is an error.
     #[must_use]
     pub const fn with_pid(mut self, pid: u32) -> Self {
         self.pid = Some(pid);
         self
     }
 
-    /// In another file, for probes in user space; other places have none.
+    /// Sets the file of a user-space probe; no effect on other targets.
     #[must_use]
     pub fn with_path(mut self, to: impl Into<PathBuf>) -> Self {
-        if let Place::User { path, .. } | Place::UserMulti { path, .. } | Place::Usdt { path, .. } =
-            &mut self.place
+        if let AttachTarget::User { path, .. }
+        | AttachTarget::UserMulti { path, .. }
+        | AttachTarget::Usdt { path, .. } = &mut self.target
         {
             *path = to.into();
         }
         self
     }
 
-    /// So many bytes behind the function's start, for probes; or, where a file has been
-    /// named by offset, there.
+    /// Sets a probe's offset in bytes from the function's start, or from the file's start if
+    /// the target is a file offset.
     #[must_use]
     pub const fn with_offset(mut self, to: u64) -> Self {
-        match &mut self.place {
-            Place::User { spot, .. } => match spot {
+        match &mut self.target {
+            AttachTarget::User { spot, .. } => match spot {
                 Spot::Function { offset, .. } | Spot::Offset(offset) => *offset = to,
             },
-            Place::Kernel { offset, .. } => *offset = to,
+            AttachTarget::Kernel { offset, .. } => *offset = to,
             _ => {}
         }
         self
     }
 
-    /// Another event, for programs that see samples.
+    /// Sets the event of a perf event target.
     #[must_use]
     pub const fn with_source(mut self, to: EventSource) -> Self {
-        if let Place::PerfEvent { source, .. } = &mut self.place {
+        if let AttachTarget::PerfEvent { source, .. } = &mut self.target {
             *source = to;
         }
         self
     }
 
-    /// About so many samples a second.
+    /// Sets the rate: about `frequency` samples a second.
     #[must_use]
     pub const fn with_frequency(self, frequency: u64) -> Self {
         self.with_sampling(Sampling::Frequency(frequency))
     }
 
-    /// A sample each so many events; of clocks, nanoseconds.
+    /// Sets the rate: a sample every `period` events, or nanoseconds for clocks.
     #[must_use]
     pub const fn with_period(self, period: u64) -> Self {
         self.with_sampling(Sampling::Period(period))
     }
 
     const fn with_sampling(mut self, to: Sampling) -> Self {
-        if let Place::PerfEvent { sampling, .. } = &mut self.place {
+        if let AttachTarget::PerfEvent { sampling, .. } = &mut self.target {
             *sampling = to;
         }
         self
     }
 
-    /// What `bpf_get_attach_cookie` returns there (`bpf_usdt_cookie` at markers).
+    /// Sets the value that `bpf_get_attach_cookie` returns (`bpf_usdt_cookie` in USDT probes).
     #[must_use]
     pub const fn with_cookie(mut self, cookie: u64) -> Self {
         self.cookie = cookie;
         self
     }
 
-    /// By which call.
+    /// Sets the system call that attaches.
     #[must_use]
     pub const fn with_way(mut self, way: Way) -> Self {
         self.way = way;
         self
     }
 
-    /// The place.
+    /// The attach target.
     #[must_use]
-    pub const fn place(&self) -> &Place {
-        &self.place
+    pub const fn place(&self) -> &AttachTarget {
+        &self.target
     }
 
-    /// The process, where it is only for one.
+    /// The process, if the attach point is restricted to one.
     #[must_use]
     pub const fn pid(&self) -> Option<u32> {
         self.pid
     }
 
-    /// Whether the kernel wants a link for it, or it was asked for.
+    /// Whether it is attached by a link: required for a cookie, or chosen by [`Way::Link`].
     pub(super) const fn is_link(&self) -> bool {
         self.cookie != 0 || matches!(self.way, Way::Link)
     }
 }
 
-/// Reads a section's target.
-fn place(program: &Program, hook: Hook, target: Option<&str>) -> Result<Place, AttachError> {
+/// The attach target of a section's name.
+fn attach_target(
+    program: &Program,
+    hook: Hook,
+    target: Option<&str>,
+) -> Result<AttachTarget, AttachError> {
     let unclear = |wanted| AttachError::Unclear {
         program: program.name.clone(),
         section: program.section.clone(),
@@ -315,25 +319,25 @@ fn place(program: &Program, hook: Hook, target: Option<&str>) -> Result<Place, A
             | Hook::UretprobeMulti
     );
     let attach_type = program.expected_attach_type;
-    let place = match hook {
+    let found = match hook {
         Hook::Tracepoint => {
-            let wanted = "name one, as in 'tp/syscalls/sys_enter_write'";
+            let wanted = "name it, as in 'tp/syscalls/sys_enter_write'";
             let event = target.and_then(|target| target.split_once('/'));
             let (group, name) = event.ok_or_else(|| unclear(wanted))?;
-            Place::Tracepoint {
+            AttachTarget::Tracepoint {
                 group: group.to_owned(),
                 name: name.to_owned(),
             }
         }
         Hook::RawTracepoint if program.prog_type != ProgType::Tracing => {
-            Place::RawTracepoint(named("name one, as in 'raw_tp/sched_switch'")?)
+            AttachTarget::RawTracepoint(named("name it, as in 'raw_tp/sched_switch'")?)
         }
         Hook::RawTracepoint | Hook::Fentry | Hook::Fexit | Hook::FmodRet | Hook::Lsm => {
             let section = match hook {
                 Hook::RawTracepoint => "tp_btf",
                 _ => hook.rule().sections.first().copied().unwrap_or_default(),
             };
-            Place::Btf {
+            AttachTarget::Btf {
                 section,
                 target: named("name a function, as in 'fentry/vfs_read'")?,
                 attach_type: attach_type.unwrap_or(AttachType::TraceRawTp),
@@ -344,22 +348,24 @@ fn place(program: &Program, hook: Hook, target: Option<&str>) -> Result<Place, A
             let (name, offset) = split_offset(target.ok_or_else(|| unclear(wanted))?);
             let is_call = matches!(hook, Hook::Ksyscall | Hook::Kretsyscall);
             let prefix = if is_call { SYSCALL_PREFIX } else { "" };
-            Place::Kernel {
+            AttachTarget::Kernel {
                 function: format!("{prefix}{name}"),
                 offset,
                 returns,
             }
         }
-        Hook::KprobeMulti | Hook::KretprobeMulti | Hook::KprobeSession => Place::KernelMulti {
-            pattern: named("name functions, as in 'kprobe.multi/vfs_*'")?,
-            returns,
-            attach_type: attach_type.unwrap_or(AttachType::TraceKprobeMulti),
-        },
+        Hook::KprobeMulti | Hook::KretprobeMulti | Hook::KprobeSession => {
+            AttachTarget::KernelMulti {
+                pattern: named("name functions, as in 'kprobe.multi/vfs_*'")?,
+                returns,
+                attach_type: attach_type.unwrap_or(AttachType::TraceKprobeMulti),
+            }
+        }
         Hook::Uprobe | Hook::Uretprobe => {
             let wanted = "name a file and a function, as in 'uprobe//bin/bash:readline'";
             let parts = target.and_then(|target| target.rsplit_once(':'));
             let (path, spot) = parts.ok_or_else(|| unclear(wanted))?;
-            Place::User {
+            AttachTarget::User {
                 path: path.into(),
                 spot: Spot::parse(spot),
                 returns,
@@ -369,7 +375,7 @@ fn place(program: &Program, hook: Hook, target: Option<&str>) -> Result<Place, A
             let wanted = "name a file and functions, as in 'uprobe.multi//bin/bash:read*'";
             let parts = target.and_then(|target| target.rsplit_once(':'));
             let (path, pattern) = parts.ok_or_else(|| unclear(wanted))?;
-            Place::UserMulti {
+            AttachTarget::UserMulti {
                 path: path.into(),
                 pattern: pattern.to_owned(),
                 returns,
@@ -377,24 +383,24 @@ fn place(program: &Program, hook: Hook, target: Option<&str>) -> Result<Place, A
             }
         }
         Hook::Usdt => {
-            let wanted = "name a file, a provider and a marker, as in 'usdt//bin/x:provider:name'";
+            let wanted = "name a file, a provider and a probe, as in 'usdt//bin/x:provider:name'";
             let mut parts = target.unwrap_or_default().rsplitn(3, ':');
             let (name, provider, path) = (parts.next(), parts.next(), parts.next());
             let (Some(name), Some(provider), Some(path)) = (name, provider, path) else {
                 return Err(unclear(wanted));
             };
-            Place::Usdt {
+            AttachTarget::Usdt {
                 path: path.into(),
                 provider: provider.to_owned(),
                 name: name.to_owned(),
             }
         }
-        Hook::PerfEvent => Place::PerfEvent {
+        Hook::PerfEvent => AttachTarget::PerfEvent {
             source: EventSource::Software(Software::CpuClock),
             sampling: Sampling::Frequency(FREQUENCY),
         },
         Hook::Iterator | Hook::StructOps | Hook::LsmCgroup => {
-            let why = "programs of this type are not attached to a running kernel";
+            let why = "bpflab does not attach programs of this type to a running kernel";
             return Err(AttachError::unavailable(&program.section, why));
         }
         _ => {
@@ -403,20 +409,20 @@ fn place(program: &Program, hook: Hook, target: Option<&str>) -> Result<Place, A
             return Err(AttachError::unavailable(&program.section, why));
         }
     };
-    Ok(place)
+    Ok(found)
 }
 
-/// What the kernel puts before the name of a system call's function.
+/// The prefix of a system call's kernel function.
 const SYSCALL_PREFIX: &str = Arch::HOST.syscall_prefix();
 
-/// Bytes behind a name, as in `vfs_read+0x10`.
+/// The name and the offset of `vfs_read+0x10`.
 fn split_offset(text: &str) -> (&str, u64) {
     let parts = text.rsplit_once('+');
     let found = parts.and_then(|(name, offset)| Some((name, number(offset)?)));
     found.unwrap_or((text, 0))
 }
 
-/// A number, with `0x` a hexadecimal one.
+/// A number, hexadecimal with `0x`.
 fn number(text: &str) -> Option<u64> {
     match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),
@@ -450,21 +456,21 @@ impl fmt::Display for Spot {
     }
 }
 
-/// The prefix of a section at a function's return.
+/// The part of a section's prefix for a function's return.
 const fn if_returns(returns: bool) -> &'static str {
     if returns { "ret" } else { "" }
 }
 
 impl fmt::Display for AttachPoint {
-    /// As a section is called.
+    /// Formats the attach point as a section name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.place {
-            Place::Tracepoint { group, name } => write!(f, "tp/{group}/{name}"),
-            Place::RawTracepoint(name) => write!(f, "raw_tp/{name}"),
-            Place::Btf {
+        match &self.target {
+            AttachTarget::Tracepoint { group, name } => write!(f, "tp/{group}/{name}"),
+            AttachTarget::RawTracepoint(name) => write!(f, "raw_tp/{name}"),
+            AttachTarget::Btf {
                 section, target, ..
             } => write!(f, "{section}/{target}"),
-            Place::Kernel {
+            AttachTarget::Kernel {
                 function,
                 offset,
                 returns,
@@ -475,10 +481,10 @@ impl fmt::Display for AttachPoint {
                     _ => write!(f, "+{offset:#x}"),
                 }
             }
-            Place::KernelMulti {
+            AttachTarget::KernelMulti {
                 pattern, returns, ..
             } => write!(f, "k{}probe.multi/{pattern}", if_returns(*returns)),
-            Place::User {
+            AttachTarget::User {
                 path,
                 spot,
                 returns,
@@ -488,7 +494,7 @@ impl fmt::Display for AttachPoint {
                 if_returns(*returns),
                 path.display()
             ),
-            Place::UserMulti {
+            AttachTarget::UserMulti {
                 path,
                 pattern,
                 returns,
@@ -499,13 +505,13 @@ impl fmt::Display for AttachPoint {
                 if_returns(*returns),
                 path.display()
             ),
-            Place::Usdt {
+            AttachTarget::Usdt {
                 path,
                 provider,
                 name,
             } => write!(f, "usdt/{}:{provider}:{name}", path.display()),
-            Place::PerfEvent { source, sampling } => match sampling {
-                Sampling::Period(period) => write!(f, "perf_event {source}, each {period}"),
+            AttachTarget::PerfEvent { source, sampling } => match sampling {
+                Sampling::Period(period) => write!(f, "perf_event {source}, every {period}"),
                 Sampling::Frequency(often) => write!(f, "perf_event {source}, {often} Hz"),
             },
         }
@@ -583,7 +589,7 @@ mod tests {
         assert_eq!(point.pid(), Some(3));
         let sampler = of("perf_event").unwrap().with_period(1000);
         let sampler = sampler.with_source(EventSource::Software(Software::TaskClock));
-        assert_eq!(sampler.to_string(), "perf_event task-clock, each 1000");
+        assert_eq!(sampler.to_string(), "perf_event task-clock, every 1000");
         assert!(!sampler.is_link());
         assert!(sampler.clone().with_cookie(1).is_link());
         assert!(sampler.with_way(Way::Link).is_link());

@@ -1,4 +1,4 @@
-//! Probes that are perf events: of kernel functions and of places in user space.
+//! kprobes and uprobes that are perf events.
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
@@ -14,19 +14,19 @@ use crate::kernel::perf::Pmu;
 use crate::kernel::sys::{EventRequest, PerfFd};
 use crate::util::Errno;
 
-/// A place that a probe is put to.
+/// The location of a probe.
 #[derive(Debug)]
 pub(super) struct Target {
     /// The function, or the file.
     pub text: CString,
-    /// Bytes from the function's or the file's start on.
+    /// Bytes from the function's or the file's start.
     pub offset: u64,
     pub returns: bool,
-    /// Where in the file a counter of listeners lies; 0 for none.
+    /// The file offset of the USDT semaphore; 0 for none.
     pub semaphore: u64,
 }
 
-/// The kernel's source of probes of this name.
+/// The kernel's PMU of this name.
 pub(super) fn pmu(point: &AttachPoint, name: &str) -> Result<Pmu, AttachError> {
     Pmu::find(name).ok_or_else(|| {
         let option = name.to_uppercase();
@@ -38,12 +38,12 @@ pub(super) fn pmu(point: &AttachPoint, name: &str) -> Result<Pmu, AttachError> {
     })
 }
 
-/// Puts a probe there: an event that no program has yet.
+/// Opens a probe's event, without a program.
 pub(super) fn open(point: &AttachPoint, pmu: &Pmu, target: &Target) -> Result<PerfFd, AttachError> {
     let field = |name: &'static str, value: u64| match value {
         0 => Ok(0),
         _ => pmu.in_config(name, value).ok_or_else(|| {
-            let why = format!("the kernel's probes have no {name} of {value:#x}");
+            let why = format!("{name} {value:#x} is out of range for the kernel's PMU");
             AttachError::unavailable(point, why)
         }),
     };
@@ -55,7 +55,7 @@ pub(super) fn open(point: &AttachPoint, pmu: &Pmu, target: &Target) -> Result<Pe
         text: Some(&target.text),
         config2: target.offset,
         task: point.pid(),
-        // Of all tasks, the event is on one CPU; the probe itself is hit on all.
+        // For all tasks the event needs a CPU; the probe fires on every CPU all the same.
         cpu: point.pid().is_none().then(cpus::first_online),
         ..EventRequest::default()
     });
@@ -65,7 +65,7 @@ pub(super) fn open(point: &AttachPoint, pmu: &Pmu, target: &Target) -> Result<Pe
     })
 }
 
-/// A file that was named.
+/// Opens the file of an attach point.
 pub(super) fn file(point: &AttachPoint, name: &Path) -> Result<(Binary, CString), AttachError> {
     let shown = name.display().to_string();
     let Some(path) = path::find(&shown) else {
@@ -76,7 +76,8 @@ pub(super) fn file(point: &AttachPoint, name: &Path) -> Result<(Binary, CString)
     };
     let binary = Binary::open(&path).map_err(|error| broken(&path, &error))?;
     let text = CString::new(path.as_os_str().as_bytes());
-    let text = text.map_err(|_| AttachError::no_such_place(point, "a path with a zero"))?;
+    let text =
+        text.map_err(|_| AttachError::no_such_place(point, "the path contains a NUL byte"))?;
     Ok((binary, text))
 }
 
@@ -87,7 +88,7 @@ pub(super) fn broken(path: &Path, error: &BinaryError) -> AttachError {
     }
 }
 
-/// Where in its file a spot lies.
+/// The file offset of a location.
 pub(super) fn offset(
     point: &AttachPoint,
     name: &Path,

@@ -1,20 +1,20 @@
-//! All elements of a map, read in batches where the kernel does that.
+//! Reads all elements of a map, in batches if the kernel supports that.
 
 use crate::kernel::kernel_map::KernelMap;
-use crate::kernel::walk::walk;
+use crate::kernel::keys::for_each_key;
 use crate::spec::UpdateFlags;
 use crate::util::Errno;
 
-/// How many elements a batch has at first, and at most, where the map has as many: the
-/// kernel wants room for a whole bucket of a hash at once.
+/// Initial and largest number of elements in a batch, limited by the map's capacity: the kernel
+/// needs room for a whole bucket of a hash map.
 const FIRST: u32 = 256;
 const MOST: u32 = 1 << 20;
 
-/// What a map held, element by element: keys and values one behind the other. Values of a
-/// per-CPU map are those of all possible CPUs, each padded to 8 bytes.
+/// The elements of a map: keys and values, each one after the other. Values of a per-CPU map
+/// hold those of all possible CPUs, each padded to 8 bytes.
 ///
-/// The map is not held still meanwhile: an element that programs add or delete may be there
-/// or not.
+/// This is no snapshot: elements that programs add or delete during the read may be included or
+/// not.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Contents {
     key_size: usize,
@@ -27,8 +27,8 @@ impl Contents {
     /// Reads a map.
     ///
     /// # Errors
-    /// What the kernel says: `ENOTSUPP` or `EINVAL` of maps that have no elements to go
-    /// through, such as queues and ring buffers.
+    /// The kernel's error: `ENOTSUPP` or `EINVAL` for maps that can't be iterated, such as
+    /// queues and ring buffers.
     pub fn read(map: &KernelMap<'_>) -> Result<Self, Errno> {
         let mut contents = Self {
             key_size: map.key_size(),
@@ -36,7 +36,7 @@ impl Contents {
             ..Self::default()
         };
         match contents.read_batches(map) {
-            // Not for this type, or not in this kernel (before 5.6); or too large a bucket.
+            // The type or the kernel (before 5.6) has no batches, or a bucket is too large.
             Err(Errno::ENOTSUPP | Errno::EOPNOTSUPP | Errno::EINVAL | Errno::ENOSPC) => {
                 contents.keys.clear();
                 contents.values.clear();
@@ -58,7 +58,7 @@ impl Contents {
                     self.keys.extend_from_slice(&batch.keys);
                     self.values.extend_from_slice(&batch.values);
                 }
-                // A bucket does not fit; the batch begins anew.
+                // A bucket does not fit; retry with a larger batch.
                 Err(Errno::ENOSPC) if count < most => {
                     count = count.saturating_mul(4).min(most);
                     continue;
@@ -79,33 +79,33 @@ impl Contents {
                 self.values.extend_from_slice(&value);
                 Ok(())
             }
-            // It was deleted meanwhile, or is an empty slot.
+            // It has been deleted since, or is an empty slot.
             Err(Errno::ENOENT) => Ok(()),
             Err(errno) => Err(errno),
         };
-        walk(map.fd().max_entries(), |key| map.next_key(key), each)
+        for_each_key(map.fd().max_entries(), |key| map.next_key(key), each)
     }
 
-    /// How many elements there are.
+    /// The number of elements.
     #[must_use]
     pub fn len(&self) -> usize {
         self.keys.len().checked_div(self.key_size).unwrap_or(0)
     }
 
-    /// Whether there are none.
+    /// Whether the map was empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// Each key and its value, in the order in which the kernel gave them.
+    /// Each key and its value, in the kernel's order.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let keys = self.keys.chunks_exact(self.key_size.max(1));
         keys.zip(self.values.chunks_exact(self.value_size.max(1)))
     }
 
-    /// The same for a per-CPU map whose values have `value_size` bytes: each key with the
-    /// values of the CPUs, by number.
+    /// The elements of a per-CPU map whose values have `value_size` bytes: each key with the
+    /// values by CPU number.
     pub fn per_cpu(
         &self,
         value_size: usize,

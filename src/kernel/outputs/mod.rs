@@ -1,5 +1,5 @@
-//! What programs send to user space, read as it comes: ring buffers, perf buffers, lines
-//! of `bpf_trace_printk`, and what maps hold.
+//! Reads what programs output in the running kernel: ring buffers, perf buffers, lines of
+//! `bpf_trace_printk`, and map contents.
 
 mod contents;
 mod perf_buffer;

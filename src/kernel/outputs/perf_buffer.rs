@@ -1,4 +1,4 @@
-//! Perf buffers: what programs send by `bpf_perf_event_output` to a map of type
+//! Perf buffers: the output of `bpf_perf_event_output` to a map of type
 //! `BPF_MAP_TYPE_PERF_EVENT_ARRAY`, which has an event for each CPU.
 
 use std::os::fd::{AsFd, BorrowedFd};
@@ -11,7 +11,7 @@ use crate::kernel::sys::{MapFd, SampleType};
 use crate::spec::UpdateFlags;
 use crate::util::Errno;
 
-/// The reader of a perf buffer. The map's slots are empty again when it is dropped.
+/// The reader of a perf buffer. Dropping it empties the map's slots.
 #[derive(Debug)]
 pub struct PerfBuffer {
     streams: Streams,
@@ -19,12 +19,12 @@ pub struct PerfBuffer {
 }
 
 impl PerfBuffer {
-    /// Puts an event for each CPU into the map, each with so many pages of memory, a power
-    /// of two. What programs sent before went nowhere.
+    /// Puts an event for each CPU into the map, each with `pages` data pages, a power of two.
+    /// Earlier output of the programs is lost.
     ///
     /// # Errors
-    /// What the kernel says: `EPERM` or `EACCES` without `CAP_PERFMON`, `EINVAL` for a map
-    /// of another type. CPUs for which the map has no slot are left out.
+    /// The kernel's error: `EPERM` or `EACCES` without `CAP_PERFMON`, `EINVAL` for a map of
+    /// another type. CPUs for which the map has no slot are skipped.
     pub fn open(map: &KernelMap<'_>, pages: usize) -> Result<Self, KernelError> {
         let streams = Streams::open(&Sampled {
             source: EventSource::Software(Software::BpfOutput),
@@ -54,40 +54,40 @@ impl PerfBuffer {
         Ok(buffer)
     }
 
-    /// Hands over all records that are there, each with the CPU that it was sent from: CPU
-    /// by CPU, of each the oldest first. Says how many.
+    /// Passes each unread record to `each` with the CPU it was sent from: CPU by CPU, the
+    /// oldest of each CPU first. Returns their number.
     ///
-    /// The kernel adds bytes to a record until its length and 4 are a multiple of 8.
+    /// The kernel pads a record until its length plus 4 is a multiple of 8.
     pub fn drain(&mut self, mut each: impl FnMut(u32, &[u8])) -> usize {
         self.streams.drain(|cpu, sample| each(cpu, sample.raw))
     }
 
-    /// Waits until there is a record, or for so long (forever without a time): whether
-    /// there is. A signal ends the waiting.
+    /// Waits for records, at most for `timeout` (forever without one). Returns whether there
+    /// are any. A signal ends the wait.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<bool, KernelError> {
         self.streams.wait(timeout)
     }
 
-    /// Records that found no room until now.
+    /// The number of records lost so far because a buffer was full.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.streams.lost()
     }
 
-    /// Descriptors that are ready to be read when there is a record.
+    /// File descriptors that become readable when there is a record.
     pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.streams.fds()
     }
 }
 
 impl Drop for PerfBuffer {
-    /// The map holds the events as well: they would go on without us.
+    /// The map references the events, too, so that they would stay open.
     fn drop(&mut self) {
         for (cpu, _) in self.streams.by_cpu() {
-            // A slot that is empty already is as it should be.
+            // The slot may be empty already.
             let _ = self.map.delete(&cpu.to_ne_bytes());
         }
     }

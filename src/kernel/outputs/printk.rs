@@ -1,10 +1,11 @@
-//! The lines of `bpf_trace_printk`, without ftrace's pipe, which gives each line to one
-//! reader only.
+//! Reads the lines of `bpf_trace_printk` without ftrace's pipe, which gives each line to only
+//! one reader.
 //!
-//! The helper hands each line to the tracepoint `bpf_trace:bpf_trace_printk`. As a perf
-//! event it stays silent while a program of another perf tracepoint runs, since that has
-//! the buffer that both need (`perf_swevent_get_recursion_context`). A raw tracepoint
-//! takes no buffer; so a program of ours listens there, and sends on what it hears.
+//! The helper fires the tracepoint `bpf_trace:bpf_trace_printk`. A perf event on it misses the
+//! lines that a program on another perf tracepoint prints, since that program holds the
+//! recursion context that both need (`perf_swevent_get_recursion_context`). A raw tracepoint
+//! needs no such context, so bpflab attaches a program there that forwards the lines to a ring
+//! buffer.
 
 use std::time::Duration;
 
@@ -19,11 +20,11 @@ use crate::program::{MapDef, Program};
 use crate::spec::{MapType, ProgType};
 use crate::util::{Errno, MapId, ReadError, Reader};
 
-/// Bytes of the ring that lines wait in: some thousand of them.
+/// Size of the ring buffer for unread lines in bytes: room for some thousand lines.
 const RING: u32 = 1 << 22;
 
-/// The listener. A line is at most 1024 bytes long (`MAX_BPRINTF_BUF`,
-/// `include/linux/bpf.h`), and a record of it: when, who, where, length, name, text.
+/// The forwarding program. A line has at most 1024 bytes (`MAX_BPRINTF_BUF`,
+/// `include/linux/bpf.h`). Its record: time, pid and tid, CPU, length, comm, text.
 const LISTENER: &str = "
     r6 = r1
     r1 = map[idx:0]
@@ -71,15 +72,15 @@ const LOST_MAP: MapId = MapId(1);
 /// A line that a program printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PrintkLine<'a> {
-    /// When, as `bpf_ktime_get_ns` has it.
+    /// The time, as `bpf_ktime_get_ns` returns it.
     pub time: u64,
-    /// The process that ran meanwhile.
+    /// The current process's id.
     pub pid: u32,
-    /// The thread.
+    /// The thread's id.
     pub tid: u32,
-    /// Where.
+    /// The CPU.
     pub cpu: u32,
-    /// The thread's name.
+    /// The thread's comm.
     pub comm: &'a [u8],
     /// The line, without the newline that the kernel adds.
     pub text: &'a [u8],
@@ -91,7 +92,7 @@ impl<'a> PrintkLine<'a> {
         let time = reader.u64()?;
         let (tid, pid) = (reader.u32()?, reader.u32()?);
         let cpu = reader.u32()?;
-        // The length counts the final zero; it is negative where the line can't be read.
+        // The length includes the final NUL; it is negative if the line could not be read.
         let len = usize::try_from(reader.i32()?.saturating_sub(1)).unwrap_or(0);
         let comm = reader.bytes(16)?;
         let text = reader.bytes(len)?;
@@ -106,8 +107,8 @@ impl<'a> PrintkLine<'a> {
     }
 }
 
-/// The lines that programs print from now on: all programs of the machine. Whose program
-/// it was the kernel doesn't say; in which process it ran stands in each line.
+/// The lines that all programs of the machine print from now on. The kernel does not tell which
+/// program printed a line, only in which process it ran.
 #[derive(Debug)]
 pub struct PrintkLines {
     attachment: Attachment,
@@ -116,7 +117,7 @@ pub struct PrintkLines {
 }
 
 impl PrintkLines {
-    /// Begins to listen.
+    /// Starts reading lines.
     ///
     /// # Errors
     /// Programs can't be loaded, or raw tracepoints are not available.
@@ -150,8 +151,8 @@ impl PrintkLines {
         })
     }
 
-    /// Hands over all lines that are there, in the order in which they were printed; says
-    /// how many.
+    /// Passes each unread line to `each`, in the order in which they were printed. Returns
+    /// their number.
     pub fn drain(&self, mut each: impl FnMut(&PrintkLine<'_>)) -> usize {
         self.ring.drain(|record| {
             if let Ok(line) = PrintkLine::parse(record) {
@@ -160,27 +161,27 @@ impl PrintkLines {
         })
     }
 
-    /// Waits until there is a line, or for so long (forever without a time): whether there
-    /// is. A signal ends the waiting.
+    /// Waits for lines, at most for `timeout` (forever without one). Returns whether there are
+    /// any. A signal ends the wait.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<bool, KernelError> {
         let waited = self.ring.wait(timeout);
         waited.map_err(|errno| failed(Command::Poll, errno))
     }
 
-    /// The ring that lines wait in, for a wait on several things.
+    /// The ring buffer of unread lines, for a wait on several sources.
     #[must_use]
     pub const fn ring(&self) -> &KernelRing {
         &self.ring
     }
 
-    /// Lines that found no room, or were printed by a program inside of another one's
-    /// printing.
+    /// The number of lines lost because the buffer was full, or because one program printed
+    /// while another was printing.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn lost(&self) -> Result<u64, KernelError> {
         let value = self.maps.lookup(LOST_MAP, &0u32.to_ne_bytes())?;
         let bytes = value.and_then(|value| <[u8; 8]>::try_from(value).ok());
@@ -200,7 +201,7 @@ fn listener(names: &Program) -> Result<Vec<RawInsn>, AttachError> {
 }
 
 fn failed(command: Command, errno: Errno) -> KernelError {
-    KernelError::new(command, "the listener to trace_printk", errno)
+    KernelError::new(command, "bpflab's reader of trace_printk", errno)
 }
 
 #[cfg(test)]

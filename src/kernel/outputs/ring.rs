@@ -1,8 +1,8 @@
-//! A ring buffer of the kernel, as its consumer (`kernel/bpf/ringbuf.c`).
+//! The consumer of a BPF ring buffer in the kernel (`kernel/bpf/ringbuf.c`).
 //!
-//! The consumer's position is the first word of a page that it writes; the producers' is
-//! that of a page which it can only read, and behind that page lies the data, twice, so
-//! that each record is in one piece.
+//! The consumer's position is the first word of a writable page; the producers' is the first
+//! word of a read-only page. After that page the data is mapped twice, so that each record is
+//! contiguous.
 
 #![allow(unsafe_code, reason = "memory that the kernel writes to meanwhile")]
 
@@ -17,26 +17,26 @@ use crate::util::Errno;
 
 /// The consumer of a ring buffer in the kernel, the only one of its map in this process.
 ///
-/// It copes with half a million records a second and more: reading one takes some
+/// It keeps up with half a million records a second and more: reading one takes some
 /// nanoseconds, and nothing is copied or allocated.
 #[derive(Debug)]
 pub struct KernelRing {
     consumer: Mapping,
     producer: Mapping,
     page: usize,
-    /// Bytes of data minus 1, all ones.
+    /// Bytes of data minus 1, a bit mask.
     mask: u64,
     map: MapFd,
-    /// Whether `drain` is under way.
+    /// Whether `drain` is running.
     busy: AtomicBool,
-    _turn: Turn,
+    _lock: ConsumerLock,
 }
 
-/// The right to read a map's ring, which is given back when this is dropped.
+/// The right to be the map's only consumer, released on drop.
 #[derive(Debug)]
-struct Turn(Arc<AtomicBool>);
+struct ConsumerLock(Arc<AtomicBool>);
 
-impl Turn {
+impl ConsumerLock {
     fn take(read: &Arc<AtomicBool>) -> Result<Self, Errno> {
         match read.swap(true, Ordering::Acquire) {
             true => Err(Errno::EBUSY),
@@ -45,41 +45,40 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for ConsumerLock {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Release);
     }
 }
 
-/// A reading that is under way. Its end, also by a panic, tells the kernel which records
-/// were read.
+/// A running `drain`. Its drop, also after a panic, publishes the consumer's position.
 struct Reading<'a> {
     ring: &'a KernelRing,
     at: u64,
-    told: u64,
+    published: u64,
 }
 
 impl Reading<'_> {
-    fn tell(&mut self) {
+    fn publish(&mut self) {
         self.ring.consumer().store(self.at, Ordering::Release);
-        self.told = self.at;
+        self.published = self.at;
     }
 }
 
 impl Drop for Reading<'_> {
     fn drop(&mut self) {
-        self.tell();
+        self.publish();
         self.ring.busy.store(false, Ordering::Release);
     }
 }
 
 impl KernelRing {
     pub(in crate::kernel) fn new(map: &MapFd) -> Result<Self, Errno> {
-        let turn = Turn::take(map.is_read())?;
+        let turn = ConsumerLock::take(map.is_read())?;
         let [consumer, producer] = map.map_ring()?;
         let page = page_size();
         let size = producer.size().saturating_sub(page) as u64 / 2;
-        // Only sizes that are powers of two are made.
+        // The kernel only creates ring buffers whose size is a power of two.
         let mask = size.checked_sub(1).filter(|_| size.is_power_of_two());
         Ok(Self {
             consumer,
@@ -88,38 +87,38 @@ impl KernelRing {
             mask: mask.ok_or(Errno::EINVAL)?,
             map: map.try_clone()?,
             busy: AtomicBool::new(false),
-            _turn: turn,
+            _lock: turn,
         })
     }
 
     /// The consumer's position.
     fn consumer(&self) -> &AtomicU64 {
-        // SAFETY: the page begins with this word, is aligned, stays mapped as long as
-        // `self`, and nobody but this type, by atomic accesses, and the kernel use it.
+        // SAFETY: the page begins with this word, is aligned and stays mapped as long as
+        // `self`; only this type, atomically, and the kernel access it.
         unsafe { AtomicU64::from_ptr(self.consumer.start().cast()) }
     }
 
     /// The producers' position.
     fn producer(&self) -> u64 {
-        // SAFETY: as above; the page can only be read, which is all that is done.
+        // SAFETY: as above; the page is read-only and only read.
         let position = unsafe { AtomicU64::from_ptr(self.producer.start().cast()) };
         position.load(Ordering::Acquire)
     }
 
-    /// The byte of the data at a position, and how many lie from there on.
+    /// The byte of the data at a position, and the number of mapped bytes from there.
     fn at(&self, position: u64) -> (*mut u8, usize) {
         let offset = usize::try_from(position & self.mask).unwrap_or_default();
         let offset = self.page + offset;
         let left = self.producer.size() - offset;
-        // SAFETY: the mapping is a page and twice the data; the offset lies in the first.
+        // SAFETY: the mapping is a page and twice the data; the offset lies in the first copy.
         (unsafe { self.producer.start().add(offset) }, left)
     }
 
-    /// Hands over all records that are ready, oldest first, without copying them; says how
-    /// many. The kernel has the room for new ones as the reading goes on, and what comes
-    /// meanwhile is read as well. Discarded records are passed over.
+    /// Passes each ready record to `each`, oldest first, without copying. Returns their number.
+    /// Frees room for the kernel as it goes, and also reads records that arrive meanwhile.
+    /// Discarded records are skipped.
     ///
-    /// A reading inside of another, by `each` or in another thread, finds nothing.
+    /// A call within another, from `each` or in another thread, reads nothing.
     pub fn drain(&self, mut each: impl FnMut(&[u8])) -> usize {
         if self.busy.swap(true, Ordering::Acquire) {
             return 0;
@@ -128,7 +127,7 @@ impl KernelRing {
         let mut reading = Reading {
             ring: self,
             at,
-            told: at,
+            published: at,
         };
         let mut count = 0;
         loop {
@@ -137,17 +136,17 @@ impl KernelRing {
             while reading.at < end && !is_stopped {
                 is_stopped = !self.record(&mut reading, &mut count, &mut each);
             }
-            if reading.told == reading.at {
+            if reading.published == reading.at {
                 return count;
             }
-            reading.tell();
-            // Who sends a record wakes the reader only if that has read all others. So the
-            // position must be seen before the next record is looked for.
+            reading.publish();
+            // A producer wakes the reader only if all other records have been read. So the
+            // position must be visible before the next record is looked for.
             fence(Ordering::SeqCst);
         }
     }
 
-    /// Reads one record; whether it was ready.
+    /// Reads one record; returns whether it was ready.
     fn record(
         &self,
         reading: &mut Reading<'_>,
@@ -155,8 +154,8 @@ impl KernelRing {
         each: &mut impl FnMut(&[u8]),
     ) -> bool {
         let (start, left) = self.at(reading.at);
-        // SAFETY: records begin at multiples of 8, so the header is aligned, and four
-        // bytes lie there, since the second copy of the data follows; it is only read.
+        // SAFETY: records begin at multiples of 8, so the header is aligned, and four bytes
+        // follow, since the data is mapped twice; the header is only read.
         let header = unsafe { AtomicU32::from_ptr(start.cast()) };
         let header = header.load(Ordering::Acquire);
         if header & RINGBUF_BUSY != 0 {
@@ -167,17 +166,17 @@ impl KernelRing {
         reading.at += (len + head).next_multiple_of(8) as u64;
         if header & RINGBUF_DISCARD == 0 {
             *count += 1;
-            // SAFETY: so many bytes lie behind the header. The kernel does not write to a
-            // record that is sent until the consumer's position is behind it, which `each`
-            // can't bring about: only this reading, of which there is one at a time, tells
-            // positions, and it does so between records.
+            // SAFETY: as many bytes follow the header. The kernel does not write to a submitted
+            // record until the consumer's position is past it. `each` can't move that position:
+            // only this `drain`, which runs once at a time, publishes it, and does so between
+            // records.
             let record = unsafe {
                 std::slice::from_raw_parts(start.add(head), len.min(left.saturating_sub(head)))
             };
             each(record);
         }
-        if reading.at.wrapping_sub(reading.told) > self.mask / 8 {
-            reading.tell();
+        if reading.at.wrapping_sub(reading.published) > self.mask / 8 {
+            reading.publish();
         }
         true
     }
@@ -190,25 +189,25 @@ impl KernelRing {
         records
     }
 
-    /// Bytes of records that are there, or being written.
+    /// Bytes of records that are unread or being written.
     #[must_use]
     pub fn filled(&self) -> u64 {
         let consumer = self.consumer().load(Ordering::Relaxed);
         self.producer().saturating_sub(consumer)
     }
 
-    /// Waits until there is a record, or for so long (forever without a time): whether
-    /// there is. A signal ends the waiting.
+    /// Waits for a record, at most for `timeout` (forever without one). Returns whether there
+    /// is one. A signal ends the wait.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<bool, Errno> {
         Ok(poll(&[self.as_fd()], timeout)? > 0)
     }
 }
 
 impl AsFd for KernelRing {
-    /// The map, which is ready to be read when there is a record.
+    /// The map, which becomes readable when there is a record.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.map.as_fd()
     }

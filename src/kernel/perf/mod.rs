@@ -1,9 +1,9 @@
-//! Perf events: what they count, and samples of them that the kernel writes to memory
-//! shared with us, one ring a CPU.
+//! Perf events: what they count, and their samples, which the kernel writes to memory shared
+//! with user space, one ring buffer per CPU.
 //!
-//! [`PerfSamples`] reads a tracepoint as `perf record` does: whatever the programs that
-//! are attached to it let pass, with the record's bytes as a tracepoint program sees them
-//! (behind the first eight, which are the common fields here).
+//! [`PerfSamples`] reads a tracepoint as `perf record` does: it gets the records that the
+//! attached programs let through, with the bytes as a tracepoint program sees them (after the
+//! first eight, which are the common fields here).
 
 mod pmu;
 mod record;

@@ -1,13 +1,13 @@
-//! Sources of events that the kernel numbers as it starts, such as `uprobe`: their number
-//! and where their fields stand (`/sys/bus/event_source/devices`).
+//! PMUs that the kernel numbers at boot, such as `uprobe`: their type number and the bits of
+//! their fields (`/sys/bus/event_source/devices`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where the kernel shows them.
+/// The folder of the PMUs.
 const DEVICES: &str = "/sys/bus/event_source/devices";
 
-/// A source of events.
+/// A PMU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pmu {
     /// The field `type` of `struct perf_event_attr`.
@@ -16,7 +16,7 @@ pub struct Pmu {
 }
 
 impl Pmu {
-    /// The source of this name; `None` where the kernel has none.
+    /// The PMU of this name; `None` if the kernel has none.
     pub fn find(name: &str) -> Option<Self> {
         Self::in_folder(&Path::new(DEVICES).join(name))
     }
@@ -29,8 +29,8 @@ impl Pmu {
         })
     }
 
-    /// A value of a field, at its place in `config`. `None` where there is no such field,
-    /// it is elsewhere, or too small.
+    /// A field's value shifted to its bits of `config`. `None` if there is no such field in
+    /// `config`, or the value does not fit.
     pub fn in_config(&self, field: &str, value: u64) -> Option<u64> {
         let format = fs::read_to_string(self.path.join("format").join(field)).ok()?;
         let (first, last) = bits(&format)?;

@@ -1,42 +1,42 @@
-//! The records in a ring of perf (`enum perf_event_type`, `perf_event.h`).
+//! The records of a perf ring buffer (`enum perf_event_type`, `perf_event.h`).
 
 use crate::kernel::sys::SampleType;
 use crate::util::{ReadError, Reader};
 
-/// Bytes of a record's header: its type, two bytes of bits, its length with the header.
+/// Bytes of a record's header: type, flags (two bytes), length including the header.
 pub(super) const HEADER: usize = 8;
 
 /// `PERF_RECORD_LOST` and `PERF_RECORD_SAMPLE`.
 const LOST: u32 = 2;
 const SAMPLE: u32 = 9;
 
-/// A sample: an event that happened, and what was known of it.
+/// A sample of an event.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sample<'a> {
-    /// Where it happened.
+    /// The CPU of the event.
     pub cpu: u32,
-    /// When, in nanoseconds of the clock that `bpf_ktime_get_ns` reads.
+    /// The time in nanoseconds, on the clock of `bpf_ktime_get_ns`.
     pub time: u64,
-    /// The process.
+    /// The process id.
     pub pid: u32,
-    /// The thread.
+    /// The thread id.
     pub tid: u32,
-    /// A tracepoint's record, or what a program sent. The kernel adds bytes until its
-    /// length and 4 are a multiple of 8.
+    /// A tracepoint's record, or the data that a program sent. The kernel pads it until its
+    /// length plus 4 is a multiple of 8.
     pub raw: &'a [u8],
 }
 
-/// What a ring holds.
+/// A record of the ring buffer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Record<'a> {
     Sample(Sample<'a>),
-    /// So many samples had found no room.
+    /// The number of samples lost because the ring buffer was full.
     Lost(u64),
-    /// Nothing that was asked for.
+    /// A record of another type.
     Other,
 }
 
-/// Reads a record, header and all.
+/// Parses a record with its header.
 pub(super) fn parse(record: &[u8], holds: SampleType) -> Result<Record<'_>, ReadError> {
     let kind = Reader::new(record).u32()?;
     let mut reader = Reader::at(record, HEADER);
@@ -50,7 +50,7 @@ pub(super) fn parse(record: &[u8], holds: SampleType) -> Result<Record<'_>, Read
     }
 }
 
-/// What a sample holds, in the order of `PERF_RECORD_SAMPLE`.
+/// Parses a sample's fields, in the order of `PERF_RECORD_SAMPLE`.
 fn sample<'a>(reader: &mut Reader<'a>, holds: SampleType) -> Result<Sample<'a>, ReadError> {
     let mut sample = Sample::default();
     if holds.contains(SampleType::TID) {

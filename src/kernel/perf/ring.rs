@@ -1,5 +1,5 @@
-//! The memory that a perf event writes to (`struct perf_event_mmap_page`): a page about
-//! the rest, in which writer and reader say how far they are, and the data.
+//! The ring buffer of a perf event (`struct perf_event_mmap_page`): a control page with the
+//! positions of writer and reader, and the data pages.
 
 #![allow(unsafe_code, reason = "memory that the kernel writes to meanwhile")]
 
@@ -9,51 +9,51 @@ use super::record::HEADER;
 use crate::kernel::sys::Mapping;
 use crate::util::Errno;
 
-/// Where the first page has the writer's position (`data_head`), and the reader's
+/// Offsets in the control page of the writer's position (`data_head`) and the reader's
 /// (`data_tail`).
 const HEAD: usize = 1024;
 const TAIL: usize = 1032;
 
-/// The reader of one event's memory. It is the only one.
+/// The only reader of an event's ring buffer.
 #[derive(Debug)]
 pub(super) struct Ring {
     memory: Memory,
-    /// A record that lies at the end and goes on at the start, put together.
+    /// Buffer in which a record that wraps around the end is joined.
     whole: Vec<u8>,
 }
 
 #[derive(Debug)]
 struct Memory {
     mapping: Mapping,
-    /// Where the data begins.
+    /// Offset of the data.
     page: usize,
     /// Bytes of data, a power of two.
     size: usize,
 }
 
-/// Tells the writer how far the reader is, also when a reader's function panics.
+/// Publishes the reader's position on drop, so also when the reader's callback panics.
 struct Tail<'a> {
     shared: &'a AtomicU64,
     at: u64,
-    told: u64,
+    published: u64,
 }
 
 impl Tail<'_> {
-    fn tell(&mut self) {
+    fn publish(&mut self) {
         self.shared.store(self.at, Ordering::Release);
-        self.told = self.at;
+        self.published = self.at;
     }
 }
 
 impl Drop for Tail<'_> {
     fn drop(&mut self) {
-        self.tell();
+        self.publish();
     }
 }
 
 impl Ring {
-    /// Of a mapping that [`PerfFd::map`](crate::kernel::sys::PerfFd::map) made with pages
-    /// of this size.
+    /// Creates the reader of a mapping that [`PerfFd::map`](crate::kernel::sys::PerfFd::map)
+    /// made with pages of this size.
     pub fn new(mapping: Mapping, page: usize) -> Result<Self, Errno> {
         let size = mapping.size().checked_sub(page).ok_or(Errno::EINVAL)?;
         if !size.is_power_of_two() || page <= TAIL + size_of::<u64>() {
@@ -70,15 +70,15 @@ impl Ring {
         })
     }
 
-    /// Whether there is nothing to be read.
+    /// Whether there is no unread record.
     pub fn is_empty(&self) -> bool {
         let read = self.memory.word(TAIL).load(Ordering::Relaxed);
         self.memory.word(HEAD).load(Ordering::Acquire) == read
     }
 
-    /// Hands over all records that are there, oldest first, with their headers. The kernel
-    /// has the room for new ones as the reading goes on. What is no record comes as an empty
-    /// one, with all that is behind it.
+    /// Passes each unread record to `each`, oldest first, with its header, and frees its room
+    /// for the kernel as it goes. A malformed record is passed as an empty one and ends the
+    /// reading: everything after it is skipped.
     pub fn drain(&mut self, mut each: impl FnMut(&[u8])) -> usize {
         self.memory.drain(&mut self.whole, &mut each)
     }
@@ -86,20 +86,20 @@ impl Ring {
 
 impl Memory {
     fn word(&self, at: usize) -> &AtomicU64 {
-        // SAFETY: the first page has words at `HEAD` and `TAIL`, aligned; it stays mapped
-        // as long as `self`, and all use these words by atomic accesses.
+        // SAFETY: the first page has aligned words at `HEAD` and `TAIL`; it stays mapped as
+        // long as `self`, and every user accesses these words atomically.
         unsafe { AtomicU64::from_ptr(self.mapping.start().add(at).cast()) }
     }
 
-    /// So many bytes of data from a position on, where they don't go past its end.
+    /// `len` bytes of data from a position, unless they wrap around the end.
     fn bytes(&self, position: u64, len: usize) -> Option<&[u8]> {
         let start = self.offset(position);
         if len > self.size - start {
             return None;
         }
-        // SAFETY: the bytes lie in the data, behind the first page. They are between the
-        // reader's position and the writer's, where the kernel does not write; the reader's
-        // is moved only by `drain`, which has the ring to itself.
+        // SAFETY: the bytes lie in the data, after the first page. They are between the
+        // reader's position and the writer's, where the kernel does not write; only `drain`,
+        // which has exclusive use of the ring, moves the reader's position.
         let first = unsafe { self.mapping.start().add(self.page + start) };
         // SAFETY: as above; any bytes are values of `u8`.
         Some(unsafe { std::slice::from_raw_parts(first, len) })
@@ -109,7 +109,7 @@ impl Memory {
         usize::try_from(position & (self.size as u64 - 1)).unwrap_or_default()
     }
 
-    /// Puts a record that goes past the end of the data together.
+    /// Joins a record that wraps around the end.
     fn joined(&self, position: u64, len: usize, into: &mut [u8]) -> Option<()> {
         let first = self.size - self.offset(position);
         let (start, end) = into.get_mut(..len)?.split_at_mut_checked(first)?;
@@ -120,12 +120,12 @@ impl Memory {
 
     fn drain(&self, whole: &mut [u8], each: &mut impl FnMut(&[u8])) -> usize {
         let mut count = 0;
-        // Only we write it.
+        // Only this reader writes it.
         let at = self.word(TAIL).load(Ordering::Relaxed);
         let mut tail = Tail {
             shared: self.word(TAIL),
             at,
-            told: at,
+            published: at,
         };
         loop {
             let head = self.word(HEAD).load(Ordering::Acquire);
@@ -138,7 +138,7 @@ impl Memory {
                 let len = header.and_then(|header| <[u8; 2]>::try_from(header.get(6..8)?).ok());
                 let len = usize::from(len.map_or(0, u16::from_ne_bytes));
                 if len < HEADER || len as u64 > left {
-                    // No record: nothing behind it can be told apart either.
+                    // Malformed: the start of the next record is unknown, too.
                     tail.at = head;
                     count += 1;
                     each(&[]);
@@ -153,11 +153,11 @@ impl Memory {
                 }
                 count += 1;
                 tail.at = tail.at.wrapping_add(len as u64);
-                if tail.at.wrapping_sub(tail.told) > self.size as u64 / 4 {
-                    tail.tell();
+                if tail.at.wrapping_sub(tail.published) > self.size as u64 / 4 {
+                    tail.publish();
                 }
             }
-            tail.tell();
+            tail.publish();
         }
     }
 }
@@ -170,7 +170,7 @@ mod tests {
 
     const PAGE: usize = 4096;
 
-    /// A ring in a file, with the test as its writer.
+    /// A ring buffer in a file, with the test as its writer.
     struct Pair {
         ring: Ring,
         head: u64,
@@ -228,7 +228,7 @@ mod tests {
     fn records_come_whole_and_in_order_around_the_end() {
         let mut pair = Pair::new();
         assert!(pair.take().is_empty() && pair.ring.is_empty());
-        // 1000 bytes do not divide 4096: each fifth record lies around the end.
+        // 1000 does not divide 4096, so that some records wrap around the end.
         for round in 0..40u8 {
             let records = [record(1000, round), record(24, !round)];
             records.iter().for_each(|record| pair.put(record));
@@ -246,7 +246,11 @@ mod tests {
         let mut pair = Pair::new();
         pair.put(&record(16, 1));
         pair.put(&[0; 16]);
-        assert_eq!(pair.take(), [record(16, 1), Vec::new()], "it is told");
+        assert_eq!(
+            pair.take(),
+            [record(16, 1), Vec::new()],
+            "the malformed record is passed on"
+        );
         pair.put(&record(8, 2));
         assert_eq!(pair.take(), [record(8, 2)]);
     }

@@ -9,30 +9,30 @@ use super::streams::{Sampled, Streams, threads_of};
 use crate::kernel::error::KernelError;
 use crate::kernel::sys::SampleType;
 
-/// What is sampled, and how much of it is kept until it is read.
+/// What is sampled, and the size of the ring buffers.
 #[derive(Debug, Clone)]
 pub struct SampleOptions {
-    /// How often. Each event, unless this says otherwise.
+    /// The sampling rate; by default every event.
     pub sampling: Sampling,
-    /// Only the events of these processes, of all threads that they have; everybody's if
-    /// none is named. Those that are gone are left out, unless all are.
+    /// Only events of these processes, with all their threads; of all processes if empty.
+    /// Processes that have ended are ignored, unless all have.
     pub processes: Vec<u32>,
-    /// And of all threads and processes that these make from now on.
+    /// Also events of threads and processes that these create from now on.
     pub inherit: bool,
-    /// Only from the process's next `execve` on: a command can be waiting for it.
+    /// Only from the process's next `execve`, for a command that is held before it starts.
     pub on_exec: bool,
-    /// An expression over the fields of a tracepoint: `count > 100`
-    /// (`Documentation/trace/events.rst`). The kernel judges after the attached programs.
+    /// A filter expression over the fields of a tracepoint: `count > 100`
+    /// (`Documentation/trace/events.rst`). The kernel applies it after the attached programs.
     pub filter: Option<String>,
-    /// Pages of memory for each CPU, a power of two.
+    /// Data pages per CPU, a power of two.
     pub pages: usize,
-    /// Whether [`PerfSamples::wait`] ends with the first sample, instead of when a quarter
-    /// of the memory is full.
+    /// Whether [`PerfSamples::wait`] returns at the first sample; otherwise when a quarter of
+    /// the memory is full.
     pub eager: bool,
 }
 
 impl Default for SampleOptions {
-    /// Each event of all processes, in 512 KiB a CPU.
+    /// Every event of all processes, in 512 KiB per CPU.
     fn default() -> Self {
         Self {
             sampling: Sampling::Period(1),
@@ -47,7 +47,7 @@ impl Default for SampleOptions {
 }
 
 impl SampleOptions {
-    /// The same for one process.
+    /// Restricts the options to one process.
     #[must_use]
     pub fn of_process(mut self, pid: u32) -> Self {
         self.processes = vec![pid];
@@ -55,8 +55,7 @@ impl SampleOptions {
     }
 }
 
-/// An event on all CPUs, with the memory that the kernel writes samples to. It ends when
-/// this is dropped.
+/// An event on all CPUs, with the ring buffers of its samples. Dropping it closes the event.
 ///
 /// ```no_run
 /// use bpflab::kernel::perf::{EventSource, PerfSamples, SampleOptions};
@@ -77,12 +76,12 @@ pub struct PerfSamples {
 }
 
 impl PerfSamples {
-    /// Opens the event and switches it on.
+    /// Opens and enables the event.
     ///
     /// # Errors
-    /// What the kernel says: `EACCES` or `EPERM` without `CAP_PERFMON`, `ENOENT` for a
-    /// counter that the machine does not have, `EINVAL` for a filter that it does not
-    /// understand or pages that are no power of two.
+    /// The kernel's error: `EACCES` or `EPERM` without `CAP_PERFMON`, `ENOENT` for a counter
+    /// that the machine does not have, `EINVAL` for an invalid filter or a number of pages that
+    /// is not a power of two.
     pub fn open(source: EventSource, options: &SampleOptions) -> Result<Self, KernelError> {
         let found = options.processes.iter().map(|pid| threads_of(*pid));
         let (found, gone): (Vec<_>, Vec<_>) = found.partition(Result::is_ok);
@@ -109,52 +108,52 @@ impl PerfSamples {
         Ok(Self { streams })
     }
 
-    /// Hands over all samples that are there, each once: CPU by CPU, of each the oldest
-    /// first. Says how many. Nothing is allocated or copied, except for a record that lies
-    /// at the end of the memory and goes on at its start.
+    /// Passes each unread sample to `each` once, CPU by CPU, the oldest of each CPU first.
+    /// Returns their number. Allocates and copies nothing, except for records that wrap around
+    /// the end of the buffer.
     pub fn drain(&mut self, mut each: impl FnMut(&Sample<'_>)) -> usize {
         self.streams.drain(|_, sample| each(sample))
     }
 
-    /// Waits until there is something to read, or for so long (without a time until all
-    /// processes that are sampled have ended): whether there is. A signal ends the waiting.
+    /// Waits for samples, at most for `timeout` (without one until all sampled processes have
+    /// ended). Returns whether there are any. A signal ends the wait.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<bool, KernelError> {
         self.streams.wait(timeout)
     }
 
-    /// Samples that found no room until now.
+    /// The number of samples lost so far because a ring buffer was full.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.streams.lost()
     }
 
-    /// How often the event was counted until now: samples, and those that were lost.
+    /// The number of events so far, including lost samples.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.streams.count()
     }
 
-    /// Switches it on again.
+    /// Enables the event again.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn enable(&self) -> Result<(), KernelError> {
         self.streams.enable()
     }
 
-    /// Switches it off; what is there can still be read.
+    /// Disables the event; unread samples stay readable.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn disable(&self) -> Result<(), KernelError> {
         self.streams.disable()
     }
 
-    /// Descriptors that are ready to be read when there is something, for a wait on
-    /// several things. Those of tasks that have ended are ready for ever.
+    /// File descriptors that become readable when there are samples, for a wait on several
+    /// sources. Those of ended tasks are always readable.
     pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.streams.fds()
     }

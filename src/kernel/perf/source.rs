@@ -1,16 +1,16 @@
-//! What a perf event counts (`enum perf_type_id`, `include/uapi/linux/perf_event.h`).
+//! Events that perf counts (`enum perf_type_id`, `include/uapi/linux/perf_event.h`).
 
 use std::fmt;
 
-/// What a perf event counts.
+/// An event that perf counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EventSource {
-    /// A tracepoint, by its number in tracefs.
+    /// A tracepoint, by its id in tracefs.
     Tracepoint(u32),
-    /// Something that the kernel counts.
+    /// A software event, counted by the kernel.
     Software(Software),
-    /// Something that the CPU counts, where it has counters.
+    /// A hardware event, if the CPU has counters.
     Hardware(Hardware),
 }
 
@@ -40,49 +40,49 @@ macro_rules! events {
 }
 
 events! {
-    /// Something that the kernel counts (`enum perf_sw_ids`).
+    /// A software event (`enum perf_sw_ids`).
     Software {
-        /// Nanoseconds of a CPU, by a timer.
+        /// Nanoseconds on a CPU, by a timer.
         CpuClock = 0, "cpu-clock";
         /// Nanoseconds that a task runs.
         TaskClock = 1, "task-clock";
         /// Page faults.
         PageFaults = 2, "page-faults";
-        /// Switches from one task to another.
+        /// Context switches.
         ContextSwitches = 3, "context-switches";
-        /// Moves of tasks to another CPU.
+        /// Migrations of tasks to another CPU.
         CpuMigrations = 4, "cpu-migrations";
         /// Page faults without I/O.
         MinorFaults = 5, "minor-faults";
         /// Page faults with I/O.
         MajorFaults = 6, "major-faults";
-        /// Nothing: only for being there.
+        /// Counts nothing; a placeholder.
         Dummy = 9, "dummy";
-        /// What programs send by `bpf_perf_event_output`.
+        /// The output of `bpf_perf_event_output`.
         BpfOutput = 10, "bpf-output";
     }
 }
 
 events! {
-    /// Something that the CPU counts (`enum perf_hw_id`).
+    /// A hardware event (`enum perf_hw_id`).
     Hardware {
         /// Cycles.
         CpuCycles = 0, "cpu-cycles";
         /// Instructions.
         Instructions = 1, "instructions";
-        /// Accesses to the last cache.
+        /// Accesses to the last-level cache.
         CacheReferences = 2, "cache-references";
-        /// Those that it did not have.
+        /// Misses of the last-level cache.
         CacheMisses = 3, "cache-misses";
         /// Branches.
         BranchInstructions = 4, "branch-instructions";
-        /// Those that went another way than was guessed.
+        /// Mispredicted branches.
         BranchMisses = 5, "branch-misses";
     }
 }
 
 impl EventSource {
-    /// The software or hardware event of this name, as `perf list` has it.
+    /// The software or hardware event of this name, as in `perf list`.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         let software = Software::ALL.iter().find(|event| event.name() == name);
@@ -111,12 +111,12 @@ impl fmt::Display for EventSource {
     }
 }
 
-/// How often a sample is taken.
+/// The sampling rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Sampling {
-    /// Each time that it counted so many.
+    /// A sample every so many events, or nanoseconds for clocks.
     Period(u64),
-    /// About so many times a second.
+    /// About so many samples a second.
     Frequency(u64),
 }
 

@@ -1,4 +1,4 @@
-//! The rings of an event, one a CPU, and the events that write to each.
+//! The ring buffers of an event, one per CPU, and the events that write to each.
 
 use std::ffi::CString;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -17,40 +17,40 @@ use crate::util::Errno;
 
 type Result<T> = std::result::Result<T, KernelError>;
 
-/// What is sampled, whose, and what is told of it.
+/// The event to sample, its tasks, and the fields of a sample.
 #[derive(Debug, Clone, Copy)]
 pub struct Sampled<'a> {
     pub source: EventSource,
     pub sampling: Sampling,
     pub holds: SampleType,
-    /// Only these threads' events; all if there are none.
+    /// Only events of these threads; of all if empty.
     pub threads: &'a [u32],
-    /// And those of threads and processes that they make.
+    /// Also events of threads and processes that they create.
     pub inherit: bool,
-    /// Only from the next `execve` of the threads on.
+    /// Only from the threads' next `execve`.
     pub on_exec: bool,
     /// An expression over the fields of a tracepoint, as ftrace reads it.
     pub filter: Option<&'a str>,
-    /// Pages of data for each CPU, a power of two.
+    /// Data pages per CPU, a power of two.
     pub pages: usize,
-    /// Whether a reader is woken for each sample; otherwise when a quarter is full.
+    /// Whether each sample wakes the reader; otherwise a buffer that is a quarter full does.
     pub eager: bool,
 }
 
-/// One CPU's ring. Fields are dropped in this order: the memory goes before the events.
+/// One CPU's ring buffer. Fields are dropped in this order: the memory before the events.
 #[derive(Debug)]
 struct Stream {
     cpu: u32,
     ring: Ring,
-    /// The one whose memory it is.
+    /// The event whose memory is mapped.
     event: PerfFd,
-    /// Others that write there: of further threads.
+    /// Events of further threads that write to the same memory.
     more: Vec<PerfFd>,
-    /// Samples that found no room, as records told.
+    /// Lost samples according to `PERF_RECORD_LOST`.
     lost: u64,
 }
 
-/// The rings of an event.
+/// The ring buffers of an event.
 #[derive(Debug)]
 pub struct Streams {
     name: String,
@@ -58,7 +58,7 @@ pub struct Streams {
     streams: Vec<Stream>,
 }
 
-/// All that write to a ring.
+/// All events that write to a ring buffer.
 fn events_of(stream: &Stream) -> impl Iterator<Item = &PerfFd> {
     std::iter::once(&stream.event).chain(&stream.more)
 }
@@ -68,14 +68,14 @@ pub fn threads_of(pid: u32) -> Result<Vec<u32>> {
     listed_threads(Path::new("/proc"), pid).map_err(|error| KernelError {
         log: match error {
             Errno::ESRCH => String::new(),
-            _ => "its threads are listed in /proc, which is not mounted here".to_owned(),
+            _ => "cannot list its threads: /proc is not mounted".to_owned(),
         },
         ..KernelError::new(Command::PerfEventOpen, format!("process {pid}"), error)
     })
 }
 
-/// The threads of a process in `/proc`: `ESRCH` where there are none, `ENOENT` where that
-/// is not mounted, so that nobody knows.
+/// The threads of a process in `/proc`: `ESRCH` if the process does not exist, `ENOENT` if
+/// `/proc` is not mounted.
 fn listed_threads(proc: &Path, pid: u32) -> std::result::Result<Vec<u32>, Errno> {
     if !proc.join("self").exists() {
         return Err(Errno::ENOENT);
@@ -91,7 +91,7 @@ fn listed_threads(proc: &Path, pid: u32) -> std::result::Result<Vec<u32>, Errno>
 }
 
 impl Streams {
-    /// Opens the event on each CPU and switches it on.
+    /// Opens and enables the event on each CPU.
     pub fn open(what: &Sampled<'_>) -> Result<Self> {
         let mut opened = Self {
             name: what.source.to_string(),
@@ -100,12 +100,12 @@ impl Streams {
         };
         if matches!(what.sampling, Sampling::Period(0) | Sampling::Frequency(0)) {
             return Err(KernelError {
-                log: "a period or frequency of 0 takes no samples".to_owned(),
+                log: "a period or frequency of 0 is invalid".to_owned(),
                 ..opened.failed(Command::PerfEventOpen)(Errno::EINVAL)
             });
         }
         for cpu in cpus::online() {
-            // A CPU may leave while we go through them.
+            // A CPU may go offline during the loop.
             match opened.stream(what, cpu) {
                 Err(error) if error.errno == Errno::ENODEV => {}
                 stream => opened.streams.push(stream?),
@@ -132,8 +132,8 @@ impl Streams {
         };
         let mut events = tasks.into_iter().filter_map(|task| {
             match self.event(what, cpu, task) {
-                // It has ended: meanwhile, or as the first of its process, which stays
-                // listed until the others end.
+                // The thread has ended, or is the main thread, which stays listed until the
+                // others end.
                 Err(error) if error.errno == Errno::ESRCH => None,
                 event => Some(event),
             }
@@ -206,7 +206,7 @@ impl Streams {
         self.streams.iter().flat_map(events_of)
     }
 
-    /// The CPUs, and the event on each.
+    /// The CPUs, each with its event.
     pub fn by_cpu(&self) -> impl Iterator<Item = (u32, &PerfFd)> {
         self.streams
             .iter()
@@ -223,7 +223,7 @@ impl Streams {
         all.map_err(self.failed(Command::PerfControl))
     }
 
-    /// Hands over all samples that are there: CPU by CPU, of each the oldest first.
+    /// Passes each unread sample to `each`: CPU by CPU, the oldest of each CPU first.
     pub fn drain(&mut self, mut each: impl FnMut(u32, &Sample<'_>)) -> usize {
         let mut count = 0;
         for Stream {
@@ -237,17 +237,18 @@ impl Streams {
                 }
                 Ok(Record::Lost(more)) => *lost = lost.saturating_add(more),
                 Ok(Record::Other) => {}
-                // Of samples that can't be read nobody knows how many there were.
+                // How many samples a malformed record stands for is unknown; count one.
                 Err(_) => *lost = lost.saturating_add(1),
             });
         }
         count
     }
 
-    /// Samples that found no room until now.
+    /// The number of samples lost so far because a ring buffer was full.
     pub fn lost(&self) -> u64 {
         let of = |stream: &Stream| {
-            // The kernel tells of a loss only when there is room again, but counts all.
+            // The kernel writes a record of lost samples only when there is room again, but
+            // counts all of them.
             let counted = events_of(stream).filter_map(|event| event.counts().ok());
             let counted: u64 = counted.map(|(_, lost)| lost).sum();
             counted.max(stream.lost)
@@ -255,8 +256,8 @@ impl Streams {
         self.streams.iter().map(of).sum()
     }
 
-    /// How often the event happened: also when there was no room, and when a filter or a
-    /// program dropped it, it is not counted.
+    /// The number of events, including lost samples. An event that a filter or a program
+    /// dropped is not counted.
     pub fn count(&self) -> u64 {
         let counts = self.events().filter_map(|event| event.counts().ok());
         counts.map(|(count, _)| count).sum()
@@ -266,13 +267,13 @@ impl Streams {
         self.streams.iter().map(|stream| stream.event.as_fd())
     }
 
-    /// Waits until there is something to read, or for so long: whether there is. Without a
-    /// time it ends as well when nothing can come any more, since all tasks have ended.
+    /// Waits for samples, at most for `timeout`; without one it also ends when all tasks have
+    /// ended. Returns whether there are any.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<bool> {
         let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let failed = self.failed(Command::Poll);
         let of_stream = |stream| events_of(stream).map(move |event| (stream, event));
-        // An event whose task has ended is ready for ever, and says nothing of its ring.
+        // The event of an ended task is always readable, whether or not its buffer has data.
         let mut living: Vec<(&Stream, &PerfFd)> = self.streams.iter().flat_map(of_stream).collect();
         while !living.is_empty() {
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
@@ -289,7 +290,7 @@ impl Streams {
             let still = states().filter(|(_, polled)| **polled == Polled::Quiet);
             let still: Vec<_> = still.map(|(living, _)| *living).collect();
             if still.len() == living.len() {
-                return Ok(false); // The time is over, or a signal came.
+                return Ok(false); // Timeout, or a signal.
             }
             living = still;
         }
@@ -344,7 +345,7 @@ mod tests {
     fn what_takes_no_samples_is_refused() {
         for none in [Sampling::Period(0), Sampling::Frequency(0)] {
             let error = sampled(&[], none).unwrap_err();
-            assert!(error.to_string().ends_with("takes no samples"), "{error}");
+            assert!(error.to_string().ends_with("is invalid"), "{error}");
         }
     }
 
@@ -355,7 +356,7 @@ mod tests {
             .is_ok()
     }
 
-    /// Runs until there is a sample of this thread, for a second at most.
+    /// Runs until there is a sample of this thread, for at most a second.
     fn is_sampled(streams: &mut Streams) -> bool {
         let until = Instant::now() + Duration::from_secs(1);
         let own = tid();
@@ -366,7 +367,7 @@ mod tests {
         seen > 0
     }
 
-    /// The first thread of a process may end before the others.
+    /// The main thread of a process may end before the others.
     #[test]
     fn a_thread_that_has_ended_does_not_hide_the_others() {
         if !is_here() {
@@ -379,7 +380,7 @@ mod tests {
         assert_eq!(clock_of(&[gone.id()]).unwrap_err().errno, Errno::ESRCH);
     }
 
-    /// An event whose task has ended is ready to be read for ever.
+    /// The event of an ended task is always readable.
     #[test]
     fn who_has_ended_wakes_nobody() {
         const SHORT: Duration = Duration::from_millis(50);
@@ -397,12 +398,12 @@ mod tests {
         let mut both = clock_of(&[first, tid()]).unwrap();
         go.send(()).unwrap();
         thread.join().unwrap();
-        // It is said to have ended a little before it has.
+        // The thread is joined a little before its task has ended.
         let until = Instant::now() + Duration::from_secs(1);
         while alone.wait(None).unwrap() && Instant::now() < until {
             std::thread::yield_now();
         }
-        assert_eq!(alone.wait(None), Ok(false), "nothing can come");
+        assert_eq!(alone.wait(None), Ok(false), "no more events possible");
         let start = Instant::now();
         assert_eq!(alone.wait(Some(SHORT)), Ok(false));
         assert!(start.elapsed() >= SHORT, "{:?}", start.elapsed());
@@ -411,6 +412,6 @@ mod tests {
         let start = Instant::now();
         let woken = both.wait(Some(SHORT)).unwrap();
         assert!(woken || start.elapsed() >= SHORT, "{:?}", start.elapsed());
-        assert!(is_sampled(&mut both), "the other one goes on");
+        assert!(is_sampled(&mut both), "the other thread still runs");
     }
 }

@@ -1,4 +1,4 @@
-//! Waiting for a process, or for what comes before its end.
+//! Waits for a process to end, or for a timeout or a stop request.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -9,25 +9,25 @@ use super::stop::Stop;
 use crate::kernel::sys;
 use crate::util::Errno;
 
-/// How long a process that was asked to end may take before it is killed.
+/// Time for a process to end after SIGTERM before it is killed.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// What came first.
+/// What ended the wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
     /// The process has ended.
     Command,
-    /// The time was over.
+    /// The timeout.
     Duration,
-    /// Somebody used a [`Stop`].
+    /// A [`Stop`] was used.
     Stopped,
 }
 
 impl Ended {
-    /// Waits for the first of these; `None`s never come.
+    /// Waits for the first of these; `None`s are ignored.
     ///
     /// # Errors
-    /// What the kernel says to waiting.
+    /// The kernel's error of waiting.
     pub fn wait(
         child: Option<&Child>,
         until: Option<Instant>,
@@ -53,11 +53,11 @@ impl Ended {
     }
 }
 
-/// A running command. Dropping it before it has ended ends it.
+/// A running command. Dropping it ends the command.
 #[derive(Debug)]
 pub struct Child {
     child: process::Child,
-    /// The process itself, not its number, which may be another's later.
+    /// A pidfd: the process id may be reused.
     descriptor: OwnedFd,
     status: Option<ExitStatus>,
 }
@@ -71,7 +71,7 @@ impl Child {
                 status: None,
             }),
             Err(errno) => {
-                // Nobody could wait for it in time.
+                // Without a pidfd there is no way to wait with a timeout.
                 let _ = child.kill();
                 let _ = child.wait();
                 Err(io::Error::from_raw_os_error(errno.0.into()))
@@ -79,23 +79,22 @@ impl Child {
         }
     }
 
-    /// Its number, as this process's namespace has it.
+    /// Its process id in this process's namespace.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Waits for its end; asks it to end (`SIGTERM`) if it has not yet, and kills it when
-    /// it takes more than three seconds.
+    /// Ends the process and waits for it: sends SIGTERM, and kills it after three seconds.
     ///
     /// # Errors
-    /// What the kernel says to waiting.
+    /// The kernel's error of waiting.
     pub fn end(&mut self) -> io::Result<ExitStatus> {
         if let Some(status) = self.status {
             return Ok(status);
         }
         if self.child.try_wait()?.is_none() {
-            // It may end meanwhile, which is as good.
+            // It may have ended since; then the error is harmless.
             let _ = sys::send_signal(self.descriptor.as_fd(), libc::SIGTERM);
             let until = Some(Instant::now() + PATIENCE);
             if Ended::wait(Some(self), until, &[]) != Ok(Ended::Command) {
@@ -110,7 +109,7 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // Nobody is left to be told.
+        // Errors can't be reported in drop.
         let _ = self.end();
     }
 }

@@ -1,4 +1,4 @@
-//! A command that waits before its first instruction.
+//! A command that is held before its first instruction.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
@@ -12,35 +12,35 @@ use thiserror::Error;
 use super::child::Child;
 use crate::kernel::sys;
 
-/// Why a command does not run.
+/// Why a command did not run.
 #[derive(Debug, Error)]
 pub enum SpawnError<E> {
-    /// It can't be started.
+    /// It could not be started.
     #[error(transparent)]
     Start(io::Error),
-    /// What was to be done before it runs has failed; it has not run.
+    /// The `prepare` callback failed; the command has not run.
     #[error(transparent)]
     Prepare(E),
 }
 
-/// Starts a command, and calls `prepare` with its number when it is a process that has
-/// not run anything yet. Then it is set free. `prepare` is called on another thread, the
-/// process is forked by the calling one.
+/// Starts a command and holds it before its first instruction, calls `prepare` with its process
+/// id, then releases it. `prepare` runs on another thread; the calling thread forks the
+/// process.
 ///
 /// # Errors
-/// The command can't be started, or `prepare` has failed: nothing has run then.
+/// The command can't be started, or `prepare` failed: the command has not run then.
 pub fn spawn_held<E: Send>(
     command: &mut Command,
     prepare: impl FnOnce(u32) -> Result<(), E> + Send,
 ) -> Result<Child, SpawnError<E>> {
-    let (gate, over) = sys::hold(command).map_err(SpawnError::Start)?;
+    let (socket, over) = sys::hold(command).map_err(SpawnError::Start)?;
     let (spawned, prepared) = thread::scope(|scope| {
-        let keeper = scope.spawn(|| keep(&gate, prepare));
-        // This returns when the process has become its command, or could not.
+        let preparing = scope.spawn(|| prepare_and_release(&socket, prepare));
+        // Returns when the process has done its `execve`, or has failed.
         let spawned = command.spawn();
-        // Where there was no process nobody would tell its number.
-        let _ = gate.shutdown(Shutdown::Both);
-        let prepared = keeper.join();
+        // Unblocks the other thread if no process was created.
+        let _ = socket.shutdown(Shutdown::Both);
+        let prepared = preparing.join();
         (spawned, prepared)
     });
     over.store(true, Ordering::Relaxed);
@@ -51,27 +51,30 @@ pub fn spawn_held<E: Send>(
     }
 }
 
-/// Prepares for the process that waits at the gate, and opens it. Closed, also by a panic,
-/// it lets nothing through: the process ends itself.
-fn keep<E>(mut gate: &UnixStream, prepare: impl FnOnce(u32) -> Result<(), E>) -> Result<(), E> {
+/// Runs `prepare` for the process waiting on the socket, then releases it. If the socket closes
+/// first, also by a panic, the process exits.
+fn prepare_and_release<E>(
+    mut socket: &UnixStream,
+    prepare: impl FnOnce(u32) -> Result<(), E>,
+) -> Result<(), E> {
     let mut pid = [0; 4];
-    if gate.read_exact(&mut pid).is_err() {
-        return Ok(()); // There is no process, and who spawns it knows why.
+    if socket.read_exact(&mut pid).is_err() {
+        return Ok(()); // No process was created; the caller of spawn has the error.
     }
-    let closing = Closing(gate);
+    let closing = Closing(socket);
     prepare(u32::from_ne_bytes(pid))?;
-    // A process that is gone has been killed by somebody, as its status will tell.
-    let _ = gate.write_all(&[1]);
+    // If the process has been killed, its status tells.
+    let _ = socket.write_all(&[1]);
     std::mem::forget(closing);
     Ok(())
 }
 
-/// Closes the gate when it is dropped.
+/// Closes the socket on drop.
 struct Closing<'a>(&'a UnixStream);
 
 impl Drop for Closing<'_> {
     fn drop(&mut self) {
-        // It can be closed already.
+        // It may be closed already.
         let _ = self.0.shutdown(Shutdown::Both);
     }
 }
@@ -89,7 +92,7 @@ mod tests {
         command
     }
 
-    /// The name of what a process runs.
+    /// The comm of a process.
     fn runs(pid: u32) -> String {
         std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default()
     }
@@ -103,7 +106,7 @@ mod tests {
         })
         .unwrap();
         assert_eq!(seen.0, child.id());
-        assert_ne!(seen.1, "sleep\n", "it had not run anything");
+        assert_ne!(seen.1, "sleep\n", "it had run nothing yet");
         assert_eq!(runs(child.id()), "sleep\n");
         let stop = Stop::new().unwrap();
         let soon = Some(Instant::now() + Duration::from_millis(20));
@@ -113,7 +116,7 @@ mod tests {
         assert_eq!(wait(None, &stop), Ok(Ended::Stopped));
         let status = child.end().unwrap();
         assert!(!status.success());
-        assert_eq!(runs(child.id()), "", "it has been waited for");
+        assert_eq!(runs(child.id()), "", "reaped");
     }
 
     #[test]

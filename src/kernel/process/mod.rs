@@ -1,10 +1,9 @@
-//! The process that is watched, from before its first instruction to its end, and what
-//! ends the watching.
+//! Starts and watches a process, from before its first instruction to its end or a stop
+//! request.
 //!
-//! A command is held when it is a process already and has not run anything: whoever
-//! watches it learns its number, prepares, and sets it free ([`spawn_held`]). Nothing of
-//! it survives us: while it is held it ends when we do, whatever killed us, and later it
-//! gets a `SIGTERM` then.
+//! A command is held between fork and `execve`, so that the caller learns its process id,
+//! prepares, and releases it ([`spawn_held`]). It does not outlive this process: it exits if
+//! this process ends while it is held, and gets a `SIGTERM` if this process ends later.
 
 mod child;
 mod held;
@@ -16,9 +15,8 @@ pub use stop::Stop;
 
 use super::sys;
 
-/// Waits until programs that were detached have left their last run on each CPU. On
-/// kernels that can't be asked (before 4.3, or without `CONFIG_MEMBARRIER`) it waits for
-/// longer than a program runs.
+/// Waits until detached programs no longer run on any CPU. On kernels without `membarrier`
+/// (before 4.3, or without `CONFIG_MEMBARRIER`) it sleeps for longer than a program runs.
 pub fn settle() {
     if sys::grace_period().is_err() {
         std::thread::sleep(std::time::Duration::from_millis(50));

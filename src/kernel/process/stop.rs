@@ -1,4 +1,4 @@
-//! What ends a recording from outside.
+//! Requests to end a recording.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, OnceLock};
@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use crate::kernel::sys::{Flag, first_signal, raise_on_signals};
 use crate::util::Errno;
 
-/// Asks whatever waits for it to end, from any thread. Clones are the same one.
+/// A request to end a wait, from any thread. Clones share the request.
 #[derive(Debug, Clone)]
 pub struct Stop(Kind);
 
@@ -17,20 +17,20 @@ enum Kind {
 }
 
 impl Stop {
-    /// One that nobody has used yet.
+    /// Creates an unused request.
     ///
     /// # Errors
-    /// What the kernel says to another descriptor.
+    /// The kernel's error of creating a descriptor.
     pub fn new() -> Result<Self, Errno> {
         Ok(Self(Kind::Own(Arc::new(Flag::new()?))))
     }
 
-    /// The one that `SIGINT`, `SIGTERM` and `SIGHUP` use from now on in this process; a
-    /// second signal of the same kind then ends the process. For command-line tools: a
-    /// library leaves signals to its user.
+    /// A request made by `SIGINT`, `SIGTERM` or `SIGHUP` to this process; a second signal of
+    /// the same kind ends the process. For command-line tools: a library should leave signals
+    /// to its user.
     ///
     /// # Errors
-    /// What the kernel says to another descriptor, or to setting handlers.
+    /// The kernel's error of creating a descriptor or setting handlers.
     pub fn on_signals() -> Result<Self, Errno> {
         static FLAG: OnceLock<Result<Flag, Errno>> = OnceLock::new();
         static SET: OnceLock<Result<(), Errno>> = OnceLock::new();
@@ -39,12 +39,12 @@ impl Stop {
         Ok(Self(Kind::Signals(flag)))
     }
 
-    /// Asks to end.
+    /// Makes the request.
     pub fn now(&self) {
         self.flag().raise();
     }
 
-    /// The signal that asked, where it was one.
+    /// The signal that made the request, if one did.
     #[must_use]
     pub fn signal(&self) -> Option<i32> {
         match &self.0 {

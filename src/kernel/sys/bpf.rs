@@ -1,8 +1,8 @@
-//! The call itself, `bpf(2)`: its commands, and how attributes hold addresses.
+//! The `bpf(2)` call: its commands, and the encoding of addresses in its attributes.
 //!
-//! The attribute structures are those of `union bpf_attr`
-//! (`include/uapi/linux/bpf.h`), one for each command, as far as bpflab fills them. The
-//! kernel takes shorter and longer ones, if what it doesn't know is zero.
+//! The attribute structures are those of `union bpf_attr` (`include/uapi/linux/bpf.h`), one per
+//! command, up to the last field that bpflab sets. The kernel accepts shorter ones, and longer
+//! ones if the fields it doesn't know are zero.
 
 use std::ffi::CStr;
 use std::io;
@@ -12,7 +12,7 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::util::Errno;
 
-/// What a system call gives, or its error number.
+/// The result of a system call, or its errno.
 pub type Result<T> = std::result::Result<T, Errno>;
 
 /// `enum bpf_cmd`.
@@ -40,8 +40,8 @@ pub enum Cmd {
     EnableStats = 32,
 }
 
-/// The attributes of a command: a structure without padding of which any bytes are a
-/// value. The kernel reads it byte by byte and may write to it.
+/// The attributes of a command: a structure without padding for which any bytes are valid. The
+/// kernel may write to it.
 pub trait Attributes: FromBytes + IntoBytes {}
 
 impl<T: FromBytes + IntoBytes> Attributes for T {}
@@ -49,12 +49,12 @@ impl<T: FromBytes + IntoBytes> Attributes for T {}
 /// Makes the call.
 ///
 /// # Safety
-/// Each address in `attributes` is 0, or that of as much memory as the field beside it
-/// says (for maps: as the map's sizes say), writable where the command writes, and
-/// nothing else refers to what is written. Each descriptor is open.
+/// Each address in `attributes` is 0, or that of memory of the size given by the field next to
+/// it (for maps: by the map's sizes), writable if the command writes to it, and without other
+/// references then. Each descriptor is open.
 pub unsafe fn bpf<A: Attributes>(command: Cmd, attributes: &mut A) -> Result<i32> {
-    // SAFETY: the third argument is the size of what the second points to, which is
-    // initialised and borrowed for the call alone; what it refers to is the caller's.
+    // SAFETY: the third argument is the size of what the second points to, which is initialised
+    // and borrowed for the call; the caller vouches for the memory it refers to.
     let result = unsafe {
         libc::syscall(
             libc::SYS_bpf,
@@ -69,7 +69,7 @@ pub unsafe fn bpf<A: Attributes>(command: Cmd, attributes: &mut A) -> Result<i32
     }
 }
 
-/// The error number of a failed system call, also of the standard library's.
+/// The errno of a failed call, also of one in the standard library.
 pub fn errno_of(error: &io::Error) -> Errno {
     let number = error.raw_os_error().map(u16::try_from);
     Errno(
@@ -79,12 +79,12 @@ pub fn errno_of(error: &io::Error) -> Errno {
     )
 }
 
-/// The number of the error that the last system call ended with.
+/// The errno of the last system call.
 pub fn last_errno() -> Errno {
     errno_of(&io::Error::last_os_error())
 }
 
-/// Makes a call again until no signal interrupts it.
+/// Repeats a call while signals interrupt it.
 pub fn retried<T: PartialOrd + From<i8>>(mut call: impl FnMut() -> T) -> T {
     loop {
         let result = call();
@@ -97,15 +97,15 @@ pub fn retried<T: PartialOrd + From<i8>>(mut call: impl FnMut() -> T) -> T {
 /// Makes a call whose result is a new descriptor.
 ///
 /// # Safety
-/// As for [`bpf`], and the command is one that opens a descriptor.
+/// As for [`bpf`], and the command returns a new descriptor.
 pub unsafe fn open<A: Attributes>(command: Cmd, attributes: &mut A) -> Result<OwnedFd> {
     // SAFETY: as the caller promises.
     let fd = unsafe { bpf(command, attributes) }?;
-    // SAFETY: the kernel has just opened this descriptor for us, so nobody else owns it.
+    // SAFETY: the kernel has just opened this descriptor, so nobody else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// The address of bytes that the kernel reads; 0 for none.
+/// The address of bytes that the kernel reads; 0 if empty.
 pub fn read_address(bytes: &[u8]) -> u64 {
     if bytes.is_empty() {
         0
@@ -114,7 +114,7 @@ pub fn read_address(bytes: &[u8]) -> u64 {
     }
 }
 
-/// The address of bytes that the kernel writes; 0 for none.
+/// The address of bytes that the kernel writes; 0 if empty.
 pub fn write_address(bytes: &mut [u8]) -> u64 {
     if bytes.is_empty() {
         0
@@ -123,7 +123,7 @@ pub fn write_address(bytes: &mut [u8]) -> u64 {
     }
 }
 
-/// A length in a 32-bit field.
+/// A length for a 32-bit field.
 pub fn length(len: usize) -> Result<u32> {
     u32::try_from(len).map_err(|_| Errno::E2BIG)
 }
@@ -132,12 +132,12 @@ pub fn number(fd: Option<BorrowedFd<'_>>) -> i32 {
     fd.map_or(0, |fd| fd.as_raw_fd())
 }
 
-/// The address of a text that the kernel reads up to its zero; 0 for none.
+/// The address of a NUL-terminated text that the kernel reads; 0 for none.
 pub fn text_address(text: Option<&CStr>) -> u64 {
     text.map_or(0, |text| text.as_ptr().expose_provenance() as u64)
 }
 
-/// Another descriptor of the same thing.
+/// A duplicate of a descriptor.
 pub fn duplicate(fd: BorrowedFd<'_>) -> Result<OwnedFd> {
     fd.try_clone_to_owned().map_err(|error| errno_of(&error))
 }

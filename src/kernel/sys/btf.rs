@@ -1,4 +1,4 @@
-//! BTF: loading it.
+//! Loads BTF into the kernel.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -22,7 +22,7 @@ struct BtfLoad {
 }
 
 impl BtfFd {
-    /// `BPF_BTF_LOAD`, with the kernel's log in `log` unless that is empty.
+    /// `BPF_BTF_LOAD`, which writes the kernel's log to `log` unless that is empty.
     pub fn load(btf: &[u8], log: &mut [u8]) -> Result<Self> {
         let mut attributes = BtfLoad {
             btf: read_address(btf),
@@ -32,12 +32,12 @@ impl BtfFd {
             btf_size: length(btf.len())?,
             btf_log_true_size: 0,
         };
-        // SAFETY: both addresses are those of slices with their lengths; the log,
-        // which is written, is borrowed mutably.
+        // SAFETY: both addresses are those of slices with their lengths; the log, which is
+        // written, is borrowed mutably.
         unsafe { open(Cmd::BtfLoad, &mut attributes) }.map(Self)
     }
 
-    /// The descriptor, for maps and programs that have types.
+    /// The descriptor, for maps and programs with BTF types.
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }

@@ -1,4 +1,4 @@
-//! The number of CPUs that a machine may have, as its maps have it.
+//! The number of possible CPUs, found with a per-CPU map.
 
 use std::os::fd::AsRawFd;
 
@@ -6,12 +6,12 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use super::bpf::{Cmd, Result, bpf, open, read_address, write_address};
 
-/// `NR_CPUS` where it is highest (`arch/x86/Kconfig`, `MAXSMP`).
+/// The largest `NR_CPUS` (`arch/x86/Kconfig`, `MAXSMP`).
 const MOST: usize = 8192;
-/// What a word is before the kernel writes to it; a new map has zeros.
+/// The content of a word before the kernel writes to it; a new map's values are zeros.
 const UNTOUCHED: [u8; 8] = [0xa5; 8];
 
-/// The first fields of `BPF_MAP_CREATE`: the rest is zero.
+/// The first fields of `BPF_MAP_CREATE`; the rest is zero.
 #[repr(C)]
 #[derive(FromBytes, IntoBytes)]
 struct Create {
@@ -31,8 +31,8 @@ struct Lookup {
     flags: u64,
 }
 
-/// Asks the kernel for an element of a per-CPU array, and counts the words that it wrote:
-/// one for each CPU that is possible.
+/// Looks up an element of a per-CPU array, and counts the words that the kernel wrote: one for
+/// each possible CPU.
 pub fn possible_cpus() -> Result<u32> {
     /// `BPF_MAP_TYPE_PERCPU_ARRAY`.
     const PERCPU_ARRAY: u32 = 6;
@@ -52,8 +52,8 @@ pub fn possible_cpus() -> Result<u32> {
         value: write_address(&mut words),
         flags: 0,
     };
-    // SAFETY: the key has the map's four bytes; the kernel writes a word for each CPU, for
-    // which there is room on any machine.
+    // SAFETY: the key has the map's four bytes; the kernel writes a word for each CPU, and the
+    // buffer is large enough for any machine.
     unsafe { bpf(Cmd::MapLookupElem, &mut lookup) }?;
     let (words, _) = words.as_chunks::<8>();
     let written = words.iter().take_while(|word| **word != UNTOUCHED).count();

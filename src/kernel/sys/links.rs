@@ -1,4 +1,4 @@
-//! Attaching by `bpf(2)`: raw tracepoints and links. Closing what these give detaches.
+//! Attaches programs by `bpf(2)`: raw tracepoints and links. Closing a link detaches.
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -11,10 +11,10 @@ use super::programs::ProgFd;
 use crate::spec::AttachType;
 use crate::util::Errno;
 
-/// A program's attachment.
+/// The link of an attached program.
 #[derive(Debug)]
 pub struct LinkFd {
-    /// Only held: to close it is to detach.
+    /// Held only to be closed, which detaches.
     _fd: OwnedFd,
 }
 
@@ -33,7 +33,7 @@ struct RawTracepointOpen {
     cookie: u64,
 }
 
-/// What all kinds of links have first.
+/// The fields that all links begin with.
 #[repr(C)]
 #[derive(FromBytes, IntoBytes)]
 struct Start {
@@ -84,44 +84,44 @@ struct UserProbesLink {
     zero: u32,
 }
 
-/// Where a program of BTF's types goes.
+/// Parameters of a link to a BTF target.
 #[derive(Debug, Clone, Copy)]
 pub struct BtfLink {
-    /// The program's own.
+    /// The program's expected attach type.
     pub attach_type: AttachType,
-    /// What the program is told.
+    /// The cookie.
     pub cookie: u64,
 }
 
-/// Kernel functions that a program is attached to at once (`kprobe_multi`).
+/// The kernel functions of a multi-kprobe link.
 #[derive(Debug, Clone, Copy)]
 pub struct KernelProbes<'a> {
-    /// The program's own.
+    /// The program's expected attach type.
     pub attach_type: AttachType,
-    /// Their names.
+    /// The functions' names.
     pub symbols: &'a [&'a CStr],
-    /// What the program is told at each; empty or as many.
+    /// A cookie for each function, or empty.
     pub cookies: &'a [u64],
-    /// Whether it runs at their return.
+    /// Whether the program runs at the functions' return.
     pub returns: bool,
 }
 
-/// Places in a file that a program is attached to at once (`uprobe_multi`).
+/// The locations in a file of a multi-uprobe link.
 #[derive(Debug, Clone, Copy)]
 pub struct UserProbes<'a> {
-    /// The program's own.
+    /// The program's expected attach type.
     pub attach_type: AttachType,
     /// The file.
     pub path: &'a CStr,
-    /// Where in it.
+    /// File offsets.
     pub offsets: &'a [u64],
-    /// Where in it counters of listeners lie, 0 for none; empty or as many.
+    /// File offset of a semaphore for each location, 0 for none; or empty.
     pub semaphores: &'a [u64],
-    /// What the program is told at each; empty or as many.
+    /// A cookie for each location, or empty.
     pub cookies: &'a [u64],
-    /// Whether it runs at the functions' return.
+    /// Whether the program runs at the functions' return.
     pub returns: bool,
-    /// The process whose calls count; `None` for all.
+    /// The process to trace; `None` for all.
     pub pid: Option<u32>,
 }
 
@@ -129,7 +129,7 @@ pub struct UserProbes<'a> {
 const RETURNS: u32 = 1;
 
 impl LinkFd {
-    /// `BPF_RAW_TRACEPOINT_OPEN`; programs that know their place from BTF take no name.
+    /// `BPF_RAW_TRACEPOINT_OPEN`; without a name for programs loaded for a BTF target.
     pub fn raw_tracepoint(program: &ProgFd, name: Option<&CStr>, cookie: u64) -> Result<Self> {
         let mut attributes = RawTracepointOpen {
             name: text_address(name),
@@ -137,7 +137,7 @@ impl LinkFd {
             zero: 0,
             cookie,
         };
-        // SAFETY: the name ends with its zero, and the descriptor is borrowed.
+        // SAFETY: the name is NUL-terminated, and the descriptor is borrowed.
         unsafe { open(Cmd::RawTracepointOpen, &mut attributes) }.map(Self::from)
     }
 
@@ -151,7 +151,7 @@ impl LinkFd {
         unsafe { open(Cmd::LinkCreate, &mut attributes) }.map(Self::from)
     }
 
-    /// `BPF_LINK_CREATE` of a program that knows its place from BTF.
+    /// `BPF_LINK_CREATE` of a program loaded for a BTF target.
     pub fn tracing(program: &ProgFd, link: BtfLink) -> Result<Self> {
         let mut attributes = TracingLink {
             start: start(program, None, link.attach_type),
@@ -163,7 +163,7 @@ impl LinkFd {
         unsafe { open(Cmd::LinkCreate, &mut attributes) }.map(Self::from)
     }
 
-    /// `BPF_LINK_CREATE` of probes of kernel functions.
+    /// `BPF_LINK_CREATE` of a multi-kprobe.
     pub fn kernel_probes(program: &ProgFd, probes: &KernelProbes<'_>) -> Result<Self> {
         let addresses: Vec<u8> = probes
             .symbols
@@ -179,12 +179,12 @@ impl LinkFd {
             addresses: 0,
             cookies: read_address(&cookies),
         };
-        // SAFETY: `count` addresses of texts that end with their zeros, and cookies
-        // or none; the kernel only reads them.
+        // SAFETY: `count` addresses of NUL-terminated texts, and as many cookies or none; the
+        // kernel only reads them.
         unsafe { open(Cmd::LinkCreate, &mut attributes) }.map(Self::from)
     }
 
-    /// `BPF_LINK_CREATE` of probes in user space.
+    /// `BPF_LINK_CREATE` of a multi-uprobe.
     pub fn user_probes(program: &ProgFd, probes: &UserProbes<'_>) -> Result<Self> {
         let offsets = words(probes.offsets, probes.offsets.len())?;
         let cookies = words(probes.cookies, probes.offsets.len())?;
@@ -200,8 +200,8 @@ impl LinkFd {
             pid: probes.pid.unwrap_or(0),
             zero: 0,
         };
-        // SAFETY: `count` offsets, as many counters and cookies or none, and a path that
-        // ends with its zero; the kernel only reads them.
+        // SAFETY: `count` offsets, as many semaphores and cookies or none, and a NUL-terminated
+        // path; the kernel only reads them.
         unsafe { open(Cmd::LinkCreate, &mut attributes) }.map(Self::from)
     }
 }
@@ -215,7 +215,7 @@ fn start(program: &ProgFd, target: Option<BorrowedFd<'_>>, attach_type: AttachTy
     }
 }
 
-/// Numbers as bytes: none, or `count`.
+/// Numbers as bytes; `EINVAL` unless there are none or `count`.
 fn words(numbers: &[u64], count: usize) -> Result<Vec<u8>> {
     if !numbers.is_empty() && numbers.len() != count {
         return Err(Errno::EINVAL);

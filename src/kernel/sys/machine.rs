@@ -1,12 +1,12 @@
-//! What the machine says of itself.
+//! Reads the machine's clocks.
 
-/// The time on a clock in nanoseconds; 0 on kernels that don't have it.
+/// The time on a clock in nanoseconds; 0 if the kernel lacks the clock.
 fn now(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: the address is that of the value that is written.
+    // SAFETY: `time` is written, and borrowed mutably.
     let result = unsafe { libc::clock_gettime(clock, &raw mut time) };
     if result != 0 {
         return 0;
@@ -15,17 +15,17 @@ fn now(clock: libc::clockid_t) -> u64 {
     part(time.tv_sec) * 1_000_000_000 + part(time.tv_nsec)
 }
 
-/// The time since 1970.
+/// Nanoseconds since 1970.
 pub fn realtime() -> u64 {
     now(libc::CLOCK_REALTIME)
 }
 
-/// The time that the machine was awake, which `bpf_ktime_get_ns` tells.
+/// Nanoseconds without suspend, as `bpf_ktime_get_ns` returns.
 pub fn monotonic() -> u64 {
     now(libc::CLOCK_MONOTONIC)
 }
 
-/// The time since it was started.
+/// Nanoseconds since boot.
 pub fn boottime() -> u64 {
     now(libc::CLOCK_BOOTTIME)
 }

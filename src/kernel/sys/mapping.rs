@@ -1,4 +1,4 @@
-//! Memory that is shared with the kernel.
+//! Memory shared with the kernel.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -6,8 +6,8 @@ use super::bpf::{Result, last_errno};
 use crate::spec::limits::PAGE_SIZE;
 use crate::util::Errno;
 
-/// Memory shared with the kernel, which is unmapped when this is dropped. Who reads it
-/// where it lies ([`start`](Self::start)) keeps this value as long as what is borrowed.
+/// Memory shared with the kernel, unmapped on drop. References to it ([`start`](Self::start))
+/// must not outlive this value.
 #[derive(Debug)]
 pub struct Mapping {
     address: *mut libc::c_void,
@@ -16,22 +16,22 @@ pub struct Mapping {
 
 // SAFETY: the memory belongs to the process: any thread may use and unmap it.
 unsafe impl Send for Mapping {}
-// SAFETY: a shared reference gives an address and a size, which take `unsafe` to be used;
-// writing takes a mutable one.
+// SAFETY: a shared reference only gives an address and a size, whose use is `unsafe`; `write`
+// takes a mutable reference.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps an arena of so many pages where its definition wants it, or anywhere. The
-    /// verifier takes a program with an arena only when it has an address in user space.
+    /// Maps an arena of `pages` pages at its definition's address, or anywhere. The verifier
+    /// accepts a program with an arena only if the arena is mapped in user space.
     pub fn of_arena(fd: &OwnedFd, pages: u32, wanted: u64) -> Result<Self> {
         let wanted = usize::try_from(wanted).map_err(|_| Errno::EINVAL)?;
-        // The kernel counts in its own pages, and wants the whole of it mapped.
+        // `max_entries` counts the kernel's pages, and the kernel wants all of them mapped.
         let size = (pages as usize).checked_mul(page_size());
         let both = libc::PROT_READ | libc::PROT_WRITE;
         Self::new(fd, wanted, size.ok_or(Errno::EINVAL)?, both, 0)
     }
 
-    /// Maps `size` bytes of what a descriptor stands for, from `offset` on.
+    /// Maps `size` bytes of a file descriptor from `offset`.
     pub fn new(
         fd: &OwnedFd,
         wanted: usize,
@@ -56,26 +56,26 @@ impl Mapping {
         Ok(Self { address, size })
     }
 
-    /// The memory's first byte, which is there as long as this value.
+    /// The memory's first byte, valid as long as this value.
     pub const fn start(&self) -> *mut u8 {
         self.address.cast()
     }
 
-    /// Bytes of the memory.
+    /// Size of the memory in bytes.
     pub const fn size(&self) -> usize {
         self.size
     }
 }
 
 impl Mapping {
-    /// Writes to the memory's beginning.
+    /// Writes to the start of the memory.
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
         if bytes.len() > self.size {
             return Err(Errno::E2BIG);
         }
-        // SAFETY: the memory is as long as that, writable (an arena's, the only one that
-        // is written to like this) and ours, so `bytes` is elsewhere; nobody else refers to
-        // it, and a program that changes it meanwhile would change bytes only.
+        // SAFETY: the memory is at least that long and writable (only an arena's is written
+        // like this). It is ours, so it does not overlap `bytes`, and no reference to it
+        // exists; a program that changes it at the same time changes plain bytes.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.address.cast(), bytes.len()) };
         Ok(())
     }
@@ -83,15 +83,15 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the memory was mapped for this value, and whoever refers to it keeps
-        // this value.
+        // SAFETY: the memory was mapped for this value, and references to it don't outlive this
+        // value.
         unsafe { libc::munmap(self.address, self.size) };
     }
 }
 
-/// Bytes of a page of this machine.
+/// The machine's page size in bytes.
 pub fn page_size() -> usize {
-    // SAFETY: a question without arguments in memory.
+    // SAFETY: no addresses.
     let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(size).unwrap_or(PAGE_SIZE as usize)
 }

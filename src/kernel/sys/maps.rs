@@ -1,4 +1,4 @@
-//! Maps: making them, their elements one by one and in batches, their memory.
+//! Maps: creation, element operations, batches, mapped memory.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::spec::MapType;
 use crate::spec::limits::OBJECT_NAME_LEN;
 use crate::util::Errno;
 
-/// Bytes of a name, the final zero included.
+/// Size of a name in bytes, including the NUL.
 pub const NAME_LEN: usize = OBJECT_NAME_LEN;
 
 /// A map in the kernel.
@@ -22,16 +22,16 @@ pub const NAME_LEN: usize = OBJECT_NAME_LEN;
 pub struct MapFd {
     fd: OwnedFd,
     key_size: usize,
-    /// Bytes that a lookup writes and an update reads: all CPUs' values.
+    /// Bytes that a lookup writes and an update reads; all CPUs' values for per-CPU maps.
     value_size: usize,
     max_entries: u32,
     /// An arena's memory.
     arena: Option<Mapping>,
-    /// Whether somebody reads this ring buffer.
+    /// Whether this ring buffer has a reader.
     read: Arc<AtomicBool>,
 }
 
-/// What a map is made of; the fields are those of `BPF_MAP_CREATE`.
+/// A map's definition; the fields are those of `BPF_MAP_CREATE`.
 #[derive(Debug, Clone, Copy)]
 pub struct MapRequest<'a> {
     pub map_type: MapType,
@@ -43,9 +43,9 @@ pub struct MapRequest<'a> {
     pub numa_node: u32,
     pub name: [u8; NAME_LEN],
     pub inner: Option<&'a MapFd>,
-    /// The BTF, and the types of key and value in it.
+    /// The BTF, and the type ids of key and value.
     pub types: Option<(&'a BtfFd, u32, u32)>,
-    /// The type of a `struct_ops` value in the kernel's BTF.
+    /// The type id of a `struct_ops` value in the kernel's BTF.
     pub kernel_value_type: u32,
 }
 
@@ -74,7 +74,7 @@ struct Element {
     map_fd: i32,
     zero: u32,
     key: u64,
-    /// Value or next key.
+    /// Address of the value or of the next key.
     value: u64,
     flags: u64,
 }
@@ -92,16 +92,16 @@ struct Elements {
     flags: u64,
 }
 
-/// What a batch of look-ups gave, and how it ended: `ENOENT` when there is no more.
+/// The result of a batch lookup; `ENOENT` marks the end of the map.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelBatch {
-    /// The keys, one behind the other.
+    /// The keys, one after the other.
     pub keys: Vec<u8>,
     /// The values of these keys.
     pub values: Vec<u8>,
-    /// Where the next batch goes on.
+    /// Where the next batch starts.
     pub next: Vec<u8>,
-    /// What the command said.
+    /// The command's result.
     pub result: Result<()>,
 }
 
@@ -154,17 +154,17 @@ impl MapFd {
         })
     }
 
-    /// Bytes of a value as user space sees it: all CPUs' values of a per-CPU map.
+    /// Size in bytes of a value as user space sees it: all CPUs' values for a per-CPU map.
     pub const fn value_size(&self) -> usize {
         self.value_size
     }
 
-    /// Another descriptor of the same map.
+    /// The map's file descriptor.
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 
-    /// Writes to an arena's beginning.
+    /// Writes to the start of an arena.
     pub fn write_arena(&mut self, bytes: &[u8]) -> Result<()> {
         self.arena.as_mut().ok_or(Errno::EINVAL)?.write(bytes)
     }
@@ -179,8 +179,8 @@ impl MapFd {
         }
     }
 
-    /// `EINVAL` unless key and value are as long as the map's. Without the number of
-    /// CPUs the kernel would write more than is expected.
+    /// `EINVAL` unless key and value have the map's sizes. A value size of 0 means that the
+    /// number of CPUs is unknown: the kernel would write more than the buffer holds.
     fn check(&self, key: &[u8], value: Option<&[u8]>) -> Result<()> {
         let fits = key.len() == self.key_size
             && self.value_size > 0
@@ -188,30 +188,30 @@ impl MapFd {
         fits.then_some(()).ok_or(Errno::EINVAL)
     }
 
-    /// `BPF_MAP_UPDATE_ELEM`. Maps without keys take an empty one.
+    /// `BPF_MAP_UPDATE_ELEM`. For maps without keys `key` is empty.
     pub fn update(&self, key: &[u8], value: &[u8], flags: u64) -> Result<()> {
         self.check(key, Some(value))?;
         let mut attributes = self.element(read_address(key), read_address(value), flags);
-        // SAFETY: key and value are as long as the map's; the kernel only reads them.
+        // SAFETY: key and value have the map's sizes; the kernel only reads them.
         unsafe { bpf(Cmd::MapUpdateElem, &mut attributes) }.map(drop)
     }
 
-    /// `BPF_MAP_UPDATE_ELEM` of a map that holds maps or programs.
+    /// `BPF_MAP_UPDATE_ELEM` of a map of maps or programs.
     pub fn update_fd(&self, key: &[u8], fd: BorrowedFd<'_>, flags: u64) -> Result<()> {
         self.update(key, &fd.as_raw_fd().to_ne_bytes(), flags)
     }
 
-    /// `BPF_MAP_LOOKUP_ELEM`: the value under a key; of a bloom filter, which has no
-    /// keys, whether it may have `value`.
+    /// `BPF_MAP_LOOKUP_ELEM`: the value of a key; for a bloom filter, which has no keys,
+    /// whether it may contain `value`.
     pub fn lookup_into(&self, key: &[u8], value: &mut [u8], flags: u64) -> Result<()> {
         self.check(key, Some(value))?;
         let mut attributes = self.element(read_address(key), write_address(value), flags);
-        // SAFETY: the key is as long as the map's, which is read; the value, which is
-        // written, is as long as the map's, for every CPU.
+        // SAFETY: the key, which is read, and the value, which is written, have the map's
+        // sizes; the value has room for every CPU.
         unsafe { bpf(Cmd::MapLookupElem, &mut attributes) }.map(drop)
     }
 
-    /// The same, as a new value.
+    /// `BPF_MAP_LOOKUP_ELEM` into a new value.
     pub fn lookup(&self, key: &[u8], flags: u64) -> Result<Vec<u8>> {
         let mut value = vec![0; self.value_size];
         self.lookup_into(key, &mut value, flags)?;
@@ -223,7 +223,7 @@ impl MapFd {
         self.check(key, None)?;
         let mut value = vec![0; self.value_size];
         let mut attributes = self.element(read_address(key), write_address(&mut value), flags);
-        // SAFETY: as of `lookup_into`.
+        // SAFETY: as in `lookup_into`.
         unsafe { bpf(Cmd::MapLookupAndDeleteElem, &mut attributes) }?;
         Ok(value)
     }
@@ -234,12 +234,12 @@ impl MapFd {
             return Err(Errno::EINVAL);
         }
         let mut attributes = self.element(read_address(key), 0, 0);
-        // SAFETY: the key is as long as the map's, which is read.
+        // SAFETY: the key, which is read, has the map's size.
         unsafe { bpf(Cmd::MapDeleteElem, &mut attributes) }.map(drop)
     }
 
-    /// `BPF_MAP_LOOKUP_BATCH`, or `BPF_MAP_LOOKUP_AND_DELETE_BATCH`: at most `count`
-    /// elements from where `from` says, or from the start.
+    /// `BPF_MAP_LOOKUP_BATCH`, or `BPF_MAP_LOOKUP_AND_DELETE_BATCH`: at most `count` elements,
+    /// from `from` or from the start.
     pub fn read_batch(
         &self,
         from: Option<&[u8]>,
@@ -277,12 +277,12 @@ impl MapFd {
             false => Cmd::MapLookupBatch,
         };
         if read.result.is_ok() {
-            // SAFETY: `count` keys and values of the map's sizes have room, and both
-            // tokens are as long as a key, or a number of 4 bytes if that is longer,
-            // which is what either kind of map takes. What is written is ours alone.
+            // SAFETY: there is room for `count` keys and values of the map's sizes. Both tokens
+            // have the size of a key, or 4 bytes if that is more, which suffices for either
+            // kind of map. Nothing else refers to the memory that is written.
             read.result = unsafe { bpf(command, &mut attributes) }.map(drop);
         }
-        // A command that failed at once leaves the number as it was given.
+        // A command that failed early does not update the count.
         let told = match read.result {
             Ok(()) | Err(Errno::ENOENT | Errno::ENOSPC) => attributes.count as usize,
             Err(_) => 0,
@@ -292,8 +292,8 @@ impl MapFd {
         read
     }
 
-    /// `BPF_MAP_UPDATE_BATCH`, or, without values, `BPF_MAP_DELETE_BATCH`; beside the
-    /// result how many elements were done.
+    /// `BPF_MAP_UPDATE_BATCH`, or, without values, `BPF_MAP_DELETE_BATCH`. Returns the result
+    /// and the number of elements processed.
     pub fn write_batch(
         &self,
         keys: &[u8],
@@ -320,13 +320,13 @@ impl MapFd {
             Some(_) => Cmd::MapUpdateBatch,
             None => Cmd::MapDeleteBatch,
         };
-        // SAFETY: so many keys and values of the map's sizes are there; the kernel only
+        // SAFETY: the buffers hold `count` keys and values of the map's sizes; the kernel only
         // reads them.
         let result = unsafe { bpf(command, &mut attributes) }.map(drop);
         (result, attributes.count as usize)
     }
 
-    /// `BPF_MAP_GET_NEXT_KEY`: the key after this one, or the first one.
+    /// `BPF_MAP_GET_NEXT_KEY`: the key after this one, or the first.
     pub fn next_key(&self, key: Option<&[u8]>) -> Result<Vec<u8>> {
         if key.is_some_and(|key| key.len() != self.key_size) {
             return Err(Errno::EINVAL);
@@ -334,12 +334,12 @@ impl MapFd {
         let mut next = vec![0; self.key_size];
         let key = key.map_or(0, read_address);
         let mut attributes = self.element(key, write_address(&mut next), 0);
-        // SAFETY: both keys are as long as the map's; the second one is written.
+        // SAFETY: both keys have the map's size; the second one is written.
         unsafe { bpf(Cmd::MapGetNextKey, &mut attributes) }?;
         Ok(next)
     }
 
-    /// Another descriptor of the same map, which outlives this one.
+    /// A duplicate descriptor of the same map, which may outlive this one.
     pub fn try_clone(&self) -> Result<Self> {
         Ok(Self {
             fd: duplicate(self.fd.as_fd())?,
@@ -351,23 +351,23 @@ impl MapFd {
         })
     }
 
-    /// How many elements it may have; bytes of a ring buffer's data.
+    /// The map's capacity in elements; bytes of data for a ring buffer.
     pub const fn max_entries(&self) -> u32 {
         self.max_entries
     }
 
-    /// Bytes of a key.
+    /// Size of a key in bytes.
     pub const fn key_size(&self) -> usize {
         self.key_size
     }
 
-    /// Shared by all who may read this ring buffer: whether one does.
+    /// Whether this ring buffer has a reader; shared by all clones.
     pub const fn is_read(&self) -> &Arc<AtomicBool> {
         &self.read
     }
 
-    /// The memory of a ring buffer: the consumer's page, which may be written, and behind
-    /// the producer's page the data, twice.
+    /// The memory of a ring buffer: the consumer's page, which is writable, and the producer's
+    /// page followed by the data, mapped twice.
     pub fn map_ring(&self) -> Result<[Mapping; 2]> {
         let page = page_size();
         let both = libc::PROT_READ | libc::PROT_WRITE;
@@ -378,7 +378,7 @@ impl MapFd {
         Ok([consumer, producer])
     }
 
-    /// `BPF_MAP_FREEZE`: user space can't write to it any more.
+    /// `BPF_MAP_FREEZE`: user space can't write to the map any more.
     pub fn freeze(&self) -> Result<()> {
         let mut attributes = MapFreeze {
             map_fd: self.fd.as_raw_fd(),

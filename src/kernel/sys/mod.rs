@@ -1,6 +1,5 @@
-//! System calls, in this folder and nowhere else. Each function of its files is safe
-//! for the rest of the crate: it builds what the kernel reads from slices and from file
-//! descriptors that are open as long as their owners live.
+//! All system calls of bpflab. Each function here is safe for the rest of the crate: it builds
+//! the kernel's arguments from slices and from file descriptors whose owners keep them open.
 
 #![allow(unsafe_code, reason = "system calls")]
 

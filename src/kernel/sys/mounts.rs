@@ -1,4 +1,4 @@
-//! Mounts that nobody sees, and files that are named from a folder's descriptor.
+//! Private mounts, and files opened relative to a folder's descriptor.
 
 use std::ffi::{CStr, CString};
 use std::fs::File;
@@ -14,31 +14,31 @@ const CREATE: libc::c_long = 6;
 /// `MOUNT_ATTR_NOSUID`, `MOUNT_ATTR_NODEV` and `MOUNT_ATTR_NOEXEC`.
 const HARMLESS: libc::c_long = 2 | 4 | 8;
 
-/// What a file is opened for.
+/// The mode in which a file is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Reading.
     Read,
-    /// Writing; what was there is gone.
+    /// Writing, after truncation.
     Write,
 }
 
-/// A folder, by its descriptor.
+/// A folder, as a file descriptor.
 #[derive(Debug)]
 pub struct Folder(OwnedFd);
 
 impl Folder {
-    /// A folder by its path.
+    /// Opens a folder by its path.
     pub fn open(path: &CStr) -> Result<Self> {
         let flags = libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC;
-        // SAFETY: the path ends with a zero and is only read.
+        // SAFETY: the path is NUL-terminated and only read.
         owned(unsafe { libc::open(path.as_ptr(), flags) }.into()).map(Self)
     }
 
-    /// The root of a file system, mounted for this descriptor alone: no path leads there,
-    /// and with the descriptor the mount is gone.
+    /// The root of a file system, mounted for this descriptor only: the mount has no path, and
+    /// closing the descriptor unmounts it.
     pub fn mount(file_system: &CStr) -> Result<Self> {
-        // SAFETY: the name ends with a zero and is only read.
+        // SAFETY: the name is NUL-terminated and only read.
         let opened = unsafe { libc::syscall(libc::SYS_fsopen, file_system.as_ptr(), CLOEXEC) };
         let context = owned(opened)?;
         let number = libc::c_long::from(context.as_raw_fd());
@@ -61,19 +61,19 @@ impl Folder {
         owned(unsafe { libc::syscall(libc::SYS_fsmount, number, CLOEXEC, HARMLESS) }).map(Self)
     }
 
-    /// The magic number of its file system (`include/uapi/linux/magic.h`).
+    /// The magic number of the folder's file system (`include/uapi/linux/magic.h`).
     pub fn magic(&self) -> Result<u64> {
-        // SAFETY: zeros are a value of this struct of integers.
+        // SAFETY: zeros are a valid value of this struct of integers.
         let mut about: libc::statfs = unsafe { std::mem::zeroed() };
         // SAFETY: the descriptor is open; the struct, which is written, is borrowed mutably.
         match unsafe { libc::fstatfs(self.0.as_raw_fd(), &raw mut about) } {
-            // The type's sign and width differ from machine to machine.
+            // The field's sign and width differ between machines.
             0 => Ok(u64::try_from(i128::from(about.f_type)).unwrap_or(u64::MAX)),
             _ => Err(last_errno()),
         }
     }
 
-    /// A file below it.
+    /// Opens a file in the folder.
     pub fn file(&self, path: &str, access: Access) -> Result<File> {
         let flags = match access {
             Access::Read => libc::O_RDONLY,
@@ -82,7 +82,7 @@ impl Folder {
         self.open_at(path, flags).map(File::from)
     }
 
-    /// A folder below it.
+    /// Opens a folder in the folder.
     pub fn folder(&self, path: &str) -> Result<Self> {
         let flags = libc::O_RDONLY | libc::O_DIRECTORY;
         self.open_at(path, flags).map(Self)
@@ -91,19 +91,19 @@ impl Folder {
     fn open_at(&self, path: &str, flags: libc::c_int) -> Result<OwnedFd> {
         let path = c_string(path)?;
         let at = self.0.as_raw_fd();
-        // SAFETY: the descriptor is open; the path ends with a zero and is only read.
+        // SAFETY: the descriptor is open; the path is NUL-terminated and only read.
         owned(unsafe { libc::openat(at, path.as_ptr(), flags | libc::O_CLOEXEC) }.into())
     }
 
-    /// The names of the folders in it, in order.
+    /// The names of the folders in it, sorted.
     pub fn folders(&self) -> Result<Vec<String>> {
         let mut names = Vec::new();
         let mut buffer = vec![0; 1 << 15];
-        // `folder` opens it for reading, and from its start.
+        // `folder` opens it for reading, at its start.
         let fd = self.folder(".")?;
         loop {
-            // SAFETY: the descriptor is open; the kernel writes at most as many bytes as
-            // the buffer has, which is borrowed mutably.
+            // SAFETY: the descriptor is open; the kernel writes at most as many bytes as the
+            // buffer has, which is borrowed mutably.
             let read = unsafe {
                 libc::syscall(
                     libc::SYS_getdents64,
@@ -129,8 +129,8 @@ impl AsFd for Folder {
     }
 }
 
-/// The names of folders in what `getdents64` gives: records of an inode number, an offset,
-/// the record's length (2 bytes), the type, and the name with its zero.
+/// The names of folders in a buffer of `getdents64`: records of an inode number, an offset, the
+/// record's length (2 bytes), the type, and the NUL-terminated name.
 struct Entries<'a>(&'a [u8]);
 
 impl Iterator for Entries<'_> {
@@ -158,10 +158,10 @@ fn c_string(text: &str) -> Result<CString> {
     CString::new(text).map_err(|_| Errno::EINVAL)
 }
 
-/// The descriptor that a call has just opened, or why it did not.
+/// The descriptor that a call has just opened, or the call's errno.
 fn owned(result: libc::c_long) -> Result<OwnedFd> {
     match i32::try_from(result) {
-        // SAFETY: the kernel has just opened this descriptor for us, so nobody else owns it.
+        // SAFETY: the kernel has just opened this descriptor, so nobody else owns it.
         Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
         _ => Err(last_errno()),
     }
@@ -192,7 +192,7 @@ mod tests {
         entry[19] = b'x';
         assert_eq!(Entries(&entry).collect::<Vec<_>>(), ["x"]);
         assert_eq!(Entries(&entry[..20]).count(), 0);
-        // A length of 0 would never end.
+        // A length of 0 must not loop forever.
         entry[16] = 0;
         assert_eq!(Entries(&entry).count(), 0);
     }

@@ -1,7 +1,7 @@
-//! Perf events: `perf_event_open(2)` and what can be asked of its descriptors.
+//! Perf events: `perf_event_open(2)` and the calls on its descriptors.
 //!
-//! The attributes are those of `struct perf_event_attr`, the commands the
-//! `PERF_EVENT_IOC_…` (`include/uapi/linux/perf_event.h`).
+//! The attributes are those of `struct perf_event_attr`, the commands the `PERF_EVENT_IOC_…`
+//! (`include/uapi/linux/perf_event.h`).
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -14,16 +14,16 @@ use super::programs::ProgFd;
 use crate::util::Errno;
 
 bitflags! {
-    /// What stands in the one word of bits of `struct perf_event_attr`.
+    /// The flag bits of `struct perf_event_attr`.
     #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
     pub struct EventFlags: u64 {
-        /// It starts switched off.
+        /// The event starts disabled.
         const DISABLED = 1 << 0;
-        /// Tasks that the task makes from now on have it too.
+        /// Tasks that the task creates from now on inherit the event.
         const INHERIT = 1 << 1;
         /// `sample_period` is a frequency.
         const FREQ = 1 << 10;
-        /// The task's next `execve` switches it on.
+        /// The task's next `execve` enables the event.
         const ENABLE_ON_EXEC = 1 << 12;
         /// `wakeup` counts bytes, not events.
         const WATERMARK = 1 << 14;
@@ -33,26 +33,26 @@ bitflags! {
 }
 
 bitflags! {
-    /// What a sample holds (`PERF_SAMPLE_…`), in the order in which it stands there.
+    /// Fields of a sample (`PERF_SAMPLE_…`), in the order of their layout.
     #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
     pub struct SampleType: u64 {
-        /// Process and thread, a `u32` each.
+        /// Process and thread id, a `u32` each.
         const TID = 1 << 1;
         /// A `u64`.
         const TIME = 1 << 2;
-        /// A `u32`, and one of zeros.
+        /// A `u32`, followed by a zero `u32`.
         const CPU = 1 << 7;
-        /// The length as a `u32`, and so many bytes.
+        /// The length as a `u32`, and that many bytes.
         const RAW = 1 << 10;
     }
 }
 
-/// `PERF_FORMAT_LOST`: behind the count a read tells how many samples found no room.
+/// `PERF_FORMAT_LOST`: a read returns the number of lost samples after the count.
 const FORMAT_LOST: u64 = 1 << 4;
 /// `PERF_FLAG_FD_CLOEXEC`.
 const FLAG_CLOEXEC: libc::c_ulong = 1 << 3;
 
-/// `_IO('$', number)` and its relatives, as most machines have them.
+/// `_IO('$', number)` and its relatives, as encoded on most machines.
 const ENABLE: u32 = 0x2400;
 const DISABLE: u32 = 0x2401;
 const SET_OUTPUT: u32 = 0x2405;
@@ -60,35 +60,35 @@ const SET_FILTER: u32 = 0x4008_2406;
 const SET_BPF: u32 = 0x4004_2408;
 const QUERY_BPF: u32 = 0xc008_240a;
 
-/// What an event is made of.
+/// The parameters of an event.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct EventRequest<'a> {
     /// `PERF_TYPE_…`, or the number of a PMU.
     pub event_type: u32,
     /// Which event of the type.
     pub config: u64,
-    /// A second number for a PMU; `text` instead, where the PMU takes one.
+    /// A second number for a PMU, or `text` if the PMU takes a text.
     pub config1: u64,
-    /// The function or file that a probe is in.
+    /// The function or file of a probe.
     pub text: Option<&'a CStr>,
-    /// The address or offset that a probe is at.
+    /// The address or offset of a probe.
     pub config2: u64,
-    /// A sample each so many events, or, with [`EventFlags::FREQ`], so many a second.
+    /// The period in events, or, with [`EventFlags::FREQ`], samples a second.
     pub sample: u64,
-    /// What a sample holds.
+    /// The fields of a sample.
     pub sample_type: SampleType,
     pub flags: EventFlags,
-    /// A reader is woken for so many samples, or bytes.
+    /// Samples, or bytes, after which a reader is woken.
     pub wakeup: u32,
-    /// The clock that times are taken from.
+    /// The clock of the samples' times.
     pub clock: libc::clockid_t,
-    /// The thread whose events count; `None` for all.
+    /// The thread to count; `None` for all.
     pub task: Option<u32>,
-    /// The CPU whose events count; `None` for all, where there is a `task`.
+    /// The CPU to count; `None` for all, which needs a `task`.
     pub cpu: Option<u32>,
 }
 
-/// The structure up to the clock (`PERF_ATTR_SIZE_VER3`); what follows is zero.
+/// The structure up to the clock (`PERF_ATTR_SIZE_VER3`); the rest is zero.
 #[repr(C)]
 #[derive(Default)]
 struct Attr {
@@ -109,7 +109,7 @@ struct Attr {
     clockid: i32,
 }
 
-/// An event of perf, or a probe. Closing it ends it, and detaches its program.
+/// A perf event or a probe. Closing it ends it and detaches its program.
 #[derive(Debug)]
 pub struct PerfFd(OwnedFd);
 
@@ -118,7 +118,7 @@ impl PerfFd {
     pub fn open(request: &EventRequest<'_>) -> Result<Self> {
         let opened = Self::open_with(request, FORMAT_LOST);
         match opened {
-            // Before Linux 6.0 nothing counts what is lost.
+            // Kernels before 6.0 do not count lost samples.
             Err(Errno::EINVAL) => Self::open_with(request, 0),
             opened => opened,
         }
@@ -146,12 +146,12 @@ impl PerfFd {
         let (Ok(task), Ok(cpu)) = (id(request.task), id(request.cpu)) else {
             return Err(Errno::EINVAL);
         };
-        // A signal can come while the call waits for a task that is becoming its command.
+        // A signal can interrupt the call while it waits for a task in `execve`.
         let fd = retried(|| {
-            // SAFETY: the attributes are initialised and say how long they are; a text
-            // that they hold is borrowed and ends with its zero. Without one, `config1` is
-            // a number to all PMUs but those that read a text there, and those copy what
-            // they find or fail with EFAULT.
+            // SAFETY: the attributes are initialised and hold their size; their text is
+            // borrowed and NUL-terminated. Without a text, `config1` is a number for all PMUs
+            // except those that read a text there, and these copy from the address or fail with
+            // EFAULT.
             unsafe {
                 libc::syscall(
                     libc::SYS_perf_event_open,
@@ -164,17 +164,17 @@ impl PerfFd {
             }
         });
         match i32::try_from(fd) {
-            // SAFETY: the kernel has just opened this descriptor for us.
+            // SAFETY: the kernel has just opened this descriptor.
             Ok(fd) if fd >= 0 => Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) })),
             _ => Err(last_errno()),
         }
     }
 
-    /// Makes a call of `ioctl`.
+    /// Calls `ioctl`.
     ///
     /// # Safety
-    /// The argument is what the command wants: a number, or the address of what it reads
-    /// and writes.
+    /// The argument is the one that the command needs: a number, or the address of memory that
+    /// it reads and writes.
     unsafe fn ioctl(&self, command: u32, argument: u64) -> Result<()> {
         // The type of the command differs between C libraries.
         let command = command as _;
@@ -186,7 +186,7 @@ impl PerfFd {
         Ok(())
     }
 
-    /// `PERF_EVENT_IOC_ENABLE`: samples are taken from now on.
+    /// `PERF_EVENT_IOC_ENABLE`: starts counting and sampling.
     pub fn enable(&self) -> Result<()> {
         // SAFETY: a command without argument.
         unsafe { self.ioctl(ENABLE, 0) }
@@ -198,7 +198,7 @@ impl PerfFd {
         unsafe { self.ioctl(DISABLE, 0) }
     }
 
-    /// `PERF_EVENT_IOC_SET_OUTPUT`: its samples go to the memory of another event of the
+    /// `PERF_EVENT_IOC_SET_OUTPUT`: sends its samples to the memory of another event of the
     /// same CPU.
     pub fn set_output(&self, other: &Self) -> Result<()> {
         let fd = u64::try_from(other.0.as_raw_fd()).map_err(|_| Errno::EBADF)?;
@@ -206,30 +206,30 @@ impl PerfFd {
         unsafe { self.ioctl(SET_OUTPUT, fd) }
     }
 
-    /// `PERF_EVENT_IOC_SET_BPF`: a program runs when the event happens, until the event
-    /// is closed.
+    /// `PERF_EVENT_IOC_SET_BPF`: runs a program at each event until the event is closed.
     pub fn set_bpf(&self, program: &ProgFd) -> Result<()> {
         let fd = u64::try_from(program.as_fd().as_raw_fd()).map_err(|_| Errno::EBADF)?;
         // SAFETY: the argument is a descriptor's number.
         unsafe { self.ioctl(SET_BPF, fd) }
     }
 
-    /// `PERF_EVENT_IOC_SET_FILTER`: only records that fit the text are passed on.
+    /// `PERF_EVENT_IOC_SET_FILTER`: drops records that do not match the filter.
     pub fn set_filter(&self, filter: &CStr) -> Result<()> {
-        // SAFETY: the text ends with its zero; the kernel copies it.
+        // SAFETY: the text is NUL-terminated; the kernel copies it.
         unsafe { self.ioctl(SET_FILTER, text_address(Some(filter))) }
     }
 
-    /// `PERF_EVENT_IOC_QUERY_BPF`: the ids of all programs at the tracepoint, at most
+    /// `PERF_EVENT_IOC_QUERY_BPF`: the ids of the programs attached to the tracepoint, at most
     /// `most`, in the order in which they run.
     pub fn query_bpf(&self, most: u32) -> Result<Vec<u32>> {
-        // Beside the ids, how many fit and how many there are.
+        // Two words precede the ids: room for ids, and their number.
         let mut answer = vec![0u32; most as usize + 2];
         if let Some(first) = answer.first_mut() {
             *first = most;
         }
         let address = answer.as_mut_ptr().expose_provenance() as u64;
-        // SAFETY: the kernel writes as many ids as the first word says, behind the second.
+        // SAFETY: the kernel writes at most as many ids as the first word says, after the
+        // second.
         unsafe { self.ioctl(QUERY_BPF, address) }?;
         let count = answer.get(1).map_or(0, |count| (*count).min(most)) as usize;
         answer.drain(..2);
@@ -237,10 +237,10 @@ impl PerfFd {
         Ok(answer)
     }
 
-    /// How often the event happened, and how many samples found no room.
+    /// The number of events, and of lost samples.
     pub fn counts(&self) -> Result<(u64, u64)> {
         let mut words = [0u64; 2];
-        // SAFETY: so many bytes are there to be written.
+        // SAFETY: the buffer has as many bytes as the call may write.
         let read = unsafe {
             libc::read(
                 self.0.as_raw_fd(),
@@ -254,8 +254,8 @@ impl PerfFd {
         Ok((words[0], words[1]))
     }
 
-    /// The memory that samples are written to: a page about the rest, and the rest, of
-    /// `pages` pages of `page` bytes, a power of two.
+    /// Maps the memory for samples: a control page, and `pages` data pages, a power of two, of
+    /// `page` bytes each.
     pub fn map(&self, pages: usize, page: usize) -> Result<Mapping> {
         let size = pages.checked_add(1).and_then(|all| all.checked_mul(page));
         let both = libc::PROT_READ | libc::PROT_WRITE;

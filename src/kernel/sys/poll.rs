@@ -1,4 +1,4 @@
-//! Waiting for the kernel to have something.
+//! Waits for file descriptors.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
@@ -6,30 +6,29 @@ use std::time::Duration;
 use super::bpf::{Result, last_errno};
 use crate::util::Errno;
 
-/// What became of a descriptor that was waited for.
+/// The state of a descriptor after a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Polled {
-    /// Nothing yet.
+    /// Nothing to read.
     Quiet,
-    /// There is something to read.
+    /// Readable.
     Readable,
-    /// Nobody will write to it any more (`POLLHUP`), or something is wrong with it; it is
-    /// not told whether there is something left.
+    /// Hung up (`POLLHUP`) or in error; whether there is something left to read is unknown.
     Over,
 }
 
-/// Waits until one of the descriptors has something to read, or for so long; forever
-/// without a time. How many have; 0 as well where a signal came.
+/// Waits until a descriptor is readable, at most for `timeout`; forever without one. Returns
+/// the number of ready descriptors; 0 also after a signal.
 pub fn poll(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> Result<usize> {
     let polled = poll_each(fds, timeout)?;
     let ready = polled.iter().filter(|polled| **polled != Polled::Quiet);
     Ok(ready.count())
 }
 
-/// The same, with what became of each.
+/// Waits like [`poll`], and returns the state of each descriptor.
 ///
-/// `poll(2)` asks each descriptor anew, so unlike a waiting list (`epoll`) it never rests
-/// on a wake-up that came too early.
+/// `poll(2)` checks each descriptor anew, so unlike `epoll` it does not depend on wake-ups that
+/// came too early.
 pub fn poll_each(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> Result<Vec<Polled>> {
     let mut polled: Vec<libc::pollfd> = fds
         .iter()
@@ -39,12 +38,12 @@ pub fn poll_each(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> Result<Ve
             revents: 0,
         })
         .collect();
-    // Rounded up, so that a short time is not none.
+    // Rounded up, so that a short timeout does not become 0.
     let millis = timeout.map_or(-1, |time| {
         libc::c_int::try_from(time.as_micros().div_ceil(1000)).unwrap_or(libc::c_int::MAX)
     });
     let count = libc::nfds_t::try_from(polled.len()).map_err(|_| Errno::EINVAL)?;
-    // SAFETY: so many entries are there to be read and written; descriptors are borrowed.
+    // SAFETY: the array has as many entries as passed; the descriptors are borrowed.
     let ready = unsafe { libc::poll(polled.as_mut_ptr(), count, millis) };
     if ready < 0 && last_errno() != Errno::EINTR {
         return Err(last_errno());

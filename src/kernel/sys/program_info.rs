@@ -1,4 +1,4 @@
-//! What the kernel tells of its programs: counts of runs and misses, ids.
+//! The kernel's information on programs: ids, counts of runs and misses.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -8,25 +8,24 @@ use super::bpf::{Cmd, Result, bpf, length, open, write_address};
 use super::programs::ProgFd;
 use crate::util::{Errno, ReadError, Reader};
 
-/// What the kernel tells of a program (`struct bpf_prog_info`).
+/// The kernel's information on a program (`struct bpf_prog_info`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ProgramInfo {
-    /// The number under which `bpftool prog` shows it.
+    /// The id that `bpftool prog` shows.
     pub id: u32,
-    /// Bytes of its machine code; 0 where it is not compiled.
+    /// Size of its machine code in bytes; 0 if it is not JIT-compiled.
     pub jited_len: u32,
-    /// How often it ran, while [`RunStatistics`] were kept.
+    /// How often it ran while [`RunStatistics`] were enabled.
     pub run_count: u64,
-    /// Nanoseconds that these runs took.
+    /// Total time of these runs in nanoseconds.
     pub run_time_ns: u64,
-    /// How often it was skipped, since it ran already, or another one of its hook did.
+    /// How often it was skipped, because it or another of its hook was running on that CPU.
     pub missed: u64,
-    /// Instructions that the verifier went through.
+    /// Instructions that the verifier processed.
     pub verified_insns: u32,
 }
 
-/// Bytes of `struct bpf_prog_info` up to the last field that is read, and where fields
-/// stand in it.
+/// Bytes of `struct bpf_prog_info` up to the last field used, and the offsets of these fields.
 const INFO: usize = 232;
 const ID: usize = 4;
 const JITED_LEN: usize = 16;
@@ -64,8 +63,8 @@ impl ProgFd {
             info_len: length(bytes.len())?,
             info: write_address(&mut bytes),
         };
-        // SAFETY: so many bytes may be written; all lengths and addresses of lists in
-        // them are 0, so nothing else is.
+        // SAFETY: the buffer has as many bytes as passed; all lengths and addresses of lists in
+        // it are 0, so nothing else is written.
         unsafe { bpf(Cmd::ObjGetInfoByFd, &mut attributes) }?;
         parse(&bytes).map_err(|_| Errno::EINVAL)
     }
@@ -83,10 +82,10 @@ fn parse(bytes: &[u8]) -> std::result::Result<ProgramInfo, ReadError> {
     })
 }
 
-/// `BPF_PROG_GET_NEXT_ID`: the ids of all programs in the kernel, rising.
+/// `BPF_PROG_GET_NEXT_ID`: the ids of all programs in the kernel, in ascending order.
 ///
 /// # Errors
-/// What the kernel says: `EPERM` without `CAP_SYS_ADMIN`.
+/// The kernel's error: `EPERM` without `CAP_SYS_ADMIN`.
 pub fn program_ids() -> Result<Vec<u32>> {
     let mut ids = Vec::new();
     loop {
@@ -104,18 +103,18 @@ pub fn program_ids() -> Result<Vec<u32>> {
     }
 }
 
-/// The kernel counts and times the runs of all programs as long as this lives
-/// (`BPF_ENABLE_STATS`). Each run then takes some 20 nanoseconds more.
+/// Makes the kernel count and time the runs of all programs while this value lives
+/// (`BPF_ENABLE_STATS`). This adds some 20 nanoseconds to each run.
 #[derive(Debug)]
 pub struct RunStatistics {
     _fd: OwnedFd,
 }
 
 impl RunStatistics {
-    /// Begins to count.
+    /// Starts counting.
     ///
     /// # Errors
-    /// What the kernel says: `EPERM` without `CAP_SYS_ADMIN`.
+    /// The kernel's error: `EPERM` without `CAP_SYS_ADMIN`.
     pub fn enable() -> Result<Self> {
         let mut attributes = EnableStats { stats: 0 };
         // SAFETY: no addresses.

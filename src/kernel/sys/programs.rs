@@ -1,4 +1,4 @@
-//! Programs: loading and running them.
+//! Loads and runs programs.
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -15,7 +15,7 @@ use crate::util::Errno;
 #[derive(Debug)]
 pub struct ProgFd(OwnedFd);
 
-/// What a program is made of; the fields are those of `BPF_PROG_LOAD`.
+/// The parameters of a load; the fields are those of `BPF_PROG_LOAD`.
 #[derive(Debug, Clone, Copy)]
 pub struct ProgRequest<'a> {
     pub prog_type: u32,
@@ -32,12 +32,12 @@ pub struct ProgRequest<'a> {
     pub func_info: &'a [u8],
     /// Records of 16 bytes.
     pub line_info: &'a [u8],
-    /// The maps that instructions name by index; a gap is no descriptor.
+    /// The maps that instructions refer to by index; a gap gets no descriptor.
     pub maps: &'a [Option<BorrowedFd<'a>>],
     pub log_level: u32,
 }
 
-/// Bytes of a record of `func_info` and of `line_info`.
+/// Size in bytes of a record of `func_info` and of `line_info`.
 const FUNC_INFO: u32 = 8;
 const LINE_INFO: u32 = 16;
 
@@ -72,12 +72,12 @@ struct ProgLoad {
     log_true_size: u32,
 }
 
-/// How often a load that a signal interrupted (`EAGAIN`) is made anew, as libbpf does.
+/// Retries of a load that a signal interrupted (`EAGAIN`), as in libbpf.
 const ATTEMPTS: usize = 5;
 
 impl ProgFd {
-    /// `BPF_PROG_LOAD`; the log is written to `log` and ends with a zero. Beside the
-    /// result: how long a log would have been whole, 0 if the kernel doesn't say.
+    /// `BPF_PROG_LOAD`, which writes a NUL-terminated log to `log`. Returns the result and the
+    /// size of the whole log, 0 if the kernel does not report it.
     pub fn load(request: &ProgRequest<'_>, log: &mut [u8]) -> (Result<Self>, usize) {
         let mut left = ATTEMPTS;
         loop {
@@ -98,11 +98,10 @@ impl ProgFd {
             Ok(attributes) => attributes,
             Err(errno) => return (Err(errno), 0),
         };
-        // SAFETY: the addresses are those of slices with their lengths (the license
-        // ends with its zero), and of the descriptors, which are borrowed. An index
-        // behind them makes the kernel read other bytes of ours, or fail with EFAULT:
-        // it copies, and checks what it copied. The log, which is written, is
-        // borrowed mutably.
+        // SAFETY: the addresses are those of slices with their lengths (the license is
+        // NUL-terminated), and of the descriptors, which are borrowed. An index past their end
+        // makes the kernel read other bytes of this process or fail with EFAULT: it copies the
+        // descriptors and checks the copy. The log, which is written, is borrowed mutably.
         let result = unsafe { open(Cmd::ProgLoad, &mut attributes) };
         (result.map(Self), attributes.log_true_size as usize)
     }
@@ -140,17 +139,17 @@ impl ProgFd {
         })
     }
 
-    /// Another descriptor of the same program.
+    /// A duplicate descriptor of the same program.
     pub fn try_clone(&self) -> Result<Self> {
         duplicate(self.0.as_fd()).map(Self)
     }
 
-    /// The descriptor, for a map of programs.
+    /// The descriptor, for a prog array.
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 
-    /// `BPF_PROG_TEST_RUN`. An empty slice stands for none.
+    /// `BPF_PROG_TEST_RUN`. Empty slices are passed as none.
     pub fn test_run(&self, request: &mut RunRequest<'_>) -> Result<RunResult> {
         let mut attributes = ProgTestRun {
             prog_fd: self.0.as_raw_fd(),
@@ -170,10 +169,10 @@ impl ProgFd {
             batch_size: 0,
             zero: 0,
         };
-        // SAFETY: the addresses are those of slices with their lengths, and 0 for
-        // empty ones (a length of 0 would not bound what the kernel writes). Those
-        // that are written are borrowed mutably: the outputs, and `ctx_in`, which
-        // programs of type syscall change in place.
+        // SAFETY: the addresses are those of slices with their lengths, and 0 for empty ones (a
+        // length of 0 would not limit the kernel's writes). The slices that are written are
+        // borrowed mutably: the outputs, and `ctx_in`, which programs of type syscall change in
+        // place.
         unsafe { bpf(Cmd::ProgTestRun, &mut attributes) }?;
         Ok(RunResult {
             retval: attributes.retval,
@@ -184,7 +183,7 @@ impl ProgFd {
     }
 }
 
-/// What a test run is given; the fields are those of `BPF_PROG_TEST_RUN`.
+/// The input of a test run; the fields are those of `BPF_PROG_TEST_RUN`.
 #[derive(Debug)]
 pub struct RunRequest<'a> {
     pub data_in: &'a [u8],
@@ -196,11 +195,11 @@ pub struct RunRequest<'a> {
     pub cpu: u32,
 }
 
-/// What a test run gives back.
+/// The result of a test run.
 #[derive(Debug, Clone, Copy)]
 pub struct RunResult {
     pub retval: u32,
-    /// Mean time of a run.
+    /// Mean time of a run in nanoseconds.
     pub duration_ns: u32,
     /// Bytes of `data_out` that were written.
     pub data_len: usize,

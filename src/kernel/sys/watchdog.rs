@@ -1,4 +1,4 @@
-//! A process that clears up behind this one, however this one ends.
+//! A process that cleans up after this one, however this one ends.
 
 use std::ffi::{CStr, CString};
 use std::io::{self, PipeWriter, Read, pipe};
@@ -8,32 +8,31 @@ use super::bpf::{Result, errno_of, last_errno, retried};
 use super::mounts::Folder;
 use crate::util::Errno;
 
-/// A folder that is removed when this value is dropped or its process has ended, be it by
-/// a signal that nobody can catch.
+/// A folder that is removed when this value is dropped or its process ends, even by `SIGKILL`.
 #[derive(Debug)]
 pub struct Watchdog {
-    /// Its other end sees that this one is closed, which the kernel does in any case.
+    /// The write end of a pipe; the kernel closes it in any case.
     alive: Option<PipeWriter>,
     process: libc::pid_t,
 }
 
 impl Watchdog {
-    /// Makes the folder `name` in `parent`. The process that will remove it makes it, so
-    /// that there is no moment at which nobody would, and none but its own is removed.
+    /// Makes the folder `name` in `parent`. The watchdog process itself makes it, so that it
+    /// never exists without a watchdog, and a folder that somebody else made is not removed.
     pub fn make(parent: &Folder, name: &str) -> Result<Self> {
         let name = CString::new(name).map_err(|_| Errno::EINVAL)?;
         let failed = |error: io::Error| errno_of(&error);
         let (gone, alive) = pipe().map_err(failed)?;
         let (mut made, told) = pipe().map_err(failed)?;
-        // Copies, whose numbers are none of the first three.
+        // Duplicates, whose numbers are above 2.
         let own = |fd: BorrowedFd<'_>| fd.try_clone_to_owned().map_err(failed);
         let (gone, told, parent) = (own(gone.as_fd())?, own(told.as_fd())?, own(parent.as_fd())?);
         let fds = [&gone, &told, &parent].map(AsRawFd::as_raw_fd);
-        // SAFETY: the child may have locks of this process's other threads for ever, so
-        // it calls nothing but `watch`, which makes system calls only.
+        // SAFETY: locks of this process's other threads may stay taken in the child, so the
+        // child only calls `watch`, which only makes system calls.
         let process = match unsafe { libc::fork() } {
             -1 => return Err(last_errno()),
-            // SAFETY: this is the child; the descriptors and the name are its own.
+            // SAFETY: this is the child; it owns the descriptors and the name.
             0 => unsafe { watch(fds, name.as_ptr()) },
             process => process,
         };
@@ -54,39 +53,38 @@ impl Watchdog {
 impl Drop for Watchdog {
     fn drop(&mut self) {
         drop(self.alive.take());
-        // Interrupted, it would leave a zombie, and the folder for some moments.
-        // SAFETY: the status is not asked for; the process is a child of ours that nobody
-        // else waits for. It ends, since the pipe is closed.
+        // An interrupted wait would leave a zombie, and the folder for a moment.
+        // SAFETY: the status is not read; the process is our child, and nobody else waits for
+        // it. It ends, since the pipe is closed.
         retried(|| unsafe { libc::waitpid(self.process, std::ptr::null_mut(), 0) });
     }
 }
 
-/// The child's life: makes the folder and tells the error number, waits for the pipe's
-/// end, removes the folder, ends.
+/// Runs in the child: makes the folder, sends the errno, waits for the pipe to close, removes
+/// the folder and exits.
 ///
 /// # Safety
-/// The descriptors (of the pipe whose end it waits for, of the one that it tells to, of
-/// the parent folder) are open and above 2, the name ends with a zero, and nothing of the
-/// process is needed any more.
+/// The descriptors (the pipe to wait for, the pipe for the errno, the parent folder) are open
+/// and above 2, the name is NUL-terminated, and nothing else of the process is needed any more.
 unsafe fn watch(fds: [libc::c_int; 3], name: *const libc::c_char) -> ! {
-    /// The first three descriptors are all that it keeps.
+    /// It keeps only the first three descriptors.
     const GONE: libc::c_int = 0;
     const TOLD: libc::c_int = 1;
     const PARENT: libc::c_int = 2;
     const OTHERS: libc::c_int = 3;
-    /// Its name in lists of processes.
+    /// The process's name.
     const NAME: &CStr = c"bpflab-watchdog";
-    /// How often it tries, every ten milliseconds, while somebody uses the folder.
+    /// Attempts, ten milliseconds apart, while the folder is in use.
     const TRIES: u32 = 3000;
     let pause = libc::timespec {
         tv_sec: 0,
         tv_nsec: 10_000_000,
     };
-    // SAFETY: all of these are system calls, which a forked child may make; the addresses
-    // are those of locals and of the name.
+    // SAFETY: these are all system calls, allowed in a forked child; the addresses are those of
+    // locals and of the name.
     unsafe {
-        // A terminal's signals go to its own session, and those of others are for the
-        // process that it watches.
+        // A new session gets none of the terminal's signals, and other signals are meant for
+        // the watched process.
         libc::setsid();
         for signal in [
             libc::SIGINT,
@@ -103,7 +101,7 @@ unsafe fn watch(fds: [libc::c_int; 3], name: *const libc::c_char) -> ! {
                 libc::_exit(1);
             }
         }
-        // Pipes of others, above all its own pipe's end that is written to.
+        // Inherited pipes, above all the write end of its own.
         if libc::syscall(libc::SYS_close_range, OTHERS, libc::c_uint::MAX, 0) != 0 {
             close_from(OTHERS);
         }
@@ -128,24 +126,24 @@ unsafe fn watch(fds: [libc::c_int; 3], name: *const libc::c_char) -> ! {
     }
 }
 
-/// Closes all descriptors from `first` on one by one: where there is no `close_range`
-/// (before Linux 5.9), or a sandbox that does not know it forbids it.
+/// Closes all descriptors from `first`, one by one: for kernels before 5.9, which lack
+/// `close_range`, and sandboxes that forbid it.
 ///
 /// # Safety
-/// Nothing uses them any more.
+/// Nothing uses these descriptors any more.
 unsafe fn close_from(first: libc::c_int) {
-    /// As far as it goes where there is no limit, or one that nobody means.
+    /// The upper limit if there is no resource limit, or an absurd one.
     const MOST: libc::c_int = 1 << 20;
     let mut limit = libc::rlimit {
         rlim_cur: 0,
         rlim_max: 0,
     };
-    // SAFETY: the address is that of the value that is written.
+    // SAFETY: `limit` is written, and borrowed mutably.
     let told = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } == 0;
     let limit = libc::c_int::try_from(limit.rlim_cur).unwrap_or(MOST);
     let end = if told { limit.min(MOST) } else { MOST };
     for fd in first..end {
-        // SAFETY: as the caller promises; a number that is none is an error without effect.
+        // SAFETY: as the caller promises; closing an unused number has no effect.
         unsafe { libc::close(fd) };
     }
 }
@@ -153,12 +151,12 @@ unsafe fn close_from(first: libc::c_int) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shared::skip::is_emulated;
+    use crate::shared::is_emulated;
     use crate::shared::{Need, skip};
 
     #[test]
     fn descriptors_are_closed_one_by_one_where_they_must_be() {
-        /// Above all that tests beside this one open.
+        /// Above all descriptors that concurrent tests open.
         const HIGH: libc::c_int = 1000;
         let (mut reader, writer) = pipe().unwrap();
         // SAFETY: no addresses.
@@ -170,7 +168,7 @@ mod tests {
             );
         }
         drop(writer);
-        // SAFETY: the copy is this test's, and there are none above it.
+        // SAFETY: this test owns the copy, and there are no descriptors above it.
         unsafe { close_from(HIGH) };
         assert_eq!(reader.read(&mut [0]).unwrap(), 0, "nobody writes any more");
     }
@@ -187,10 +185,10 @@ mod tests {
         let first = Watchdog::make(&parent, "first").unwrap();
         let second = Watchdog::make(&parent, "second").unwrap();
         assert_eq!(parent.folders().unwrap(), ["first", "second"]);
-        // One that somebody else has made is left alone.
+        // A folder that somebody else made stays.
         let again = Watchdog::make(&parent, "first").map(drop);
         assert_eq!(again, Err(Errno::EEXIST));
-        // The second one has not kept the first one's pipe open.
+        // The second watchdog does not hold the first one's pipe open.
         drop(first);
         assert_eq!(parent.folders().unwrap(), ["second"]);
         drop(second);

@@ -1,28 +1,28 @@
-//! Why tracefs does not give what it was asked for.
+//! Errors of tracefs.
 
 use thiserror::Error;
 
 use crate::util::Errno;
 use crate::vm::events::EventError;
 
-/// What went wrong with tracefs.
+/// Errors of tracefs.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TracefsError {
-    /// There is none for us.
+    /// It is not mounted and can't be.
     #[error("tracefs is not available here: {errno}{}", hint(*errno))]
     Unavailable {
-        /// What mounting it ended with.
+        /// The errno of mounting it.
         errno: Errno,
     },
-    /// There is no such event.
-    #[error("there is no tracepoint {group}/{name}{}", or_similar(.similar))]
+    /// The event does not exist.
+    #[error("no tracepoint {group}/{name}{}", or_similar(.similar))]
     NoEvent {
         /// The group.
         group: String,
         /// The event.
         name: String,
-        /// Events with a name like it, the nearest first.
+        /// Events with similar names, the nearest first.
         similar: Vec<String>,
     },
     /// A file can't be read or written.
@@ -30,10 +30,10 @@ pub enum TracefsError {
     File {
         /// Its path in tracefs.
         path: String,
-        /// What the kernel said.
+        /// The errno.
         errno: Errno,
     },
-    /// A file's content is not what it should be.
+    /// A file has unexpected contents.
     #[error("tracefs: {path}: {problem}")]
     Content {
         /// Its path in tracefs.
@@ -41,14 +41,13 @@ pub enum TracefsError {
         /// What is wrong.
         problem: String,
     },
-    /// A `format` file can't be understood.
+    /// A `format` file can't be parsed.
     #[error(transparent)]
     Format(#[from] EventError),
 }
 
 impl TracefsError {
-    /// Whether it is missing here, or may not be used, rather than asked for something
-    /// wrong.
+    /// Whether tracefs is missing or not permitted, and not the request wrong.
     #[must_use]
     pub const fn is_unavailable(&self) -> bool {
         match self {
@@ -59,14 +58,14 @@ impl TracefsError {
     }
 }
 
-/// What helps.
+/// A hint for an errno.
 fn hint(errno: Errno) -> &'static str {
     match errno {
         Errno::EPERM | Errno::EACCES => {
-            "; it takes root (CAP_SYS_ADMIN), and a kernel that is not locked down"
+            "; needs root (CAP_SYS_ADMIN), and a kernel that is not locked down"
         }
         Errno::ENODEV => "; this kernel has no tracefs (CONFIG_TRACING)",
-        Errno::ENOSYS => "; mounting it privately takes Linux 5.2",
+        Errno::ENOSYS => "; mounting it privately needs Linux 5.2",
         _ => "",
     }
 }
@@ -87,7 +86,7 @@ mod tests {
         let mut error = TracefsError::Unavailable {
             errno: Errno::EPERM,
         };
-        assert!(error.to_string().contains("it takes root"));
+        assert!(error.to_string().contains("needs root"));
         assert!(error.is_unavailable());
         error = TracefsError::NoEvent {
             group: "irq".to_owned(),
@@ -96,7 +95,7 @@ mod tests {
         };
         assert_eq!(
             error.to_string(),
-            "there is no tracepoint irq/softirq_entri; similar are irq/softirq_entry"
+            "no tracepoint irq/softirq_entri; similar are irq/softirq_entry"
         );
         assert!(!error.is_unavailable());
         error = TracefsError::File {

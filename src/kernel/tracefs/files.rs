@@ -1,4 +1,4 @@
-//! The files of tracefs (`Documentation/trace/events.rst`), wherever it is to be had.
+//! The files of tracefs (`Documentation/trace/events.rst`).
 
 use std::ffi::CStr;
 use std::io::{Read, Write};
@@ -10,21 +10,21 @@ use crate::vm::events::{Format, Layout};
 
 type Result<T> = std::result::Result<T, TracefsError>;
 
-/// Where it usually is mounted.
-const PLACES: [&CStr; 2] = [c"/sys/kernel/tracing", c"/sys/kernel/debug/tracing"];
+/// The usual mount points.
+const MOUNT_POINTS: [&CStr; 2] = [c"/sys/kernel/tracing", c"/sys/kernel/debug/tracing"];
 /// `TRACEFS_MAGIC` (`include/uapi/linux/magic.h`).
 const MAGIC: u64 = 0x7472_6163;
-/// The folder with a folder for each group, in which each event has one.
+/// The folder with a folder per group, which has a folder per event.
 const EVENTS: &str = "events";
 /// The folder of instances.
 pub(super) const INSTANCES: &str = "instances";
-/// How many similar names an error tells.
+/// How many similar names an error lists.
 const SIMILAR: usize = 3;
 
 /// The kernel's tracing file system.
 ///
-/// Where nobody mounted it, it is mounted for this value alone: there is no path to
-/// it, and it is gone when the value is dropped, or the process killed.
+/// If it is not mounted, it is mounted for this value only: the mount has no path, and is
+/// removed when the value is dropped or the process ends.
 ///
 /// ```no_run
 /// use bpflab::kernel::tracefs::Tracefs;
@@ -42,12 +42,12 @@ pub struct Tracefs {
 }
 
 impl Tracefs {
-    /// The one that is mounted and readable, or one of our own.
+    /// Opens a mounted and readable tracefs, or mounts it privately.
     ///
     /// # Errors
     /// [`TracefsError::Unavailable`].
     pub fn open() -> Result<Self> {
-        let root = PLACES.into_iter().find_map(usable);
+        let root = MOUNT_POINTS.into_iter().find_map(usable);
         if let Some(root) = root {
             let private = false;
             return Ok(Self { root, private });
@@ -61,14 +61,14 @@ impl Tracefs {
         }
     }
 
-    /// Whether it is mounted for this value alone.
+    /// Whether it is mounted for this value only.
     #[must_use]
     pub const fn is_private(&self) -> bool {
         self.private
     }
 
-    /// All events that something can attach to, as group and name, in the kernel's
-    /// order. The records of the tracers themselves (group `ftrace`) are not among them.
+    /// All events that can be attached to, as group and name, in the kernel's order. The
+    /// tracers' own records (group `ftrace`) are not included.
     ///
     /// # Errors
     /// [`TracefsError::File`].
@@ -80,7 +80,7 @@ impl Tracefs {
             .collect())
     }
 
-    /// The groups of events, in order.
+    /// The groups of events, sorted.
     ///
     /// # Errors
     /// [`TracefsError::File`].
@@ -88,10 +88,10 @@ impl Tracefs {
         self.folders(EVENTS)
     }
 
-    /// The events of a group, in order.
+    /// The events of a group, sorted.
     ///
     /// # Errors
-    /// [`TracefsError::NoEvent`] where there is no such group.
+    /// [`TracefsError::NoEvent`] if there is no such group.
     pub fn group(&self, group: &str) -> Result<Vec<String>> {
         if !is_name(group) {
             return Err(self.no_event(group, "*"));
@@ -100,7 +100,7 @@ impl Tracefs {
             .map_err(|error| self.explain(error, group, "*"))
     }
 
-    /// The instances of ftrace, in order (`Documentation/trace/ftrace.rst`).
+    /// The instances of ftrace, sorted (`Documentation/trace/ftrace.rst`).
     ///
     /// # Errors
     /// [`TracefsError::File`].
@@ -108,20 +108,20 @@ impl Tracefs {
         self.folders(INSTANCES)
     }
 
-    /// The number by which `perf_event_open` knows a tracepoint.
+    /// The id of a tracepoint for `perf_event_open`.
     ///
     /// # Errors
-    /// [`TracefsError::NoEvent`] where there is none, [`TracefsError::File`] without the
-    /// right to read it.
+    /// [`TracefsError::NoEvent`] if it does not exist, [`TracefsError::File`] without the
+    /// permission to read it.
     pub fn tracepoint_id(&self, group: &str, name: &str) -> Result<u32> {
         let text = self.event_file(group, name, "id")?;
         text.trim().parse().map_err(|_| TracefsError::Content {
             path: format!("{EVENTS}/{group}/{name}/id"),
-            problem: format!("`{}` is no number", text.trim()),
+            problem: format!("not a number: `{}`", text.trim()),
         })
     }
 
-    /// How the records of an event are laid out.
+    /// The layout of an event's records.
     ///
     /// # Errors
     /// As of [`tracepoint_id`](Self::tracepoint_id), and [`TracefsError::Format`].
@@ -129,7 +129,7 @@ impl Tracefs {
         Ok(self.format_file(group, name)?.layout)
     }
 
-    /// The same, with the types as they are declared.
+    /// The `format` file of an event, parsed: the layout and the declared types.
     ///
     /// # Errors
     /// As of [`format`](Self::format).
@@ -146,7 +146,7 @@ impl Tracefs {
         self.event_file(group, name, "format")
     }
 
-    /// What stands in a file.
+    /// Reads a file.
     pub(in crate::kernel) fn read(&self, path: &str) -> Result<String> {
         let mut text = Vec::new();
         let read = self.root.file(path, Access::Read).and_then(|mut file| {
@@ -159,7 +159,7 @@ impl Tracefs {
         }
     }
 
-    /// Writes to a file. The kernel takes a command in one piece.
+    /// Writes to a file; the kernel reads a command from a single write.
     pub(super) fn write(&self, path: &str, text: &str) -> Result<()> {
         let written = self.root.file(path, Access::Write).and_then(|mut file| {
             let written = file.write_all(text.as_bytes());
@@ -168,13 +168,13 @@ impl Tracefs {
         written.map_err(|errno| file_error(path, errno))
     }
 
-    /// A folder, by its descriptor.
+    /// Opens a folder.
     pub(super) fn open_folder(&self, path: &str) -> Result<Folder> {
         let folder = self.root.folder(path);
         folder.map_err(|errno| file_error(path, errno))
     }
 
-    /// The names of the folders in a folder, in order.
+    /// The names of the folders in a folder, sorted.
     pub(super) fn folders(&self, path: &str) -> Result<Vec<String>> {
         let names = self.root.folder(path).and_then(|folder| folder.folders());
         names.map_err(|errno| file_error(path, errno))
@@ -188,7 +188,7 @@ impl Tracefs {
             .map_err(|error| self.explain(error, group, name))
     }
 
-    /// A file that isn't there, as an event that isn't.
+    /// Turns a missing file into a missing event.
     fn explain(&self, error: TracefsError, group: &str, name: &str) -> TracefsError {
         match error {
             TracefsError::File {
@@ -212,14 +212,14 @@ impl Tracefs {
     }
 }
 
-/// The root of a tracefs that is mounted here and may be read.
-fn usable(place: &CStr) -> Option<Folder> {
-    let root = Folder::open(place).ok()?;
+/// The root of a tracefs if it is mounted at this path and readable.
+fn usable(path: &CStr) -> Option<Folder> {
+    let root = Folder::open(path).ok()?;
     let readable = root.magic() == Ok(MAGIC) && root.folder(EVENTS).is_ok();
     readable.then_some(root)
 }
 
-/// Whether it is the name of one folder: nothing leads out of `events`.
+/// Whether it is the name of one folder, which does not lead out of `events`.
 fn is_name(text: &str) -> bool {
     !matches!(text, "" | "." | "..") && !text.contains(['/', '\0'])
 }
@@ -256,7 +256,7 @@ mod tests {
         let all = tracefs.events().unwrap();
         assert!(all.len() > 500);
         assert!(all.iter().all(|(group, _)| group != "ftrace"));
-        // A mount of our own is seen by nobody.
+        // A private mount is not listed.
         let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
         let seen = mounts.lines().any(|line| line.contains(" tracefs "));
         assert!(tracefs.is_private() || seen);

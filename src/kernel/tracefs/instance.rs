@@ -1,5 +1,5 @@
-//! An instance of ftrace: events of its own, in buffers of its own, that nobody else's
-//! tracing sees (`Documentation/trace/ftrace.rst`, "Instances").
+//! An instance of ftrace: its own events and buffers, invisible to other tracing
+//! (`Documentation/trace/ftrace.rst`, "Instances").
 
 use super::error::TracefsError;
 use super::files::{INSTANCES, Tracefs};
@@ -10,9 +10,8 @@ type Result<T> = std::result::Result<T, TracefsError>;
 
 /// An instance `bpflab-PID`, or `bpflab-PID-N`.
 ///
-/// It is removed, and what it enabled is disabled, when the value is dropped, and also
-/// when the process ends by a signal or is killed: a process of its own, which no signal
-/// to this one reaches, waits for that.
+/// It is removed, and its events are disabled, when the value is dropped. A watchdog process,
+/// which this process's signals do not reach, does so if the process is killed.
 #[derive(Debug)]
 pub struct Instance<'a> {
     tracefs: &'a Tracefs,
@@ -21,16 +20,16 @@ pub struct Instance<'a> {
 }
 
 impl<'a> Instance<'a> {
-    /// Makes one, in which nothing is enabled.
+    /// Creates an instance with all events disabled.
     ///
     /// # Errors
-    /// [`TracefsError::File`] where the kernel has none, or not for us.
+    /// [`TracefsError::File`] if the kernel has no instances, or permissions are missing.
     pub fn create(tracefs: &'a Tracefs) -> Result<Self> {
         let instances = tracefs.open_folder(INSTANCES)?;
         let pid = std::process::id();
         let mut name = format!("bpflab-{pid}");
         let mut number = 0_u32;
-        // Another one of this process may be there, or of a process of another namespace.
+        // The name may be taken by this process, or by a process of another pid namespace.
         let watchdog = loop {
             match Watchdog::make(&instances, &name) {
                 Err(Errno::EEXIST) => {
@@ -53,7 +52,7 @@ impl<'a> Instance<'a> {
         }
     }
 
-    /// Its name.
+    /// The instance's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -68,16 +67,15 @@ impl<'a> Instance<'a> {
         self.write("set_event_pid", &pids.join(" "))
     }
 
-    /// Limits an event to records of which a condition holds (`count > 4096`), or to
-    /// none (`0`).
+    /// Limits an event to records that match a filter (`count > 4096`), or to none (`0`).
     ///
     /// # Errors
-    /// [`TracefsError::File`], also for a condition that is none.
+    /// [`TracefsError::File`], also for an invalid filter.
     pub fn set_filter(&self, group: &str, name: &str, filter: &str) -> Result<()> {
         self.write(&format!("events/{group}/{name}/filter"), filter)
     }
 
-    /// Switches an event on or off.
+    /// Enables or disables an event.
     ///
     /// # Errors
     /// [`TracefsError::File`].
@@ -86,7 +84,7 @@ impl<'a> Instance<'a> {
         self.write(&format!("events/{group}/{name}/enable"), text)
     }
 
-    /// Forgets what was recorded.
+    /// Clears the buffers.
     ///
     /// # Errors
     /// [`TracefsError::File`].
@@ -94,8 +92,8 @@ impl<'a> Instance<'a> {
         self.write("trace", "")
     }
 
-    /// How many events were recorded since it was made, or [cleared](Self::clear): those
-    /// that newer ones have overwritten are counted, too.
+    /// The number of events recorded since the instance was created or [cleared](Self::clear),
+    /// including those that newer events have overwritten.
     ///
     /// # Errors
     /// [`TracefsError::File`].
@@ -117,7 +115,7 @@ impl<'a> Instance<'a> {
     }
 }
 
-/// The events that one CPU's `stats` counts: those that are there and those overwritten.
+/// The events counted by one CPU's `stats`: those in the buffer and those overwritten.
 fn kept(stats: &str) -> u64 {
     let lines = stats.lines().filter_map(|line| line.split_once(": "));
     let counts = lines.filter(|(key, _)| matches!(*key, "entries" | "overrun"));
@@ -131,7 +129,7 @@ mod tests {
     use std::io::Write;
 
     use super::*;
-    use crate::shared::skip::is_emulated;
+    use crate::shared::is_emulated;
     use crate::shared::{Need, skip};
 
     #[test]
@@ -158,7 +156,7 @@ mod tests {
         let name = instance.name().to_owned();
         assert!(tracefs.instances().unwrap().contains(&name));
 
-        // The number of this thread, whose writes are recorded.
+        // This thread's id: only its writes are recorded.
         let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
         let pid = status.lines().find_map(|line| line.strip_prefix("Pid:"));
         let pid = pid.unwrap().trim().parse().unwrap();
@@ -168,7 +166,7 @@ mod tests {
         let event = ("syscalls", "sys_enter_write");
         instance.enable(event.0, event.1, true).unwrap();
         writes(100);
-        // Writing to its own files is recorded, too.
+        // Writes to the instance's own files are recorded, too.
         let recorded = instance.recorded().unwrap();
         assert!((100..110).contains(&recorded), "{recorded}");
         instance.set_filter(event.0, event.1, "count == 7").unwrap();

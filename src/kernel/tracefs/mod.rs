@@ -1,5 +1,5 @@
-//! The kernel's tracing file system, mounted privately where it is not mounted:
-//! numbers and formats of tracepoints, and buffers of our own for ftrace.
+//! The kernel's tracing file system, mounted privately if it is not mounted: ids and formats of
+//! tracepoints, and instances of ftrace.
 
 mod error;
 mod files;

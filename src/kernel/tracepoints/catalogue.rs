@@ -1,4 +1,4 @@
-//! All tracepoints of a kernel, from what can be read of it.
+//! All tracepoints of a kernel, from BTF and tracefs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -7,49 +7,49 @@ use std::{fmt, fs, io};
 use thiserror::Error;
 
 use super::pattern::Pattern;
-use super::tracepoint::{Argument, Group, Record, RecordField, Source, Tracepoint};
+use super::tracepoint::{Argument, DescriptionSource, Group, Record, RecordField, Tracepoint};
 use super::{from_btf, syscalls};
 use crate::btf::{Btf, BtfError};
 use crate::kernel::tracefs::{Tracefs, TracefsError};
 use crate::util::nearest_first;
 
-/// Where the kernel shows its types and those of its modules.
+/// The folder with the BTF of the kernel and its modules.
 const BTF: &str = "/sys/kernel/btf";
-/// The kernel's own.
+/// The kernel's own BTF file.
 const KERNEL: &str = "vmlinux";
 
 /// Why there is no catalogue.
 #[derive(Debug, Error)]
 pub enum CatalogueError {
-    /// Neither of the sources can be read.
-    #[error("tracepoints are not known here: no BTF ({btf}), and {tracefs}")]
+    /// Neither BTF nor tracefs can be read.
+    #[error("cannot list tracepoints: no BTF ({btf}), and {tracefs}")]
     NoSource {
-        /// Why BTF can't be.
+        /// Why BTF can't be read.
         btf: BtfUnreadable,
-        /// Why tracefs can't be.
+        /// Why tracefs can't be read.
         tracefs: Box<TracefsError>,
     },
 }
 
-/// Why a BTF can't be read.
+/// Why BTF can't be read.
 #[derive(Debug, Error)]
 pub enum BtfUnreadable {
-    /// Its file.
+    /// Its file can't be read.
     #[error("{BTF}/{KERNEL}: {0}")]
     File(#[from] io::Error),
-    /// Its content.
+    /// Its contents are invalid.
     #[error("{BTF}/{KERNEL}: {0}")]
     Content(#[from] BtfError),
 }
 
-/// What may have been meant where nothing fits.
+/// A suggestion for a pattern that matches nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hint {
-    /// A group, which is not asked for by its name alone.
+    /// The pattern is a group's name, which lists nothing.
     Group(String),
-    /// The event of a system call, to which other programs attach.
+    /// The pattern is the event of a system call, to which other program types attach.
     SystemCall,
-    /// Names like it, the nearest first.
+    /// Similar names, the nearest first.
     Similar(Vec<String>),
 }
 
@@ -75,10 +75,10 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
-    /// Those of the running kernel and its modules.
+    /// The tracepoints of the running kernel and its modules.
     ///
     /// # Errors
-    /// [`CatalogueError::NoSource`] where neither BTF nor tracefs can be read.
+    /// [`CatalogueError::NoSource`] if neither BTF nor tracefs can be read.
     pub fn of_this_kernel() -> Result<Self, CatalogueError> {
         let tracefs = Tracefs::open().and_then(|tracefs| {
             let events = tracefs.events()?;
@@ -101,7 +101,7 @@ impl Catalogue {
         }
     }
 
-    /// Those of any kernel, from its BTF alone.
+    /// The tracepoints of any kernel, from its BTF alone.
     #[must_use]
     pub fn of_btf(btf: Btf) -> Self {
         Self::of_tables(vec![btf], None)
@@ -115,25 +115,25 @@ impl Catalogue {
         }
     }
 
-    /// All of them, in order of groups and names.
+    /// All tracepoints, sorted by group and name.
     #[must_use]
     pub fn tracepoints(&self) -> &[Tracepoint] {
         &self.tracepoints
     }
 
-    /// Whether it knows the groups of all events.
+    /// Whether the groups of all events are known.
     #[must_use]
     pub const fn has_groups(&self) -> bool {
         self.tracefs.is_ok()
     }
 
-    /// Why tracefs was not read, if it was tried.
+    /// Why tracefs could not be read, if that was tried.
     #[must_use]
     pub fn without_tracefs(&self) -> Option<&TracefsError> {
         self.tracefs.as_ref().err()?.as_ref()
     }
 
-    /// Those that fit any of the patterns; all without one.
+    /// The tracepoints that match any of the patterns; all without patterns.
     #[must_use]
     pub fn matching(&self, patterns: &[Pattern]) -> Vec<&Tracepoint> {
         let wanted = |tracepoint: &&Tracepoint| {
@@ -142,10 +142,10 @@ impl Catalogue {
         self.tracepoints.iter().filter(wanted).collect()
     }
 
-    /// What may have been meant by a pattern that fits none.
+    /// A suggestion for a pattern that matches nothing.
     #[must_use]
     pub fn hint(&self, pattern: &Pattern) -> Option<Hint> {
-        /// How many similar names are told.
+        /// How many similar names are suggested.
         const SIMILAR: usize = 3;
         let events = pattern.with_events();
         let all = &self.tracepoints;
@@ -160,8 +160,8 @@ impl Catalogue {
         (!similar.is_empty()).then_some(Hint::Similar(similar))
     }
 
-    /// The names most like that of a pattern, the nearest first, at most `count`; none for
-    /// one that is all stars.
+    /// At most `count` names similar to a pattern, the nearest first; none for a pattern that
+    /// consists of wildcards.
     #[must_use]
     pub fn similar(&self, pattern: &Pattern, count: usize) -> Vec<String> {
         let names: BTreeSet<_> = self
@@ -181,20 +181,20 @@ impl Catalogue {
         names
     }
 
-    /// What a tracepoint hands to programs that attach to it, and who knows; for events
-    /// of system calls the call's arguments, or its result. None where nobody does.
+    /// The arguments that a tracepoint passes to programs, and their source. Events of system
+    /// calls have the call's arguments, or its result. None if no source has them.
     #[must_use]
-    pub fn arguments(&self, tracepoint: &Tracepoint) -> Option<(Vec<Argument>, Source)> {
+    pub fn arguments(&self, tracepoint: &Tracepoint) -> Option<(Vec<Argument>, DescriptionSource)> {
         if tracepoint.group.name() == Some(syscalls::GROUP) {
             let record = self.record(tracepoint)?;
             return Some((syscalls::arguments(&record), record.source));
         }
         let btf = self.btf_of(tracepoint)?;
         let arguments = from_btf::arguments(btf, &tracepoint.name)?;
-        Some((arguments, Source::Btf))
+        Some((arguments, DescriptionSource::Btf))
     }
 
-    /// What its records hold; none where nobody knows, and where it has none.
+    /// The fields of its records; none if no source has them, or it has no records.
     #[must_use]
     pub fn record(&self, tracepoint: &Tracepoint) -> Option<Record> {
         let name = &tracepoint.name;
@@ -219,20 +219,20 @@ impl Catalogue {
     }
 }
 
-/// The BTF of the kernel and of those modules that show theirs.
+/// The BTF of the kernel and of all modules that have BTF.
 fn tables(folder: &Path) -> Result<Vec<Btf>, BtfUnreadable> {
     let kernel = Btf::parse(&fs::read(folder.join(KERNEL))?)?;
     let modules = fs::read_dir(folder)?
         .flatten()
         .filter(|entry| entry.file_name() != KERNEL);
     let mut tables = vec![kernel.clone()];
-    // A module may be gone by now, or be built against another kernel.
+    // A module may have been unloaded, or be built for another kernel.
     let read = |path| Btf::parse_split(&fs::read(path).ok()?, &kernel).ok();
     tables.extend(modules.filter_map(|entry| read(entry.path())));
     Ok(tables)
 }
 
-/// The tracepoints in BTF, and which table has them.
+/// The tracepoints in BTF, with the index of their table.
 fn in_btf(tables: &[Btf]) -> BTreeMap<&str, usize> {
     let all = tables
         .iter()
@@ -241,7 +241,7 @@ fn in_btf(tables: &[Btf]) -> BTreeMap<&str, usize> {
     all.collect()
 }
 
-/// What both sources know. A tracepoint in BTF that is no event has no group.
+/// The tracepoints of both sources. A tracepoint in BTF that is not an event has no group.
 fn joined(tables: &[Btf], events: Vec<(String, String)>) -> Vec<Tracepoint> {
     let in_btf = in_btf(tables);
     let mut bare = in_btf.clone();
@@ -265,7 +265,7 @@ fn joined(tables: &[Btf], events: Vec<(String, String)>) -> Vec<Tracepoint> {
     tracepoints
 }
 
-/// What is known without tracefs.
+/// The tracepoints known without tracefs.
 fn of_btf_alone(tables: &[Btf]) -> Vec<Tracepoint> {
     let traced = in_btf(tables).into_iter().map(|(name, table)| Tracepoint {
         group: Group::Unknown,
@@ -301,7 +301,7 @@ fn of_format(tracefs: &Tracefs, group: &str, name: &str) -> Option<Record> {
     Some(Record {
         id: format.id,
         fields: fields.collect(),
-        source: Source::Format,
+        source: DescriptionSource::Format,
     })
 }
 
@@ -366,7 +366,7 @@ mod tests {
             .map(|argument| (&*argument.name, &*argument.c_type))
             .collect();
         assert_eq!(shown, [("p", "struct task_struct *"), ("arg1", "int")]);
-        assert_eq!(source, Source::Btf);
+        assert_eq!(source, DescriptionSource::Btf);
         let record = catalogue.record(all[2]).unwrap();
         let [pid] = record.fields.as_slice() else {
             panic!("{record:?}");
@@ -374,12 +374,15 @@ mod tests {
         assert_eq!((&*pid.declaration, pid.offset, pid.size), ("int pid", 8, 4));
         assert_eq!(pid.signed, Some(true));
 
-        // One without a struct has a typedef with its arguments' types alone.
+        // Without a struct, the typedef still has the types of the arguments.
         assert_eq!(catalogue.record(all[3]), None);
         let (arguments, _) = catalogue.arguments(all[3]).unwrap();
         assert_eq!(arguments.len(), 2);
         let (arguments, source) = catalogue.arguments(all[1]).unwrap();
-        assert_eq!((&*arguments[0].name, source), ("ret", Source::Syscalls));
+        assert_eq!(
+            (&*arguments[0].name, source),
+            ("ret", DescriptionSource::Syscalls)
+        );
     }
 
     #[test]

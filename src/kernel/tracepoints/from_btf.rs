@@ -1,24 +1,24 @@
-//! What BTF knows of tracepoints.
+//! Tracepoints in BTF.
 
-use super::tracepoint::{Argument, Record, RecordField, Source};
+use super::tracepoint::{Argument, DescriptionSource, Record, RecordField};
 use crate::btf::{Btf, Encoding, Kind};
 use crate::util::TypeId;
 use crate::vm::events::{self, Layout, tracepoint_prototype};
 
-/// The prefix of the typedef that each tracepoint has.
+/// The prefix of each tracepoint's typedef.
 const TYPEDEF: &str = "btf_trace_";
 
-/// The names of the tracepoints in a table, those of its base not included.
+/// The names of the tracepoints in a table, without those of its base.
 pub(super) fn names(btf: &Btf) -> impl Iterator<Item = &str> {
     let typedefs = btf.own_types().filter(|ty| ty.kind() == Kind::Typedef);
     typedefs.filter_map(|ty| ty.name().strip_prefix(TYPEDEF))
 }
 
-/// The functions of system calls in BTF, by the names of their calls. The prefix is the
-/// machine's (`__SYSCALL_DEFINEx`, `arch/*/include/asm/syscall_wrapper.h`).
+/// The system calls whose functions are in BTF, by name. The function's prefix depends on the
+/// machine (`__SYSCALL_DEFINEx`, `arch/*/include/asm/syscall_wrapper.h`).
 pub(super) fn syscalls(btf: &Btf) -> impl Iterator<Item = &str> {
     const PREFIXES: [&str; 2] = ["__x64_sys_", "__arm64_sys_"];
-    // Without it there are calls, but no events of them (CONFIG_FTRACE_SYSCALLS).
+    // Without CONFIG_FTRACE_SYSCALLS there are calls, but no events.
     let traced = btf.find("syscall_trace_enter", Kind::Struct).is_some();
     let functions = btf
         .own_types()
@@ -30,7 +30,7 @@ pub(super) fn syscalls(btf: &Btf) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The arguments that a tracepoint hands to programs.
+/// The arguments that a tracepoint passes to programs.
 pub(super) fn arguments(btf: &Btf, name: &str) -> Option<Vec<Argument>> {
     let (prototype, _) = tracepoint_prototype(btf, name)?;
     let arguments = prototype.params().skip(1).enumerate();
@@ -47,10 +47,10 @@ pub(super) fn arguments(btf: &Btf, name: &str) -> Option<Vec<Argument>> {
     )
 }
 
-/// The record of an event, from the struct that describes it.
+/// An event's record, from the struct that describes it.
 pub(super) fn record(btf: &Btf, group: &str, name: &str) -> Option<Record> {
     let layout = Layout::from_btf(btf, group, name).ok()?;
-    let events::Source::Btf(record) = &layout.source else {
+    let events::LayoutSource::Btf(record) = &layout.source else {
         return None;
     };
     let record = btf.find(record, Kind::Struct)?;
@@ -68,7 +68,7 @@ pub(super) fn record(btf: &Btf, group: &str, name: &str) -> Option<Record> {
     Some(Record {
         id: None,
         fields: fields.collect(),
-        source: Source::Btf,
+        source: DescriptionSource::Btf,
     })
 }
 
@@ -85,10 +85,10 @@ fn c_type(btf: &Btf, id: TypeId) -> String {
     declaration(btf, id, "")
 }
 
-/// A declaration in one line: anonymous structs have several.
+/// A declaration on one line; anonymous structs are printed on several.
 fn declaration(btf: &Btf, id: TypeId, name: &str) -> String {
     let text = btf.c_declaration(id, name);
-    // Only types without measure have none.
+    // Only types that expand without limit have no declaration.
     let text = text.unwrap_or_else(|_| format!("{} {name}", btf.ty(id).name()));
     let words: Vec<_> = text.split_whitespace().collect();
     words.join(" ")

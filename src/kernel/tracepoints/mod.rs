@@ -1,11 +1,11 @@
-//! The catalogue of tracepoints: what they are called, what they hand over, what their
-//! records hold, and which programs attach to them.
+//! The catalogue of tracepoints: their names, arguments and records, and the programs that can
+//! attach to them.
 //!
-//! Two sources know them. BTF has a typedef `btf_trace_<name>` for each tracepoint and the
-//! prototype of its probes, but no groups; it is readable without root. Tracefs has the
-//! groups, the numbers and the records (`format`), but not the arguments; it takes root.
-//! The tracepoints of system calls are in tracefs only: without it they are those for
-//! which BTF has the call's function and bpflab's table its arguments.
+//! There are two sources. BTF has a typedef `btf_trace_<name>` for each tracepoint and the
+//! prototype of its probes, but no groups; it is readable without root. Tracefs has the groups,
+//! the ids and the records (`format`), but not the arguments; it needs root. The tracepoints of
+//! system calls are in tracefs only: without it the catalogue has those for which BTF has the
+//! call's function and bpflab's table its arguments.
 //!
 //! ```no_run
 //! use bpflab::kernel::tracepoints::{Catalogue, Pattern};
@@ -25,4 +25,4 @@ mod tracepoint;
 
 pub use catalogue::{BtfUnreadable, Catalogue, CatalogueError, Hint};
 pub use pattern::Pattern;
-pub use tracepoint::{Argument, Group, Record, RecordField, Source, Tracepoint};
+pub use tracepoint::{Argument, DescriptionSource, Group, Record, RecordField, Tracepoint};

@@ -1,11 +1,11 @@
-//! Which tracepoints are asked for.
+//! Patterns of tracepoint names.
 
 use super::syscalls;
 use super::tracepoint::{Group, Tracepoint};
 use crate::util::glob;
 
-/// What may stand before a name: sections of programs, and bpftrace's probe types; and
-/// whether they are those of tracepoints themselves, not of events.
+/// Prefixes of names: sections of programs and bpftrace's probe types; and whether they select
+/// raw tracepoints, not events.
 const PREFIXES: [(&str, bool); 14] = [
     ("tp/", false),
     ("tracepoint/", false),
@@ -23,17 +23,17 @@ const PREFIXES: [(&str, bool); 14] = [
     ("tp_btf:", true),
 ];
 
-/// What SystemTap writes around a name.
+/// SystemTap's notation around a name.
 const SYSTEMTAP: (&str, &str) = ("kernel.trace(\"", "\")");
 
-/// The module that newer versions of bpftrace write before a raw tracepoint's name; of
-/// other modules it is their name, which mostly is their tracepoints' group.
+/// The module that newer versions of bpftrace write before a raw tracepoint of the kernel. For
+/// other modules it is the module's name, which usually is the group of its tracepoints.
 const KERNEL: &str = "vmlinux";
 
-/// A pattern of names, in which `*` stands for anything and `?` for one character:
-/// `softirq*` for names, `irq:softirq*` or `irq/softirq*` for groups and names, `irq:` for
-/// all of a group. A program's section (`tp/irq/softirq_entry`), bpftrace's
-/// `tracepoint:irq:…` and SystemTap's `kernel.trace("…")` work, too.
+/// A pattern of names with the wildcards `*` and `?`: `softirq*` for names, `irq:softirq*` or
+/// `irq/softirq*` for groups and names, `irq:` for a whole group. A program's section
+/// (`tp/irq/softirq_entry`), bpftrace's `tracepoint:irq:…` and SystemTap's `kernel.trace("…")`
+/// work, too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
     group: Option<String>,
@@ -43,7 +43,7 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// Every text is a pattern.
+    /// Parses a pattern; any text is one.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let (before, behind) = SYSTEMTAP;
@@ -67,7 +67,7 @@ impl Pattern {
         }
     }
 
-    /// Whether a tracepoint fits. Of one whose group is not known only the name must.
+    /// Whether a tracepoint matches. If its group is unknown, only the name is compared.
     #[must_use]
     pub fn matches(&self, tracepoint: &Tracepoint) -> bool {
         let in_group = match (&self.group, &tracepoint.group) {
@@ -75,12 +75,12 @@ impl Pattern {
             (Some(pattern), Group::Named(group)) => glob(pattern, group),
             (Some(_), Group::NoEvent) => false,
         };
-        // The events of single system calls are made of `sys_enter` and `sys_exit`.
+        // The kernel derives the events of single system calls from `sys_enter` and `sys_exit`.
         let is_made = tracepoint.group.name() == Some(syscalls::GROUP);
         in_group && glob(&self.name, &tracepoint.name) && !(self.raw && is_made)
     }
 
-    /// The same for events as well, where it is for tracepoints themselves.
+    /// The pattern, extended to events if it selects raw tracepoints only.
     pub(super) fn with_events(&self) -> Self {
         Self {
             raw: false,
@@ -88,18 +88,18 @@ impl Pattern {
         }
     }
 
-    /// Whether it is the name of this group, and nothing else.
+    /// Whether it is this group's name and nothing else.
     pub(super) fn names_group(&self, group: &str) -> bool {
         self.group.is_none() && self.name == group
     }
 
-    /// Whether it asks for a group.
+    /// Whether it has a group.
     #[must_use]
     pub const fn has_group(&self) -> bool {
         self.group.is_some()
     }
 
-    /// The name that it is like, for a search of similar ones.
+    /// The pattern without wildcards, for a search of similar names.
     pub(super) fn without_stars(&self) -> String {
         let text = match &self.group {
             Some(group) => format!("{group}:{}", self.name),

@@ -1,17 +1,17 @@
-//! The events of system calls, which BTF does not describe, from the table of calls.
+//! The events of system calls, which BTF does not describe, from bpflab's table of calls.
 
-use super::tracepoint::{Argument, Record, RecordField, Source};
+use super::tracepoint::{Argument, DescriptionSource, Record, RecordField};
 use crate::spec::syscalls::Syscall;
 use crate::spec::tracepoint::{EventField, syscall_event};
 
-/// Their group.
+/// The group of the events.
 pub(super) const GROUP: &str = "syscalls";
 const ENTER: &str = "sys_enter_";
 const EXIT: &str = "sys_exit_";
-/// Where the arguments, or the result, begin in their records.
+/// Offset of the arguments, or of the result, in a record.
 const ARGUMENTS: u32 = 16;
 
-/// The two events of a call, if the table has it.
+/// The enter and exit event of a call, if the table has the call.
 pub(super) fn events_of(call: &str) -> Option<[String; 2]> {
     Syscall::by_name(call)?;
     Some([ENTER, EXIT].map(|side| format!("{side}{call}")))
@@ -23,7 +23,7 @@ pub(super) fn record(name: &str) -> Option<Record> {
     Some(Record {
         id: None,
         fields: fields.iter().map(field).collect(),
-        source: Source::Syscalls,
+        source: DescriptionSource::Syscalls,
     })
 }
 
@@ -38,9 +38,9 @@ fn field(field: &EventField) -> RecordField {
     }
 }
 
-/// The arguments of the call at its entry, its result at its exit: what stands behind
-/// the call's number, whoever described the record. Behind the arguments some kernels
-/// (6.19) put what they point to; that is dynamic data, not an argument.
+/// The call's arguments at its entry, its result at its exit: the fields after the call's
+/// number, whatever the record's source. Linux 6.19 puts what arguments point to after them;
+/// that is dynamic data, not an argument.
 pub(super) fn arguments(record: &Record) -> Vec<Argument> {
     let values = record
         .fields

@@ -1,4 +1,4 @@
-//! A tracepoint, as data.
+//! Tracepoints as data.
 
 use std::fmt;
 
@@ -9,24 +9,24 @@ pub struct Tracepoint {
     pub group: Group,
     /// Its name.
     pub name: String,
-    /// Which BTF of a catalogue has it; none if it is not in BTF.
+    /// The index of its BTF table in the catalogue; none if it is not in BTF.
     pub(super) table: Option<usize>,
 }
 
 /// The group of a tracepoint.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Group {
-    /// It is an event of this group.
+    /// An event in this group.
     Named(String),
-    /// It may be an event, in a group that no source tells.
+    /// Possibly an event, in an unknown group.
     Unknown,
-    /// It is no event (`DECLARE_TRACE`): neither perf nor programs of type `tracepoint`
+    /// Not an event (`DECLARE_TRACE`): neither perf nor programs of type `tracepoint` can
     /// attach to it.
     NoEvent,
 }
 
 impl Group {
-    /// Its name, if it is known.
+    /// The group's name, if known.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         match self {
@@ -37,8 +37,8 @@ impl Group {
 }
 
 impl Tracepoint {
-    /// The sections of programs that attach to it. Those of `tp` get the record, the
-    /// others the arguments.
+    /// The sections of programs that can attach to it. Those of `tp` get the record, the others
+    /// the arguments.
     #[must_use]
     pub fn sections(&self) -> Vec<String> {
         let name = &self.name;
@@ -50,7 +50,7 @@ impl Tracepoint {
             .collect()
     }
 
-    /// Whether BTF has it, so that programs can attach to the tracepoint itself.
+    /// Whether it is in BTF, so that programs can attach to the tracepoint itself.
     #[must_use]
     pub const fn in_btf(&self) -> bool {
         self.table.is_some()
@@ -69,21 +69,21 @@ impl fmt::Display for Tracepoint {
 /// An argument of a tracepoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Argument {
-    /// Its name; `arg0`, … where the source has none.
+    /// Its name; `arg0`, … if the source has none.
     pub name: String,
     /// Its type in C.
     pub c_type: String,
 }
 
-/// What an event's records hold, without what all records share.
+/// The fields of an event's record, without the common fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// The number by which `perf_event_open` knows the event.
+    /// The event's id for `perf_event_open`.
     pub id: Option<u32>,
-    /// Its own fields.
+    /// The event's own fields.
     pub fields: Vec<RecordField>,
-    /// Who knows them.
-    pub source: Source,
+    /// The source of the description.
+    pub source: DescriptionSource,
 }
 
 /// A field of an event's record.
@@ -95,27 +95,27 @@ pub struct RecordField {
     pub c_type: String,
     /// Type and name as C declares them.
     pub declaration: String,
-    /// Bytes from the record's start.
+    /// Offset from the record's start in bytes.
     pub offset: u32,
-    /// Bytes that it has there.
+    /// Size in bytes.
     pub size: u32,
-    /// Whether it is a number with a sign; none where the source doesn't say.
+    /// Whether it is a signed number; none if unknown.
     pub signed: Option<bool>,
 }
 
-/// Who knows it.
+/// The source of a tracepoint's description.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
-    /// A `format` file of tracefs.
+pub enum DescriptionSource {
+    /// A `format` file in tracefs.
     Format,
     /// The kernel's BTF.
     Btf,
-    /// The table of system calls.
+    /// bpflab's table of system calls.
     Syscalls,
 }
 
-impl Source {
-    /// The word for it in JSON.
+impl DescriptionSource {
+    /// The name in JSON.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -1,11 +1,11 @@
-//! Loads with what is done with the number.
+//! Loads fused with the operations on the loaded number.
 
 use super::fused::Fused;
 use super::window::{Window, is_direct, is_sure};
 use crate::isa::{AluOp, Operand, Width};
 use crate::lower::op::{Op, Order};
 
-/// A load from the sum of two registers, or of one and a constant.
+/// A load whose address is the sum of two registers, or of a register and a constant.
 pub(super) fn indexed(window: &Window<'_>) -> Option<(Fused, u8)> {
     let add = |op: &Op| match *op {
         Op::Alu {
@@ -34,19 +34,19 @@ pub(super) fn indexed(window: &Window<'_>) -> Option<(Fused, u8)> {
     let Op::Load {
         size,
         dst,
-        place,
+        mem,
         order: Order::Relaxed,
     } = *window.ops.get(n)?
     else {
         return None;
     };
-    let is_it = is_sure(place) && place.base() == Some(sum);
+    let is_it = is_sure(mem) && mem.base() == Some(sum);
     if !is_it || dst != sum && !window.is_dead(sum, window.after(n + 1)) {
         return None;
     }
     let fused = Fused::LoadIndexed {
         size,
-        place,
+        mem,
         dst,
         left,
         right,
@@ -54,13 +54,13 @@ pub(super) fn indexed(window: &Window<'_>) -> Option<(Fused, u8)> {
     Some((fused, u8::try_from(n + 1).ok()?))
 }
 
-/// What a load and the operations after it are, and how many.
+/// The fused form of a load and the operations after it, and how many operations it fuses.
 pub(super) fn access(window: &Window<'_>) -> Option<(Fused, u8)> {
     let [
         Op::Load {
             size,
             dst: loaded,
-            place,
+            mem,
             order: Order::Relaxed,
         },
         second,
@@ -69,15 +69,15 @@ pub(super) fn access(window: &Window<'_>) -> Option<(Fused, u8)> {
     else {
         return None;
     };
-    let (size, loaded, place) = (*size, *loaded, *place);
-    if !is_sure(place) {
+    let (size, loaded, mem) = (*size, *loaded, *mem);
+    if !is_sure(mem) {
         return None;
     }
     let unless_dead = |n| {
         let is_dead = window.is_dead(loaded, window.after(n));
         (!is_dead).then_some(loaded)
     };
-    let base_is_kept = place.base() != Some(loaded);
+    let base_is_kept = mem.base() != Some(loaded);
     match (*second, rest.first()) {
         (
             Op::Alu {
@@ -88,20 +88,20 @@ pub(super) fn access(window: &Window<'_>) -> Option<(Fused, u8)> {
             },
             Some(Op::Store {
                 size: stored,
-                place: to,
+                mem: to,
                 src: Operand::Reg(what),
                 order: Order::Relaxed,
             }),
         ) if dst == loaded
             && *what == loaded
-            && (*stored, *to) == (size, place)
+            && (*stored, *to) == (size, mem)
             && base_is_kept
             && src != Operand::Reg(loaded)
             && op != AluOp::Mov =>
         {
             let update = Fused::Update {
                 size,
-                place,
+                mem,
                 op,
                 width,
                 src,
@@ -120,7 +120,7 @@ pub(super) fn access(window: &Window<'_>) -> Option<(Fused, u8)> {
         ) if src == loaded && dst != loaded && op != AluOp::Mov => {
             let fused = Fused::LoadAlu {
                 size,
-                place,
+                mem,
                 loaded: unless_dead(2),
                 op,
                 width,
@@ -131,7 +131,7 @@ pub(super) fn access(window: &Window<'_>) -> Option<(Fused, u8)> {
         (
             Op::Store {
                 size: stored,
-                place: to,
+                mem: to,
                 src: Operand::Reg(what),
                 order: Order::Relaxed,
             },
@@ -139,7 +139,7 @@ pub(super) fn access(window: &Window<'_>) -> Option<(Fused, u8)> {
         ) if what == loaded && stored == size && is_direct(to) && to.base() != Some(loaded) => {
             let copy = Fused::Copy {
                 size,
-                from: place,
+                from: mem,
                 to,
                 via: unless_dead(2),
             };

@@ -1,8 +1,8 @@
-//! Moves, shifts and their like.
+//! Fusing moves, shifts and other arithmetic.
 //!
-//! The first operations of a window are executed on symbols: what a register holds, said
-//! in terms of what registers held before the window. Where that is something that a
-//! fused operation computes, and whatever else was written is dead, they are one.
+//! The first operations of a window are executed symbolically: each register's value is
+//! expressed in the registers' values before the window. If a fused operation computes that
+//! value, and all other written registers are dead, the operations are fused.
 
 use smallvec::SmallVec;
 
@@ -11,26 +11,26 @@ use super::window::Window;
 use crate::isa::{AluOp, Operand, Reg, RegSet, Width};
 use crate::lower::op::Op;
 
-/// The most operations that this looks at.
+/// The most operations that are fused.
 const LONGEST: usize = 5;
 
-/// What a register holds, in terms of what registers held before.
+/// A register's value, in terms of the registers' values before the window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Symbol {
-    /// What this one did.
+    /// The old value of a register.
     Was(Reg),
-    /// Its low half.
+    /// The low half of an old value.
     Low(Reg),
-    /// It, shifted to the left.
+    /// An old value, shifted left.
     Left(Width, Reg, u8),
-    /// It, shifted to the right, with zeros.
+    /// An old value, shifted right logically.
     Right(Width, Reg, u8),
-    /// What a fused operation on another destination computes.
+    /// The result of a fused operation, which has another destination.
     Made(Fused),
 }
 
 impl Symbol {
-    /// What sets a register to this; none for mere moves.
+    /// The fused operation that sets a register to this value; none for mere moves.
     const fn fused(self, dst: Reg) -> Option<Fused> {
         let (op, width, left, by) = match self {
             Self::Was(_) | Self::Low(_) => return None,
@@ -48,8 +48,7 @@ impl Symbol {
     }
 }
 
-/// What the operations from the first one on compute, if that is one thing, and how many
-/// they are.
+/// The fused operation that the first operations compute, and how many they are.
 pub(super) fn arithmetic(window: &Window<'_>) -> Option<(Fused, u8)> {
     let starts = |op: &Op| match op {
         Op::Alu { op, src, .. } => match op {
@@ -109,7 +108,7 @@ impl Symbols {
         self.written = self.written.with(reg);
     }
 
-    /// What an operation makes of its operands; none where that is no symbol.
+    /// The result of an operation on its operands; none if no symbol expresses it.
     fn computed(&self, op: AluOp, width: Width, dst: Reg, src: Operand) -> Option<Symbol> {
         let x = self.of(dst);
         let y = match src {
@@ -117,7 +116,7 @@ impl Symbols {
             Operand::Imm(imm) => return self.with_constant(op, width, dst, imm),
         };
         match (op, width, x, y) {
-            // What was made was made for another register.
+            // The fused operation has another destination.
             (AluOp::Mov, _, _, Symbol::Made(_)) => None,
             (AluOp::Mov, Width::W64, _, y) => Some(y),
             (AluOp::Mov, Width::W32, _, Symbol::Was(reg) | Symbol::Low(reg)) => {
@@ -215,7 +214,7 @@ impl Symbols {
     }
 }
 
-/// An operation on what other registers held.
+/// A three-operand operation on old values.
 fn plain(op: AluOp, width: Width, dst: Reg, left: Symbol, right: Operand) -> Option<Symbol> {
     let left = match (left, width) {
         (Symbol::Was(reg), _) | (Symbol::Low(reg), Width::W32) => reg,

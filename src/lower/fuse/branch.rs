@@ -1,12 +1,12 @@
-//! What ends in a branch.
+//! Operations fused with a branch at their end.
 
-use super::fused::{Branch, Fused, Source};
+use super::fused::{Branch, Fused, SelectValue};
 use super::window::{Window, is_sure};
 use crate::isa::{AluOp, JumpOp, Operand, Reg, Width};
 use crate::lower::op::{Op, Order};
 
-/// The branch that is the operation after `n` others, with the jump that it leads over,
-/// and how many operations it all is.
+/// The branch after `n` operations, with the jump that it skips, and the number of
+/// operations in all.
 fn branch(window: &Window<'_>, n: usize) -> Option<(Branch, usize)> {
     let Op::JumpIf {
         op,
@@ -41,21 +41,20 @@ fn branch(window: &Window<'_>, n: usize) -> Option<(Branch, usize)> {
     }
 }
 
-/// Whether a register is dead on both ways of a branch, which is the last of `n`.
+/// Whether a register is dead on both sides of a branch, the last of `n` operations.
 fn is_dead_after(window: &Window<'_>, reg: Reg, branch: &Branch, n: usize) -> bool {
     window.is_dead(reg, window.after(n)) && window.is_dead(reg, branch.target)
 }
 
-/// A branch whose condition is whether some bit of a mask is set in what `left` holds,
-/// in place of one that compares the masked number with zero.
+/// Replaces a branch that compares a masked number with zero by one that tests whether any
+/// bit of the mask is set in `left`.
 fn test(branch: Branch, mask: (Width, Operand), left: Reg) -> Option<Branch> {
     let when = match branch.op {
         JumpOp::Eq => !branch.when,
         JumpOp::Ne => branch.when,
         _ => return None,
     };
-    // The masked number has an upper half only if all of it was masked, and it is
-    // compared with zero only if all of it is compared.
+    // The upper half takes part only if both the mask and the comparison have 64 bits.
     let width = match (mask.0, branch.width) {
         (Width::W64, Width::W64) => Width::W64,
         _ => Width::W32,
@@ -126,8 +125,7 @@ pub(super) fn after_arithmetic(window: &Window<'_>) -> Option<(Fused, u8)> {
     Some((fused, u8::try_from(n).ok()?))
 }
 
-/// A copy from one register to another that may as well stand before the operation
-/// `dst op= src`.
+/// A copy between registers that can be moved before the operation `dst op= src`.
 fn copy_beside(op: &Op, dst: Reg, src: Operand) -> Option<(Reg, Reg)> {
     let Op::Alu {
         op: AluOp::Mov,
@@ -152,7 +150,7 @@ pub(super) fn select(window: &Window<'_>) -> Option<(Fused, u8)> {
             src: from,
         } => Some((
             dst,
-            Source {
+            SelectValue {
                 width,
                 from,
                 right: 0,
@@ -187,7 +185,7 @@ pub(super) fn select(window: &Window<'_>) -> Option<(Fused, u8)> {
         no.right = u8::try_from(by).ok().filter(|by| *by < width.bits())?;
         n += 1;
     }
-    let as_it_is = Source {
+    let as_it_is = SelectValue {
         width: Width::W64,
         from: Operand::Reg(dst),
         right: 0,
@@ -197,7 +195,7 @@ pub(super) fn select(window: &Window<'_>) -> Option<(Fused, u8)> {
         Some(_) => return None,
         None => as_it_is,
     };
-    // With a move before, the condition and the other move see what was moved.
+    // With a move first, the condition and the other move read its result.
     let reads_dst = left == dst || right == Operand::Reg(dst) || no.from == Operand::Reg(dst);
     let is_it = target == window.after(n) && !(first.is_some() && reads_dst);
     let is_shift = no.right == 0 || n == at + 3;
@@ -214,7 +212,8 @@ pub(super) fn select(window: &Window<'_>) -> Option<(Fused, u8)> {
     Some((fused, u8::try_from(n).ok()?))
 }
 
-/// The branch after `n` operations as a test of `left`, if what was masked is dead.
+/// The branch after `n` operations as a test of bits in `left`, if the masked number is
+/// dead.
 fn tested(
     window: &Window<'_>,
     n: usize,
@@ -230,24 +229,24 @@ fn tested(
         .then_some((Fused::Branch(test), u8::try_from(n).ok()?))
 }
 
-/// A load and the branch on the number, or on some bits of it.
+/// A load and the branch on the loaded number, or on some bits of it.
 pub(super) fn after_load(window: &Window<'_>) -> Option<(Fused, u8)> {
     let Op::Load {
         size,
         dst,
-        place,
+        mem,
         order: Order::Relaxed,
     } = *window.ops.first()?
     else {
         return None;
     };
-    if !is_sure(place) {
+    if !is_sure(mem) {
         return None;
     }
     let fused = |dst, branch, n| {
         let fused = Fused::LoadBranch {
             size,
-            place,
+            mem,
             dst,
             branch,
         };

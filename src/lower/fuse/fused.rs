@@ -1,22 +1,23 @@
 //! Several operations as one.
 //!
-//! Fused operations lie over the plain ones: [`Lowered::fused`](crate::lower::Lowered::fused)
-//! says that the operations from an index on, into whose middle nothing jumps, may be
-//! executed as one. An engine takes it or leaves it, at each place anew. The law is:
+//! Fused operations overlay the plain ones:
+//! [`Lowered::fused`](crate::lower::Lowered::fused) returns the fused form of the
+//! operations from an index on. No jump leads into their middle. An engine may use it or
+//! not, each time anew. The rules:
 //!
-//! - The fused operation leaves what the plain ones leave, except for registers that
-//!   nobody reads before they are written again: these may hold anything. (None of them
-//!   is written by the fused form.)
-//! - Counts are those of the plain operations. All of them are executed, except where
-//!   [`Branch::skips`] or [`Fused::skipped`] says otherwise.
-//! - Nothing of it faults ([`Place::Checked`] is never fused). Where a place turns out
-//!   to have to be judged ([`Place::Table`], [`Place::Packet`] with an entry of 0), that
-//!   is the first thing done: the plain operations are executed instead.
-//! - Only the last operation has an effect on memory, so that a budget that ends in the
-//!   middle needs no fused form: nobody sees how far it came.
+//! - The fused operation has the same result as the plain ones, except for dead registers
+//!   (written again before they are read), which may hold anything. The fused form writes
+//!   none of these.
+//! - Counts are those of the plain operations. All of them are executed, except for
+//!   [`Branch::skips`] and [`Fused::skipped`].
+//! - It can't fault ([`MemRef::Checked`] is never fused). If an access has to be checked
+//!   ([`MemRef::Table`] or [`MemRef::Packet`] with an entry of 0), this is found before
+//!   anything else is done, and the plain operations are executed instead.
+//! - Only the last operation has an effect on memory, so a budget that ends in the middle
+//!   needs no fused form: the partial results can't be observed.
 
 use crate::isa::{AluOp, JumpOp, Operand, Reg, Size, Width};
-use crate::lower::op::{Place, Target};
+use crate::lower::op::{MemRef, Target};
 
 /// Several operations as one. Immediates extend their sign, as in
 /// [`Op::Alu`](crate::lower::Op::Alu); all operands are read before anything is written.
@@ -35,9 +36,8 @@ pub enum Fused {
         /// The second operand.
         right: Operand,
     },
-    /// `dst = src` rotated to the left by so many bits, from 1 to one less than the
-    /// width; 32 bits are zero-extended. From two shifts, and an `or`, `xor` or `+` of
-    /// them.
+    /// `dst = src` rotated left by 1 to width - 1 bits; 32-bit results are zero-extended.
+    /// Fused from two shifts and an `or`, `xor` or `+` of them.
     Rotate {
         /// Bits that take part.
         width: Width,
@@ -88,14 +88,14 @@ pub enum Fused {
         /// Bits to the left.
         left: u8,
     },
-    /// `dst` = the `size` bytes at `place`, zero-extended, but that the place's base
-    /// register would hold `left + right` (64 bits). It is dead, unless it is `dst`.
+    /// `dst` = the `size` bytes at `mem`, zero-extended, with `left + right` (64 bits) as
+    /// the base of `mem`. The base register is dead, unless it is `dst`.
     LoadIndexed {
         /// Of the load.
         size: Size,
-        /// Where from, seen from the sum: [`Place::MapValue`], [`Place::Packet`] or
-        /// [`Place::Table`].
-        place: Place,
+        /// The address relative to the sum: [`MemRef::MapValue`], [`MemRef::Packet`] or
+        /// [`MemRef::Table`].
+        mem: MemRef,
         /// What is written.
         dst: Reg,
         /// Added for the address.
@@ -103,8 +103,8 @@ pub enum Fused {
         /// Added for the address.
         right: Operand,
     },
-    /// `dst = if left op right { yes } else { no }`: a branch over a move or two. Where
-    /// the condition holds, [`skipped`](Fused::skipped) operations are not executed.
+    /// `dst = if left op right { yes } else { no }`: a branch over one or two moves. If the
+    /// condition holds, [`skipped`](Fused::skipped) operations are not executed.
     Select {
         /// The condition, as [`JumpOp::eval`] has it.
         op: JumpOp,
@@ -116,41 +116,41 @@ pub enum Fused {
         right: Operand,
         /// What is written.
         dst: Reg,
-        /// Where the condition holds.
-        yes: Source,
-        /// Where it does not.
-        no: Source,
+        /// The value if the condition holds.
+        yes: SelectValue,
+        /// The value if it does not.
+        no: SelectValue,
     },
-    /// `loaded` = the `size` bytes at `place`, zero-extended; `dst op= ` the same number.
-    /// Unless it is a move, `loaded` is not `dst`.
+    /// `loaded` = the `size` bytes at `mem`, zero-extended; `dst op= ` the same number.
+    /// Unless `op` is a move, `loaded` is not `dst`.
     LoadAlu {
         /// Of the load.
         size: Size,
         /// Where from.
-        place: Place,
-        /// What was loaded; none where nobody reads it afterwards.
+        mem: MemRef,
+        /// The loaded number; none if it is dead.
         loaded: Option<Reg>,
-        /// What is done with it.
+        /// The operation on it.
         op: AluOp,
         /// Of the operation.
         width: Width,
         /// The first operand, and what is written.
         dst: Reg,
     },
-    /// The number at `place` = the number at `place` `op` `src`, by a load, an operation
-    /// and a store; not atomic.
+    /// The number at `mem` = the number at `mem` `op` `src`, by a load, an operation and a
+    /// store; not atomic.
     Update {
         /// Of load and store.
         size: Size,
         /// Where.
-        place: Place,
-        /// What is done with the number, zero-extended.
+        mem: MemRef,
+        /// The operation on the number, zero-extended.
         op: AluOp,
         /// Of the operation.
         width: Width,
         /// The second operand.
         src: Operand,
-        /// The whole result; none where nobody reads it afterwards.
+        /// The whole result; none if it is dead.
         dst: Option<Reg>,
     },
     /// The `size` bytes at `to` = those at `from`, by a load and a store.
@@ -158,17 +158,17 @@ pub enum Fused {
         /// Of load and store.
         size: Size,
         /// Where from.
-        from: Place,
-        /// Where to: [`Place::Stack`], [`Place::Context`] or [`Place::MapValue`].
-        to: Place,
-        /// The number, zero-extended; none where nobody reads it afterwards.
+        from: MemRef,
+        /// Where to: [`MemRef::Stack`], [`MemRef::Context`] or [`MemRef::MapValue`].
+        to: MemRef,
+        /// The number, zero-extended; none if it is dead.
         via: Option<Reg>,
     },
     /// A branch: a test of single bits (`tmp = left; tmp &= right; if tmp == 0 …`), or a
     /// branch over a jump, inverted.
     Branch(Branch),
-    /// A `copy` if there is one, then `dst op= src`, then the branch. (The copy stands
-    /// between the two in the program, but neither hinders the other.)
+    /// The `copy` if there is one, then `dst op= src`, then the branch. (In the program the
+    /// copy is between the two, but independent of both.)
     AluBranch {
         /// `.0 = .1`, 64 bits.
         copy: Option<(Reg, Reg)>,
@@ -180,38 +180,38 @@ pub enum Fused {
         dst: Reg,
         /// The second operand.
         src: Operand,
-        /// What follows; it may read `dst` and the copy.
+        /// The branch; it may read `dst` and the copy.
         branch: Branch,
     },
-    /// The `size` bytes at `place`, zero-extended, then the branch, whose `left` is that
+    /// The `size` bytes at `mem`, zero-extended, then the branch, whose `left` is that
     /// number.
     LoadBranch {
         /// Of the load.
         size: Size,
         /// Where from.
-        place: Place,
-        /// The number, which is `left` then; none where nobody reads it afterwards.
+        mem: MemRef,
+        /// The register of the number, which is then `left`; none if it is dead.
         dst: Option<Reg>,
-        /// What is done with it.
+        /// The branch on it.
         branch: Branch,
     },
 }
 
-/// What a register is set to: by a move of this width, and a logical shift to the right
-/// of it by `right` bits, which is less than the width.
+/// The value of one side of a [`Fused::Select`]: a move of this width, then a logical right
+/// shift by `right` bits, less than the width.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Source {
+pub struct SelectValue {
     /// Of move and shift.
     pub width: Width,
     /// What is moved.
     pub from: Operand,
-    /// How far it is shifted; 0 for not at all, without an operation of its own.
+    /// The shift distance; 0 for no shift operation.
     pub right: u8,
 }
 
 impl Fused {
-    /// How many of the fused operations, the last ones, are not executed and not counted
-    /// where the condition of a [`Select`](Self::Select) holds.
+    /// How many of the last fused operations are neither executed nor counted if the
+    /// condition of a [`Select`](Self::Select) holds.
     #[must_use]
     pub fn skipped(&self) -> u8 {
         match self {
@@ -221,7 +221,7 @@ impl Fused {
     }
 }
 
-/// How fused operations end that branch.
+/// The branch at the end of fused operations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Branch {
     /// The condition, as [`JumpOp::eval`] has it.
@@ -232,13 +232,13 @@ pub struct Branch {
     pub left: Reg,
     /// The second operand.
     pub right: Operand,
-    /// Goes on at the target if the condition has this value, else behind the fused
+    /// Jumps to the target if the condition has this value, else continues after the fused
     /// operations.
     pub when: bool,
-    /// Where to.
+    /// The jump target.
     pub target: Target,
-    /// The last of the fused operations is a jump to the target, over which the plain
-    /// branch leads if the fused one does not go there: it is executed, and counted,
-    /// only if the fused branch goes to the target.
+    /// The last of the fused operations is a jump to the target, which the plain branch
+    /// skips if the fused one does not go there: it is executed, and counted, only if the
+    /// fused branch goes to the target.
     pub skips: bool,
 }

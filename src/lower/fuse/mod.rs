@@ -1,12 +1,12 @@
-//! Which operations may be executed as one.
+//! Finds operations that may be executed as one.
 //!
 //! | file | what |
 //! |---|---|
-//! | `fused` | what several operations are as one, and by which law |
-//! | `window` | the operations from one on, into which nothing jumps, and what is dead after them |
-//! | `arithmetic` | moves, shifts and their like |
-//! | `access` | loads with what is done with the number |
-//! | `branch` | what ends in a branch |
+//! | `fused` | the fused operations, and their rules |
+//! | `window` | consecutive operations that nothing jumps into, and what is dead after them |
+//! | `arithmetic` | moves, shifts and other arithmetic |
+//! | `access` | loads and the operations on the loaded number |
+//! | `branch` | operations that end in a branch |
 
 mod access;
 mod arithmetic;
@@ -16,14 +16,14 @@ pub(super) mod fused;
 mod tests;
 mod window;
 
-pub use fused::{Branch, Fused, Source};
+pub use fused::{Branch, Fused, SelectValue};
 
 use super::lowered::{Lowered, Overlay};
 use super::op::Op;
 use window::Window;
 
-/// Finds what may be executed as one. The longest is taken, from the start on; they don't
-/// overlap.
+/// Finds operations that may be fused: greedily the longest, from the start on, without
+/// overlaps.
 pub(super) fn fuse(program: &Lowered) -> Overlay {
     let leads = leads(program);
     let mut overlay = Overlay::default();
@@ -45,7 +45,7 @@ pub(super) fn fuse(program: &Lowered) -> Overlay {
     overlay
 }
 
-/// What the operations from this one on are, and how many.
+/// The fused form of the first operations of a window, and how many they are.
 fn found(first: Op, window: &Window<'_>) -> Option<(Fused, u8)> {
     if window.ops.len() < 2 {
         return None;
@@ -64,7 +64,7 @@ fn found(first: Op, window: &Window<'_>) -> Option<(Fused, u8)> {
     }
 }
 
-/// For each operation whether something else than the one before leads to it.
+/// For each operation whether any other than the preceding one leads to it.
 fn leads(program: &Lowered) -> Vec<bool> {
     let mut leads = vec![false; program.ops.len()];
     let mut lead = |at: u32| {

@@ -1,9 +1,9 @@
-//! What is fused, and that it leaves what the plain operations leave.
+//! What is fused, and that it has the results of the plain operations.
 
-use super::{Branch, Fused, Source};
+use super::{Branch, Fused, SelectValue};
 use crate::isa::{AluOp, JumpOp, Operand, Reg, Size, Width, assemble, movsx, neg, sign_extend32};
 use crate::lower::tests::lowered;
-use crate::lower::{Lowered, Op, Passes, Place, Target};
+use crate::lower::{Lowered, MemRef, Op, Passes, Target};
 
 type Regs = [u64; Reg::COUNT];
 
@@ -15,8 +15,8 @@ fn operand(regs: &Regs, operand: Operand) -> u64 {
     }
 }
 
-/// Executes operations of registers alone, from `at` on, until one behind `end` or
-/// before `at` comes: which one, and how many were executed.
+/// Executes register-only operations from `at` on, until one after `end` or before `at` is
+/// next: returns that one, and how many were executed.
 fn plain(program: &Lowered, at: Target, end: Target, regs: &mut Regs) -> (Target, u32) {
     let (mut next, mut count) = (at, 0);
     while (at..end).contains(&next) {
@@ -64,7 +64,7 @@ fn branch(branch: Branch, (end, n): (Target, u32), regs: &Regs) -> (Target, u32)
     }
 }
 
-/// The same for what is fused, as its documentation has it.
+/// The same for a fused operation, as documented.
 fn fused(it: Fused, end: (Target, u32), regs: &mut Regs) -> (Target, u32) {
     let before = *regs;
     let mut set = |dst: Reg, value| regs[dst.index()] = value;
@@ -184,8 +184,8 @@ fn some_regs(seed: u32) -> Regs {
     })
 }
 
-/// What is fused in a program of this text, after it was tried on numbers, the registers
-/// in `live` being held against each other.
+/// The fused operations of a program, after they were compared with the plain ones on many
+/// numbers, in the registers of `live`.
 fn tried(text: &str, live: &[Reg]) -> Vec<(Fused, u8)> {
     let program = lowered(text, &[], Passes::all()).unwrap();
     let mut all = Vec::new();
@@ -207,7 +207,7 @@ fn tried(text: &str, live: &[Reg]) -> Vec<(Fused, u8)> {
     all
 }
 
-/// The one thing that is fused, with registers r0 and r6 to r9 alive.
+/// The only fused operation, with registers r0 and r6 to r9 alive.
 fn one(text: &str) -> (Fused, u8) {
     let live = [Reg::R0, Reg::R6, Reg::R7, Reg::R8, Reg::R9];
     let all = tried(&format!("{START}{text}"), &live);
@@ -215,7 +215,7 @@ fn one(text: &str) -> (Fused, u8) {
     all[0]
 }
 
-/// Numbers that nobody knows, without anything that fuses.
+/// Unknown numbers, without any operation that fuses.
 const START: &str = "r6 = *(u32 *)(r1 + 12)
     r7 = *(u32 *)(r1 + 16)
     r1 = *(u64 *)(r10 - 8)
@@ -272,7 +272,8 @@ fn rotates_in_the_shapes_that_clang_emits() {
     }
     let other_way = "w2 = w1\n w2 <<= 5\n w1 >>= 27\n w1 |= w2\n w0 = w1\n exit";
     assert_eq!(one(other_way), (rotate(w32, Reg::R1, Reg::R1, 5), 4));
-    // What is alive stays: here only the copy is one with what follows it.
+    // Live registers keep their values: here only the copy is fused with the next
+    // operation.
     let alive = "w0 = w1\n w0 <<= 5\n w1 >>= 27\n w0 |= w1\n r0 += r1\n exit";
     assert!(!matches!(one(alive).0, Fused::Rotate { .. }));
     let no_rotation = "w0 = w1\n w0 <<= 5\n w1 >>= 26\n w0 |= w1\n exit";
@@ -325,7 +326,7 @@ fn moves_shifts_and_masks() {
         left: 3,
     };
     assert_eq!(one("r1 = r7\n r1 <<= 3\n r6 += r1\n r0 = r6\n exit").0, add);
-    // A 32-bit move cuts what a 64-bit operation would see.
+    // A 32-bit move truncates the number for the 64-bit operation.
     assert_eq!(tried("w0 = w1\n r0 += 5\n exit", &[Reg::R0]), []);
 }
 
@@ -379,7 +380,7 @@ fn a_copy_does_not_stand_between() {
 #[test]
 fn a_branch_over_moves_is_a_choice() {
     let (w32, w64) = (Width::W32, Width::W64);
-    let source = |width, from, right| Source { width, from, right };
+    let source = |width, from, right| SelectValue { width, from, right };
     let select = |op, yes, no| Fused::Select {
         op,
         width: w64,
@@ -416,7 +417,7 @@ fn a_branch_over_a_jump_is_inverted() {
     assert_eq!(one(text), (Fused::Branch(inverted), 2));
 }
 
-/// The only thing that is fused in this text.
+/// The only fused operation of this program.
 fn access(text: &str) -> (Fused, u8) {
     let program = lowered(text, &[], Passes::all()).unwrap();
     let all: Vec<_> = (0..32).filter_map(|at| program.fused(at)).collect();
@@ -426,13 +427,13 @@ fn access(text: &str) -> (Fused, u8) {
 
 #[test]
 fn loads_with_what_is_done_with_the_number() {
-    let place = Place::Context { off: 12 };
-    let slot = Place::Stack { off: -4 };
+    let mem = MemRef::Context { off: 12 };
+    let slot = MemRef::Stack { off: -4 };
     let size = Size::W;
     let text = "r6 = r1\n r0 = 7\n r2 = *(u32 *)(r6 + 12)\n r0 ^= r2\n exit";
     let fused = Fused::LoadAlu {
         size,
-        place,
+        mem,
         loaded: None,
         op: AluOp::Xor,
         width: Width::W64,
@@ -447,7 +448,7 @@ fn loads_with_what_is_done_with_the_number() {
         exit";
     let update = Fused::Update {
         size,
-        place: slot,
+        mem: slot,
         op: AluOp::Add,
         width: Width::W32,
         src: Operand::Imm(3),
@@ -467,7 +468,7 @@ fn loads_with_what_is_done_with_the_number() {
         exit";
     let indexed = Fused::LoadIndexed {
         size: Size::B,
-        place: Place::Packet {
+        mem: MemRef::Packet {
             base: Reg::R5,
             off: 2,
         },
@@ -480,7 +481,7 @@ fn loads_with_what_is_done_with_the_number() {
     let text = "r0 = *(u32 *)(r1 + 12)\n *(u32 *)(r10 - 4) = r0\n exit";
     let copy = Fused::Copy {
         size,
-        from: place,
+        from: mem,
         to: slot,
         via: Some(Reg::R0),
     };
@@ -488,7 +489,7 @@ fn loads_with_what_is_done_with_the_number() {
     let text = "r0 = *(u32 *)(r1 + 12)\n r0 &= 4\n if r0 == 0 goto +1\n r0 = 1\n r0 = 2\n exit";
     let branch = Fused::LoadBranch {
         size,
-        place,
+        mem,
         dst: None,
         branch: to(JumpOp::Set, Reg::R0, 4, false, 4),
     };

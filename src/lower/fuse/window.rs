@@ -1,20 +1,20 @@
-//! The operations from one on, into whose middle nothing jumps, and what is dead after
-//! them.
+//! A window of consecutive operations that nothing jumps into, and which registers are dead
+//! after it.
 
 use crate::isa::Reg;
 use crate::lower::effect::effect;
 use crate::lower::flow::next;
 use crate::lower::lowered::Lowered;
-use crate::lower::op::{Op, Place, Target};
+use crate::lower::op::{MemRef, Op, Target};
 
-/// The most operations that are one.
+/// The most operations that are fused.
 const LONGEST: usize = 6;
 
-/// How many operations are looked at to see whether a register is dead: it is written
-/// again soon, or the program holds on to it.
+/// How many operations to search for whether a register is dead: if it is not written again
+/// soon, it is taken as live.
 const NEAR: u32 = 24;
 
-/// Operations that follow each other, into whose middle nothing jumps.
+/// Consecutive operations that nothing jumps into except at the first.
 pub(super) struct Window<'a> {
     program: &'a Lowered,
     /// The first one's index.
@@ -23,7 +23,7 @@ pub(super) struct Window<'a> {
 }
 
 impl<'a> Window<'a> {
-    /// The operations from `at` on; `leads` tells where jumps lead to.
+    /// The operations from `at` on; `leads` marks jump targets.
     pub fn at(program: &'a Lowered, leads: &[bool], at: Target) -> Self {
         let from = at as usize;
         let rest = leads.get(from + 1..).unwrap_or_default();
@@ -38,11 +38,11 @@ impl<'a> Window<'a> {
 
     /// The index of the operation after the first `n`.
     pub fn after(&self, n: usize) -> Target {
-        // A window has a few operations.
+        // A window is short.
         self.at + u32::try_from(n).unwrap_or(0)
     }
 
-    /// Whether nobody reads a register from an operation on before it is written.
+    /// Whether a register is dead at an operation: written before it is read.
     pub fn is_dead(&self, reg: Reg, from: Target) -> bool {
         let mut left = NEAR;
         self.is_dead_within(reg, from, &mut left)
@@ -59,7 +59,7 @@ impl<'a> Window<'a> {
             if effect.reads.contains(reg) {
                 return false;
             }
-            // A function leaves r6 to r9 as its caller had them.
+            // A function restores its caller's r6 to r9.
             if effect.writes.contains(reg) || op == Op::Exit {
                 return true;
             }
@@ -78,15 +78,15 @@ impl<'a> Window<'a> {
     }
 }
 
-/// Whether an access may be one of several operations, which don't fault.
-pub(super) const fn is_sure(place: Place) -> bool {
-    !matches!(place, Place::Checked { .. })
+/// Whether an access may be fused: it can't fault.
+pub(super) const fn is_sure(mem: MemRef) -> bool {
+    !matches!(mem, MemRef::Checked { .. })
 }
 
-/// Whether the host address is known without a look into a table.
-pub(super) const fn is_direct(place: Place) -> bool {
+/// Whether the host address is known without a table look-up.
+pub(super) const fn is_direct(mem: MemRef) -> bool {
     matches!(
-        place,
-        Place::Stack { .. } | Place::Context { .. } | Place::MapValue { .. }
+        mem,
+        MemRef::Stack { .. } | MemRef::Context { .. } | MemRef::MapValue { .. }
     )
 }

@@ -1,17 +1,17 @@
-//! What becomes of a program by what is known of its operations.
+//! Applies the results of the range analysis to a program.
 
+use super::analyze;
 use super::facts::{Fact, Index};
-use super::walk;
 use crate::isa::Reg;
 use crate::lower::lowered::Lowered;
 use crate::lower::op::Op;
 use crate::lower::prune::keep;
 
-/// Applies what a walk finds: notes; keys that are on the stack; look-ups that always
-/// find something, and what they find; branches that always go one way. Then what is
-/// dead is left out.
+/// Analyzes a program and applies the results: notes; keys that are on the stack; look-ups
+/// that always succeed, and their results; branches with a constant outcome. Then removes
+/// dead code.
 pub(in crate::lower) fn ranges(program: &mut Lowered) {
-    let Some(facts) = walk(program) else {
+    let Some(facts) = analyze(program) else {
         return;
     };
     for (op, (fact, at)) in program.ops.iter_mut().zip(facts.of.iter().zip(0..)) {
@@ -21,7 +21,7 @@ pub(in crate::lower) fn ranges(program: &mut Lowered) {
     keep(program, &facts.is_reached);
 }
 
-/// The operation at `at`, of which this is known.
+/// The operation at `at`, rewritten by its facts.
 fn applied(op: Op, fact: &Fact, at: u32) -> Op {
     match op {
         Op::JumpIf { target, .. } => match fact.goes {

@@ -1,28 +1,28 @@
-//! What is known of operations in the end.
+//! Facts about operations at the fixed point.
 
 use crate::isa::{AluOp, JumpOp, Width};
 use crate::lower::note::Notes;
-use crate::lower::op::Place;
+use crate::lower::op::MemRef;
 use crate::verifier::scalar::Scalar;
 
-/// What is known of one operation, each time it is executed.
+/// Facts that hold each time an operation is executed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Fact {
     pub notes: Notes,
-    /// A branch always goes to its target, or never.
+    /// The branch is always taken (true), or never.
     pub goes: Option<bool>,
-    /// Where the key of a look-up is.
-    pub key: Option<Place>,
-    /// The key of a look-up is an index that is there.
+    /// The memory of a look-up's key.
+    pub key: Option<MemRef>,
+    /// The key of a look-up is an index within the map.
     pub index: Option<Index>,
 }
 
-/// An index that is one of the map's.
+/// An index within a map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Index {
-    /// It varies.
+    /// The index varies.
     Below,
-    /// It is always the same one: the address of its value.
+    /// The index is constant: the address of its value.
     Constant(u64),
 }
 
@@ -38,7 +38,7 @@ impl Fact {
 const LOW: u64 = u32::MAX as u64;
 const SIGNED_LOW: u64 = i32::MAX as u64;
 
-/// What is known of a branch on these numbers.
+/// The notes of a branch on these numbers.
 pub(super) fn branch_notes(op: JumpOp, width: Width, x: &Scalar, y: &Scalar) -> Notes {
     let most = match op {
         JumpOp::Sgt | JumpOp::Sge | JumpOp::Slt | JumpOp::Sle => SIGNED_LOW,
@@ -58,7 +58,7 @@ pub(super) mod notes {
     use super::{AluOp, LOW, SIGNED_LOW, Scalar, Width, when};
     pub(in crate::lower::ranges) use crate::lower::note::Notes;
 
-    /// Of `result` = `x op y`, whose register `y` is the destination itself or not.
+    /// The notes of `result` = `x op y`, where register `y` may be the destination itself.
     pub(in crate::lower::ranges) fn arithmetic(
         op: AluOp,
         width: Width,
@@ -86,22 +86,22 @@ pub(super) mod notes {
         notes | when(Notes::NO_EFFECT, is_idle(op, width, x, y, is_same))
     }
 
-    /// Of a sign-extending move with this result.
+    /// The notes of a sign-extending move with this result.
     pub(in crate::lower::ranges) fn extended(width: Width, result: &Scalar) -> Notes {
         when(Notes::NARROW, width == Width::W64 && result.umax <= LOW)
     }
 
-    /// Of an access whose address is aligned or not.
+    /// The notes of an access whose address is aligned or not.
     pub(in crate::lower::ranges) fn aligned(is_aligned: bool) -> Notes {
         when(Notes::ALIGNED, is_aligned)
     }
 
-    /// Whether the 32-bit form of a 64-bit operation gives the same.
+    /// Whether the 32-bit form of a 64-bit operation has the same result.
     fn is_narrow(op: AluOp, x: &Scalar, y: &Scalar, result: &Scalar) -> bool {
         let both = |most| x.umax <= most && y.umax <= most;
         match op {
             AluOp::Mov => y.umax <= LOW,
-            // What does not leave the low half has not gone through the upper one.
+            // A result that fits the low half involved no carry into the upper half.
             AluOp::Add | AluOp::Sub | AluOp::Mul => both(LOW) && result.umax <= LOW,
             AluOp::Or | AluOp::Xor | AluOp::Div | AluOp::Mod => both(LOW),
             AluOp::And => x.umax <= LOW || y.umax <= LOW,
@@ -112,7 +112,7 @@ pub(super) mod notes {
         }
     }
 
-    /// Whether the operation leaves the destination as it is.
+    /// Whether the operation leaves the destination unchanged.
     fn is_idle(op: AluOp, width: Width, x: &Scalar, y: &Scalar, is_same: bool) -> bool {
         let fits = width == Width::W64 || x.umax <= LOW;
         fits && match op {
@@ -134,7 +134,7 @@ pub(super) mod notes {
         use super::*;
 
         proptest! {
-            /// What is noted is true of all members.
+            /// Notes hold for all members of the operands.
             #[test]
             fn notes_hold(
                 op in proptest::sample::select(AluOp::ALL),

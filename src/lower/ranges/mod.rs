@@ -1,18 +1,26 @@
-//! What registers and stack slots may hold at each operation, by a walk of its own over
-//! the whole control-flow graph.
+//! Value range analysis: what registers and stack slots may hold at each operation, by a
+//! dataflow analysis over the whole control-flow graph.
 //!
-//! The verifier knows as much, but of the paths that it walked: a path is cut off where
-//! a kept state covers what *matters* of it, and what does not matter may be anything
-//! there. Here every edge counts. What is known where ways meet is what is known on
-//! each of them; at the head of a loop an end that moves goes on to the next number that
-//! the program compares with, so that the walk comes to rest.
+//! The verifier's ranges hold only on the paths that it explored. It prunes a path that an
+//! explored state subsumes, and imprecise scalars of a pruned path may have any value:
+//!
+//! ```text
+//!   r7 = 0
+//!   if r0 > 9 goto l
+//!   r7 = 3
+//! l: r6 /= r7        ; explored with r7 = 3 only: the path with r7 = 0 is pruned
+//! ```
+//!
+//! This analysis takes every edge into account. At a join the result is the union of the
+//! incoming states; at the head of a loop, a bound that changes is widened to the next
+//! number that the program compares with, so that the analysis terminates.
 //!
 //! | file | what |
 //! |---|---|
-//! | `state` | what is known between two operations |
-//! | `transfer` | what an operation makes of it |
-//! | `facts` | what is known of operations in the end |
-//! | `apply` | what becomes of the program |
+//! | `state` | the facts between two operations |
+//! | `transfer` | the transfer function of each operation |
+//! | `facts` | facts about operations at the fixed point |
+//! | `apply` | applies the facts to the program |
 
 pub(super) mod apply;
 mod facts;
@@ -21,25 +29,25 @@ mod transfer;
 
 use facts::Fact;
 use state::State;
-use transfer::{Ways, World};
+use transfer::{BranchStates, World};
 
 use super::flow::{Block, Flow, next};
 use super::lowered::Lowered;
 use super::op::{Op, Target};
 use crate::isa::{AluOp, Operand, sign_extend32};
 
-/// The most operations that a program may have for this: what it gains in a program of
-/// more is not worth the time. A program is lowered in nanoseconds for each operation,
-/// and this takes some hundred.
+/// The most operations that a program may have for this analysis: in larger programs the
+/// gain is not worth the time. Lowering takes nanoseconds for each operation, and this some
+/// hundred.
 const MOST_OPS: usize = 2048;
 
-/// How often the operations of a program may be looked at, on the average.
+/// How often each operation may be processed, on average.
 const MOST_ROUNDS: usize = 24;
 
-/// How often ways may meet at the head of a loop before ends that move are sent on.
-const PATIENCE: u32 = 3;
+/// How often states may be joined at the head of a loop before bounds are widened.
+const WIDEN_AFTER: u32 = 3;
 
-/// What is known of the operations of a program.
+/// The facts about a program's operations.
 #[derive(Debug)]
 struct Facts {
     of: Vec<Fact>,
@@ -47,7 +55,7 @@ struct Facts {
     is_reached: Vec<bool>,
 }
 
-/// Whether something may come of it.
+/// Whether the analysis may find anything useful.
 fn may_gain(ops: &[Op]) -> bool {
     let is_division =
         |op: &AluOp| matches!(op, AluOp::Div | AluOp::Mod | AluOp::Sdiv | AluOp::Smod);
@@ -59,20 +67,20 @@ fn may_gain(ops: &[Op]) -> bool {
     ops.len() <= MOST_OPS && ops.iter().any(gains)
 }
 
-/// Walks over a program; none where that would gain nothing, or take too long.
-fn walk(program: &Lowered) -> Option<Facts> {
+/// Analyzes a program; none if nothing can be gained, or it takes too long.
+fn analyze(program: &Lowered) -> Option<Facts> {
     if !may_gain(&program.ops) {
         return None;
     }
     let flow = Flow::of(&program.ops, &program.functions);
-    let mut walk = Walk {
+    let mut analysis = Analysis {
         program,
         world: World {
             maps: &program.maps,
             helpers: &program.helpers,
             cpus: program.cpus,
         },
-        ends: ends(&program.ops),
+        thresholds: thresholds(&program.ops),
         entering: vec![None; flow.blocks.len()],
         visits: vec![0; flow.blocks.len()],
         is_pending: vec![false; flow.blocks.len()],
@@ -83,14 +91,15 @@ fn walk(program: &Lowered) -> Option<Facts> {
         flow: &flow,
     };
     for function in &program.functions {
-        walk.enter(function.entry, &State::at_entry());
+        analysis.enter(function.entry, &State::at_entry());
     }
-    walk.run()?;
-    Some(walk.facts)
+    analysis.run()?;
+    Some(analysis.facts)
 }
 
-/// The numbers with which the program compares, and those next to them, in order.
-fn ends(ops: &[Op]) -> Vec<u64> {
+/// The widening thresholds, in order: the numbers with which the program compares, and
+/// those next to them.
+fn thresholds(ops: &[Op]) -> Vec<u64> {
     let constant = |op: &Op| match op {
         Op::JumpIf {
             src: Operand::Imm(imm),
@@ -99,33 +108,33 @@ fn ends(ops: &[Op]) -> Vec<u64> {
         _ => None,
     };
     let near = |end: u64| [end.wrapping_sub(1), end, end.wrapping_add(1)];
-    let mut ends: Vec<u64> = ops.iter().filter_map(constant).flat_map(near).collect();
-    // Offsets and indices of most loops end below one of these.
-    ends.extend([u64::from(u16::MAX), u64::from(u32::MAX)]);
-    ends.sort_unstable();
-    ends.dedup();
-    ends
+    let mut thresholds: Vec<u64> = ops.iter().filter_map(constant).flat_map(near).collect();
+    // Offsets and indices of most loops are below one of these.
+    thresholds.extend([u64::from(u16::MAX), u64::from(u32::MAX)]);
+    thresholds.sort_unstable();
+    thresholds.dedup();
+    thresholds
 }
 
-/// A walk under way.
-struct Walk<'a> {
+/// The state of an analysis.
+struct Analysis<'a> {
     program: &'a Lowered,
     world: World<'a>,
     flow: &'a Flow,
-    ends: Vec<u64>,
-    /// For each block what is known at its start, if some way leads there.
+    thresholds: Vec<u64>,
+    /// For each block the state at its start, if it is reachable.
     entering: Vec<Option<State>>,
     visits: Vec<u32>,
     is_pending: Vec<bool>,
     facts: Facts,
 }
 
-impl Walk<'_> {
-    /// Walks until nothing new is learnt; none where that takes too long.
+impl Analysis<'_> {
+    /// Iterates to the fixed point; none if that takes too long.
     fn run(&mut self) -> Option<()> {
         let mut left = self.program.ops.len().saturating_mul(MOST_ROUNDS);
-        // In the order of the program, which is that of most ways; jumps back are for
-        // the next round.
+        // In program order, which most edges follow; backward jumps wait for the next
+        // round.
         while self.is_pending.contains(&true) {
             for at in 0..self.flow.blocks.len() {
                 let Some(pending) = self.is_pending.get_mut(at) else {
@@ -143,7 +152,7 @@ impl Walk<'_> {
         Some(())
     }
 
-    /// Goes through a block.
+    /// Applies the transfer functions of a block.
     fn block(&mut self, block: &Block, mut state: State) {
         for at in block.start..block.end {
             let Some(&op) = self.program.ops.get(at as usize) else {
@@ -160,8 +169,8 @@ impl Walk<'_> {
                 target,
             } = op
             {
-                let (ways, fact) = state.branch(op, width, dst, src);
-                let Ways { taken, not_taken } = ways;
+                let (states, fact) = state.branch(op, width, dst, src);
+                let BranchStates { taken, not_taken } = states;
                 if let Some(taken) = taken {
                     self.enter(target, &taken);
                 }
@@ -191,7 +200,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A way leads to a block with this state.
+    /// Joins a state into a block's start.
     fn enter(&mut self, at: Target, state: &State) {
         let Some(at) = self.flow.block_of(at) else {
             return;
@@ -210,8 +219,8 @@ impl Walk<'_> {
             }
             Some(known) => {
                 *visits += 1;
-                let sends_on = block.is_loop_head && *visits > PATIENCE;
-                known.join(state, sends_on.then_some(&self.ends))
+                let widens = block.is_loop_head && *visits > WIDEN_AFTER;
+                known.join(state, widens.then_some(&self.thresholds))
             }
         };
         if is_new && let Some(pending) = self.is_pending.get_mut(at) {

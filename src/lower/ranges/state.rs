@@ -1,4 +1,4 @@
-//! What is known between two operations.
+//! The facts between two operations.
 
 use smallvec::SmallVec;
 
@@ -6,12 +6,12 @@ use crate::isa::Reg;
 use crate::verifier::scalar::Scalar;
 use crate::verifier::tnum::Tnum;
 
-/// What is known of a register or of a slot of the stack.
+/// The value of a register or stack slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Value {
-    /// The frame pointer and so many bytes.
+    /// The frame pointer plus this many bytes.
     Frame(i32),
-    /// A number; addresses are numbers, too.
+    /// A number; other addresses are numbers, too.
     Number(Scalar),
 }
 
@@ -19,7 +19,7 @@ impl Value {
     /// Anything.
     pub const UNKNOWN: Self = Self::Number(Scalar::UNKNOWN);
 
-    /// What is known of it as a number.
+    /// The value as a number.
     pub const fn number(self) -> Scalar {
         match self {
             Self::Frame(_) => Scalar::UNKNOWN,
@@ -27,7 +27,7 @@ impl Value {
         }
     }
 
-    /// What is known if it is the one or the other.
+    /// The join of two values.
     fn join(self, other: Self) -> Self {
         if self == other {
             return self;
@@ -39,7 +39,7 @@ impl Value {
     }
 }
 
-/// The members of both, or more.
+/// A scalar with the members of both, or more.
 pub(super) fn union(a: &Scalar, b: &Scalar) -> Scalar {
     Scalar {
         bits: a.bits.union(b.bits),
@@ -70,11 +70,11 @@ impl Slot {
     }
 }
 
-/// Slots that are followed: as many as programs have keys and spilled registers at once;
-/// what is in others is not known.
+/// The number of tracked slots: enough for the keys and spilled registers that programs
+/// have at once; others are unknown.
 const SLOTS: usize = 8;
 
-/// What is known of all registers and of some of the stack.
+/// The values of all registers and of some stack slots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct State {
     regs: [Value; Reg::COUNT],
@@ -82,7 +82,7 @@ pub(super) struct State {
 }
 
 impl State {
-    /// At the start of a function of which nothing is known.
+    /// The state at a function's entry, with unknown arguments.
     pub fn at_entry() -> Self {
         let mut regs = [Value::UNKNOWN; Reg::COUNT];
         regs[Reg::FP.index()] = Value::Frame(0);
@@ -100,13 +100,13 @@ impl State {
         self.regs[reg.index()] = value;
     }
 
-    /// What these bytes of the frame were stored as.
+    /// The value stored to exactly these bytes of the frame.
     pub fn slot(&self, off: i16, size: u8) -> Option<Value> {
         let is_it = |slot: &&Slot| (slot.off, slot.size) == (off, size);
         self.slots.iter().find(is_it).map(|slot| slot.value)
     }
 
-    /// These bytes of the frame are stored.
+    /// Stores a value to these bytes of the frame.
     pub fn store(&mut self, off: i16, size: u8, value: Value) {
         self.forget(off, size);
         if self.slots.len() == SLOTS {
@@ -115,24 +115,25 @@ impl State {
         self.slots.push(Slot { off, size, value });
     }
 
-    /// These bytes of the frame are written somehow.
+    /// Forgets these bytes of the frame.
     pub fn forget(&mut self, off: i16, size: u8) {
         self.slots.retain(|slot| !slot.overlaps(off, size));
     }
 
-    /// Any bytes of the frame may have been written.
+    /// Forgets all bytes of the frame.
     pub fn forget_all(&mut self) {
         self.slots.clear();
     }
 
-    /// Adds what is known on another way here; whether that is less.
+    /// Joins another state, widening at `widen`'s thresholds; returns whether fewer facts
+    /// are left.
     pub fn join(&mut self, other: &Self, widen: Option<&[u64]>) -> bool {
         let mut is_less = false;
         let mut meet = |mine: &mut Value, theirs: Value| {
             let joined = mine.join(theirs);
             if joined != *mine {
                 *mine = match widen {
-                    Some(ends) => widened(*mine, joined, ends),
+                    Some(thresholds) => widened(*mine, joined, thresholds),
                     None => joined,
                 };
                 is_less = true;
@@ -154,17 +155,17 @@ impl State {
     }
 }
 
-/// More than what was known and has grown: the ends that moved go on to the next of
-/// these numbers, which are in rising order, so that a loop comes to rest.
-fn widened(before: Value, grown: Value, ends: &[u64]) -> Value {
+/// Widens a value that has grown: each bound that moved goes to the next threshold, in
+/// rising order, so that the analysis of a loop terminates.
+fn widened(before: Value, grown: Value, thresholds: &[u64]) -> Value {
     let (Value::Number(old), Value::Number(new)) = (before, grown) else {
         return grown;
     };
     let above = |least: u64| {
-        let at = ends.partition_point(|end| *end < least);
-        ends.get(at).copied()
+        let at = thresholds.partition_point(|end| *end < least);
+        thresholds.get(at).copied()
     };
-    // What is known of a number that only rises, as counters do.
+    // Keeps the lower bound of a number that only rises, as counters do.
     let umax = if new.umax > old.umax {
         above(new.umax).unwrap_or(u64::MAX)
     } else {
@@ -172,7 +173,7 @@ fn widened(before: Value, grown: Value, ends: &[u64]) -> Value {
     };
     let umin = if new.umin < old.umin { 0 } else { new.umin };
     if umin == 0 && umax == u64::MAX {
-        // What is known of the bits below the ones that vary: of multiples.
+        // Keeps the known bits below those that vary: those of multiples.
         let varies = u64::MAX.checked_shl(new.bits.mask.trailing_zeros());
         let mask = varies.unwrap_or(0);
         let bits = Tnum {

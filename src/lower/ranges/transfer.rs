@@ -1,4 +1,4 @@
-//! What an operation makes of what was known before it.
+//! The transfer function of each operation.
 
 use super::facts::{Fact, Index, branch_notes, notes};
 use super::state::{State, Value, union};
@@ -6,10 +6,10 @@ use crate::isa::{AluOp, JumpOp, Operand, Reg, RegSet, Size, Width, sign_extend32
 use crate::lower::effect::{may_write_frame, writes};
 use crate::lower::known::CPU;
 use crate::lower::lowered::{BoundMap, Helper, Keys};
-use crate::lower::op::{Op, Place};
+use crate::lower::op::{MemRef, Op};
 use crate::verifier::scalar::Scalar;
 
-/// What a program is bound to, as far as it says something of numbers.
+/// The program's bindings that determine numbers.
 #[derive(Clone, Copy)]
 pub(super) struct World<'a> {
     pub maps: &'a [BoundMap],
@@ -17,8 +17,8 @@ pub(super) struct World<'a> {
     pub cpus: u32,
 }
 
-/// What is known after a branch, on either way; none for a way that is never gone.
-pub(super) struct Ways {
+/// The states after a branch, on either side; none for a side that is never reached.
+pub(super) struct BranchStates {
     pub taken: Option<State>,
     pub not_taken: Option<State>,
 }
@@ -31,8 +31,7 @@ impl State {
         }
     }
 
-    /// Makes of this state the one after an operation that is no branch, and says what is
-    /// known of the operation.
+    /// Applies an operation that is no branch, and returns the facts about it.
     pub fn step(&mut self, world: World<'_>, op: Op) -> Fact {
         let before = |reg| self.reg(reg).number();
         match op {
@@ -62,31 +61,27 @@ impl State {
                 self.number(dst, result);
             }
             Op::LoadImm { dst, value } => self.number(dst, Scalar::constant(value)),
-            Op::Load {
-                size, dst, place, ..
-            } => {
-                let loaded = self.loaded(place, size);
-                let notes = self.aligned(place, size);
+            Op::Load { size, dst, mem, .. } => {
+                let loaded = self.loaded(mem, size);
+                let notes = self.aligned(mem, size);
                 self.set(dst, loaded);
                 return Fact::noted(notes);
             }
-            Op::LoadSx { from, dst, place } => {
-                let notes = self.aligned(place, from.size());
-                let number = self.loaded(place, from.size()).number();
+            Op::LoadSx { from, dst, mem } => {
+                let notes = self.aligned(mem, from.size());
+                let number = self.loaded(mem, from.size()).number();
                 self.number(dst, number.to_size_signed(from.size().bytes().into()));
                 return Fact::noted(notes);
             }
-            Op::Store {
-                size, place, src, ..
-            } => {
+            Op::Store { size, mem, src, .. } => {
                 let value = self.operand(src);
-                let notes = self.aligned(place, size);
-                self.stored(place, size, Some(value));
+                let notes = self.aligned(mem, size);
+                self.stored(mem, size, Some(value));
                 return Fact::noted(notes);
             }
-            Op::Atomic { width, place, .. } => {
-                let notes = self.aligned(place, width.size());
-                self.stored(place, width.size(), None);
+            Op::Atomic { width, mem, .. } => {
+                let notes = self.aligned(mem, width.size());
+                self.stored(mem, width.size(), None);
                 for reg in writes(op).iter() {
                     self.number(reg, number_of(width.size()));
                 }
@@ -116,14 +111,14 @@ impl State {
         Fact::default()
     }
 
-    /// What is known on each way that a branch may go.
-    pub fn branch(self, op: JumpOp, width: Width, dst: Reg, src: Operand) -> (Ways, Fact) {
+    /// Returns the states on both sides of a branch, and the facts about it.
+    pub fn branch(self, op: JumpOp, width: Width, dst: Reg, src: Operand) -> (BranchStates, Fact) {
         let (Value::Number(x), Value::Number(y)) = (self.reg(dst), self.operand(src)) else {
-            let ways = Ways {
+            let states = BranchStates {
                 taken: Some(self.clone()),
                 not_taken: Some(self),
             };
-            return (ways, Fact::default());
+            return (states, Fact::default());
         };
         let is_taken = Scalar::is_taken(op, width, &x, &y);
         let way = |state: Self, taken: bool| {
@@ -142,10 +137,10 @@ impl State {
             notes: branch_notes(op, width, &x, &y),
             ..Fact::default()
         };
-        (Ways { taken, not_taken }, fact)
+        (BranchStates { taken, not_taken }, fact)
     }
 
-    /// What is known where a comparison is true, or false; none where it can't be.
+    /// The state where a comparison is true, or false; none if it can't be.
     fn refined(
         mut self,
         op: JumpOp,
@@ -193,13 +188,13 @@ impl State {
         ))
     }
 
-    /// What a load gives.
-    fn loaded(&self, place: Place, size: Size) -> Value {
-        let known = match place {
-            Place::Stack { off } => self.slot(off, size.bytes()),
-            // A field of 32 bits may load as a pointer of 64.
-            Place::Table { .. } | Place::Checked { .. } => return Value::UNKNOWN,
-            Place::Context { .. } | Place::MapValue { .. } | Place::Packet { .. } => None,
+    /// The result of a load.
+    fn loaded(&self, mem: MemRef, size: Size) -> Value {
+        let known = match mem {
+            MemRef::Stack { off } => self.slot(off, size.bytes()),
+            // A 32-bit field may load as a 64-bit pointer.
+            MemRef::Table { .. } | MemRef::Checked { .. } => return Value::UNKNOWN,
+            MemRef::Context { .. } | MemRef::MapValue { .. } | MemRef::Packet { .. } => None,
         };
         match known {
             Some(Value::Number(number)) => Value::Number(number.to_size(size.bytes().into())),
@@ -208,49 +203,49 @@ impl State {
         }
     }
 
-    /// Bytes are written, with a value that is known or not.
-    fn stored(&mut self, place: Place, size: Size, value: Option<Value>) {
-        match (place, value) {
-            (Place::Stack { off }, Some(value)) => self.store(off, size.bytes(), value),
-            (Place::Stack { off }, None) => self.forget(off, size.bytes()),
-            // They are no part of a stack.
-            (Place::Context { .. } | Place::MapValue { .. } | Place::Packet { .. }, _) => {}
-            // A caller's stack, or this one at an offset that varies.
-            (Place::Table { .. } | Place::Checked { .. }, _) => self.forget_all(),
+    /// Applies a store, of a known value or not.
+    fn stored(&mut self, mem: MemRef, size: Size, value: Option<Value>) {
+        match (mem, value) {
+            (MemRef::Stack { off }, Some(value)) => self.store(off, size.bytes(), value),
+            (MemRef::Stack { off }, None) => self.forget(off, size.bytes()),
+            // These are not on a stack.
+            (MemRef::Context { .. } | MemRef::MapValue { .. } | MemRef::Packet { .. }, _) => {}
+            // A caller's stack, or this one at a variable offset.
+            (MemRef::Table { .. } | MemRef::Checked { .. }, _) => self.forget_all(),
         }
     }
 
-    /// After a call nothing is known of the registers that it leaves undefined.
+    /// Forgets the registers that a call leaves undefined.
     fn called(&mut self) {
         for reg in RegSet::CALLER_SAVED.iter() {
             self.set(reg, Value::UNKNOWN);
         }
     }
 
-    /// Whether the address of an access to a map's value is aligned. (That of the
-    /// host is then: values are at multiples of 8 in both.)
-    fn aligned(&self, place: Place, size: Size) -> notes::Notes {
-        let Place::MapValue { base, off, .. } = place else {
+    /// Whether the address of an access to a map's value is aligned. (Then the host address
+    /// is aligned, too: values are at multiples of 8 in both.)
+    fn aligned(&self, mem: MemRef, size: Size) -> notes::Notes {
+        let MemRef::MapValue { base, off, .. } = mem else {
             return notes::Notes::empty();
         };
         let address = self.reg(base).number().add_const(off.into());
         notes::aligned(address.bits.is_aligned(size.bytes().into()))
     }
 
-    /// A look-up: where the key is, and what is found.
-    fn look_up(&mut self, world: World<'_>, map: u16, key: Place) -> Fact {
-        let place = match self.reg(Reg::R2) {
-            Value::Frame(off) => i16::try_from(off).map_or(key, |off| Place::Stack { off }),
+    /// Applies a look-up: finds its key's memory and its result.
+    fn look_up(&mut self, world: World<'_>, map: u16, key: MemRef) -> Fact {
+        let mem = match self.reg(Reg::R2) {
+            Value::Frame(off) => i16::try_from(off).map_or(key, |off| MemRef::Stack { off }),
             Value::Number(_) => key,
         };
         let mut fact = Fact {
-            key: Some(place),
+            key: Some(mem),
             ..Fact::default()
         };
         let mut found = Scalar::UNKNOWN;
         if let Some(map) = world.maps.get(usize::from(map)) {
-            let index = match place {
-                Place::Stack { .. } => self.loaded(place, Size::W).number(),
+            let index = match mem {
+                MemRef::Stack { .. } => self.loaded(mem, Size::W).number(),
                 _ => number_of(Size::W),
             };
             let (is_there, element) = elements(map, world.cpus, &index);
@@ -270,7 +265,7 @@ impl State {
     }
 }
 
-/// Whether a look-up always finds something, and the elements that it may find.
+/// Whether a look-up always succeeds, and the elements that it may find.
 fn elements(map: &BoundMap, cpus: u32, index: &Scalar) -> (bool, Scalar) {
     let below = |count: u32| {
         let last = u64::from(count).saturating_sub(1);
@@ -307,7 +302,7 @@ fn address(map: &BoundMap, element: &Scalar) -> Scalar {
     )
 }
 
-/// Any number of this size.
+/// An unknown number of this size.
 fn number_of(size: Size) -> Scalar {
     Scalar::UNKNOWN.to_size(size.bytes().into())
 }
@@ -337,8 +332,8 @@ fn frame_alu(op: AluOp, width: Width, x: Value, y: Value) -> Value {
     moved.map_or(Value::UNKNOWN, Value::Frame)
 }
 
-/// Arithmetic. The verifier, and so [`Scalar::alu`], gives up where the kernel does; a
-/// quotient, a remainder and a shift by an unknown amount have an end nevertheless.
+/// Arithmetic on numbers. [`Scalar::alu`] gives up where the kernel's verifier does, but
+/// quotients, remainders and shifts by unknown amounts still have an upper bound.
 fn numbers(op: AluOp, width: Width, x: &Scalar, y: &Scalar) -> Scalar {
     let result = Scalar::alu(op, width, x, y);
     if !result.is_unknown() {
@@ -351,7 +346,7 @@ fn numbers(op: AluOp, width: Width, x: &Scalar, y: &Scalar) -> Scalar {
     let most = match op {
         // Division by zero gives zero.
         AluOp::Div => xmax / ymin.max(1),
-        // By zero, what was divided is left.
+        // Modulo zero leaves the dividend.
         AluOp::Mod if ymin > 0 => xmax.min(ymax - 1),
         AluOp::Mod | AluOp::Rsh => xmax,
         _ if width == Width::W32 => u32::MAX.into(),
@@ -367,7 +362,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Whatever is computed of members is a member.
+        /// Results on members of the operands are members of the result.
         #[test]
         fn results_are_members(
             op in proptest::sample::select(AluOp::ALL),

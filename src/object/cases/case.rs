@@ -1,4 +1,4 @@
-//! A case as data, and as JSON.
+//! A case, and its JSON form.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -9,16 +9,16 @@ use crate::btf::FuncInfo;
 use crate::isa::RawInsn;
 use crate::util::TypeId;
 
-/// A program as it reaches the kernel, and what the kernel said of it.
+/// A program as loaded into the kernel, and the kernel's verdict.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Case {
     /// Unique name.
     pub id: String,
-    /// File that it comes from.
+    /// The object file it comes from.
     pub object: String,
     /// Name of the C function.
     pub program: String,
-    /// Section that it stood in.
+    /// Its section.
     pub section: String,
     /// Name of the program type.
     pub type_name: String,
@@ -28,9 +28,9 @@ pub struct Case {
     pub expected_attach_type: u32,
     /// `attach_btf_id`, 0 for none.
     pub attach_btf_id: u32,
-    /// `attach_prog_fd`, 0 for none; the number itself means nothing to another process.
+    /// `attach_prog_fd`, 0 for none; the number is meaningless in another process.
     pub attach_prog_fd: u32,
-    /// Name of that type.
+    /// Name of the type `attach_btf_id`.
     pub attach_btf_name: String,
     /// `prog_flags`.
     pub prog_flags: u32,
@@ -40,7 +40,7 @@ pub struct Case {
     pub kern_name: String,
     /// The instructions.
     pub insns: Vec<RawInsn>,
-    /// Which 64-bit immediates name maps.
+    /// The 64-bit immediates that refer to maps.
     pub fixups: Vec<Fixup>,
     /// The maps.
     pub maps: Vec<CaseMap>,
@@ -48,16 +48,16 @@ pub struct Case {
     pub btf: String,
     /// `func_info`, offsets in slots.
     pub func_info: Vec<FuncInfo>,
-    /// What test runs gave.
+    /// Results of test runs.
     pub runs: Vec<Run>,
-    /// What the kernel said.
+    /// The kernel's verdict.
     pub kernel: Option<KernelSays>,
-    /// Keys that bpflab has no use for, kept.
+    /// Unknown keys, preserved.
     pub rest: Map<String, Json>,
 }
 
-/// A 64-bit immediate that names a map: `[instruction, map]`, -1 for one that stays as
-/// it is.
+/// A 64-bit immediate that refers to a map: `[instruction, map]`; -1 for one that is not
+/// changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fixup(
     /// Slot of the instruction.
@@ -69,7 +69,7 @@ pub struct Fixup(
 /// A map of a case, as in `BPF_MAP_CREATE`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CaseMap {
-    /// Its place in the list.
+    /// Its index in the list.
     pub idx: u32,
     /// `map_type`.
     #[serde(rename = "type")]
@@ -81,7 +81,7 @@ pub struct CaseMap {
     pub key_size: u32,
     /// Bytes of a value.
     pub value_size: u32,
-    /// The most entries.
+    /// Maximum number of entries.
     pub max_entries: u32,
     /// `map_flags`.
     #[serde(default)]
@@ -101,16 +101,16 @@ pub struct CaseMap {
     /// Type of the value in the kernel's BTF.
     #[serde(default)]
     pub btf_vmlinux_value_type_id: u32,
-    /// Index of the map whose shape the elements have; -1 for none.
+    /// Index of the map that defines its inner maps; -1 for none.
     #[serde(default = "none")]
     pub inner: i64,
     /// Whether user space can't change it.
     #[serde(default)]
     pub frozen: bool,
-    /// What it holds at the start: key and value of each element.
+    /// Initial contents: key and value of each element.
     #[serde(default)]
     pub init: Vec<(Hex, Hex)>,
-    /// Keys that bpflab has no use for, kept.
+    /// Unknown keys, preserved.
     #[serde(flatten)]
     pub rest: Map<String, Json>,
 }
@@ -119,7 +119,7 @@ fn none() -> i64 {
     -1
 }
 
-/// A test run: what the program was given, and what it returned.
+/// A test run: its input and return value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// `data_in`.
@@ -127,39 +127,39 @@ pub struct Run {
     pub data: Hex,
     /// `retval`.
     pub retval: u32,
-    /// Keys that bpflab has no use for, kept.
+    /// Unknown keys, preserved.
     #[serde(flatten)]
     pub rest: Map<String, Json>,
 }
 
-/// What the kernel said of a case.
+/// The kernel's verdict on a case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct KernelSays {
     /// `accept` or `reject`.
     pub verdict: String,
-    /// The error number of a reject, positive.
+    /// The positive error number of a reject.
     #[serde(default)]
     pub errno: i32,
     /// The last line of its log before the statistics: the error line of a reject.
     #[serde(default)]
     pub log_last: String,
-    /// Instructions that it processed.
+    /// Number of instructions processed.
     #[serde(default)]
     pub processed: u64,
-    /// Keys that bpflab has no use for, kept.
+    /// Unknown keys, preserved.
     #[serde(flatten)]
     pub rest: Map<String, Json>,
 }
 
 impl KernelSays {
-    /// Whether it accepted the program.
+    /// Whether the kernel accepted the program.
     #[must_use]
     pub fn accepts(&self) -> bool {
         self.verdict == "accept"
     }
 }
 
-/// Takes values out of an object by key; an error is the key and what is wrong with it.
+/// Takes values out of an object by key; an error consists of the key and the problem.
 struct Keys(Map<String, Json>);
 
 type Wrong = (&'static str, String);
@@ -190,7 +190,7 @@ impl Case {
         let Hex(code) = keys.required("insns")?;
         let (insns, rest) = RawInsn::slots(&code);
         if !rest.is_empty() {
-            let text = format!("{} bytes, which is no multiple of 8", code.len());
+            let text = format!("{} bytes: not a multiple of 8", code.len());
             return Err(("insns", text));
         }
         if let Some(count) = keys.optional::<usize>("insn_cnt")?
@@ -204,7 +204,7 @@ impl Case {
         let Hex(info) = keys.or_default("func_info")?;
         let (records, rest) = info.as_chunks::<8>();
         if !rest.is_empty() {
-            let text = format!("{} bytes, which is no multiple of 8", info.len());
+            let text = format!("{} bytes: not a multiple of 8", info.len());
             return Err(("func_info", text));
         }
         let func_info = records.iter().map(|&[a, b, c, d, e, f, g, h]| FuncInfo {
@@ -236,7 +236,7 @@ impl Case {
         })
     }
 
-    /// The case as a JSON object. Reading it gives this case again.
+    /// Encodes the case as a JSON object; decoding it returns an equal case.
     #[must_use]
     pub fn to_json(&self) -> Json {
         let code: Vec<u8> = self.insns.iter().flat_map(|insn| insn.to_bytes()).collect();
@@ -246,7 +246,7 @@ impl Case {
             .flat_map(|info| [info.insn_off.to_le_bytes(), info.ty.0.to_le_bytes()])
             .flatten()
             .collect();
-        // The structs hold strings, numbers and lists, which are JSON.
+        // The structs contain only strings, numbers and lists.
         let list = |value| serde_json::to_value(value).unwrap_or_default();
         let mut object = Map::new();
         let mut put = |key: &str, value: Json| object.insert(key.to_owned(), value);

@@ -1,4 +1,4 @@
-//! Cases as programs, and programs as cases.
+//! Conversion between cases and programs.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::program::{Initial, MapDef, Program, Subprogram};
 use crate::spec::{AttachType, MapFlags, MapType, ProgFlags, ProgType};
 use crate::util::{Pc, TypeId};
 
-/// The forms in which an immediate names a map by file descriptor and by index.
+/// Pseudo kinds of a map reference by file descriptor and by index.
 const FORMS: [(PseudoKind, PseudoKind); 2] = [
     (PseudoKind::MapFd, PseudoKind::MapIdx),
     (PseudoKind::MapValue, PseudoKind::MapIdxValue),
@@ -21,10 +21,10 @@ const FORMS: [(PseudoKind, PseudoKind); 2] = [
 type Result<T> = std::result::Result<T, CaseProblem>;
 
 impl Case {
-    /// The program, with the BTF that it names and that of the kernel that it is for.
+    /// Converts to a program with its BTF and the BTF of its kernel.
     ///
     /// # Errors
-    /// Numbers that mean nothing to Linux 6.18, a map that names one that isn't there.
+    /// Numbers that Linux 6.18 doesn't define, or a reference to a missing map.
     pub fn to_program(&self, btf: Option<Btf>, kernel: Option<Btf>) -> Result<Program> {
         let prog_type = ProgType::from_number(self.prog_type)
             .ok_or_else(|| unknown("prog_type", self.prog_type))?;
@@ -37,7 +37,7 @@ impl Case {
         let mut program = Program::new(name, prog_type, self.fixed_up()?);
         program.section.clone_from(&self.section);
         program.license.clone_from(&self.license);
-        // The kernel's field has no "none": 0 stands for it.
+        // The kernel's field has no "none": it is 0.
         program.expected_attach_type = (self.expected_attach_type != 0).then_some(attach_type);
         program.attach_btf_id = (self.attach_btf_id != 0).then_some(TypeId(self.attach_btf_id));
         program.attach_prog = self.attach_prog_fd != 0;
@@ -52,7 +52,7 @@ impl Case {
         Ok(program)
     }
 
-    /// The instructions, with maps named by index.
+    /// The instructions, with maps referred to by index.
     fn fixed_up(&self) -> Result<Vec<RawInsn>> {
         let mut insns = self.insns.clone();
         for (index, Fixup(slot, map)) in self.fixups.iter().enumerate() {
@@ -71,7 +71,9 @@ impl Case {
                 matches!(insn.src(), src if src == by_fd.src() || src == by_index.src())
             });
             let Some((_, by_index)) = form else {
-                return Err(fault(format!("instruction {slot} names no map: {insn:?}")));
+                return Err(fault(format!(
+                    "instruction {slot} refers to no map: {insn:?}"
+                )));
             };
             *insn = insn.with_src(by_index.src()).with_imm(map.cast_signed());
         }
@@ -95,7 +97,7 @@ impl Case {
         Ok(definitions.into())
     }
 
-    /// A program as a case, to be written with its BTF under [`btf_name`].
+    /// Converts a program to a case, whose BTF is to be written under [`btf_name`].
     #[must_use]
     pub fn from_program(id: impl Into<String>, program: &Program) -> Self {
         let mut insns = program.insns.clone();
@@ -147,7 +149,7 @@ impl Case {
 }
 
 fn unknown(key: &str, number: u32) -> CaseProblem {
-    CaseProblem::key(key, format!("{number} means nothing to Linux 6.18"))
+    CaseProblem::key(key, format!("{number} is not defined in Linux 6.18"))
 }
 
 fn in_map(index: usize, text: String) -> CaseProblem {
@@ -189,7 +191,7 @@ fn case_map(index: usize, map: &MapDef, btf: &str) -> CaseMap {
     let typed = map.key_type.is_some() || map.value_type.is_some();
     let init = map.initial.iter().filter_map(|entry| match entry {
         Initial::Bytes { key, value } => Some((Hex(key.clone()), Hex(value.to_vec()))),
-        // Elements that are maps and programs aren't part of the format.
+        // Elements that are maps or programs aren't part of the format.
         Initial::Map { .. } | Initial::Program { .. } => None,
     });
     CaseMap {
@@ -234,8 +236,8 @@ fn subprograms(name: &str, info: &[FuncInfo], btf: Option<&Btf>) -> Vec<Subprogr
     info.iter().map(function).collect()
 }
 
-/// The name under which a case's BTF is kept: 16 hexadecimal digits that depend on
-/// its bytes (FNV-1a), so that equal BTF has one file.
+/// The file name of a case's BTF: 16 hexadecimal digits of its FNV-1a hash, so that equal
+/// BTF has one file.
 #[must_use]
 pub fn btf_name(btf: &Btf) -> String {
     let hash = btf

@@ -5,15 +5,15 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error};
 use serde::ser::{Serialize, Serializer};
 
-/// Bytes that JSON writes as a string of hexadecimal digits.
+/// Bytes that are a string of hexadecimal digits in JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Hex(pub Vec<u8>);
 
 impl Hex {
-    /// Reads digits of either case, two a byte, without anything between them.
+    /// Parses digits of either case, two per byte, without separators.
     ///
     /// # Errors
-    /// An odd number of digits, or what isn't one.
+    /// An odd number of digits, or an invalid digit.
     pub fn parse(text: &str) -> Result<Self, String> {
         if !text.len().is_multiple_of(2) {
             return Err(format!("{} hexadecimal digits, an odd number", text.len()));

@@ -1,6 +1,6 @@
-//! Cases: programs as they reach the kernel, one JSON object a line, with what the
-//! kernel said of them. It is the format in which bpflab exchanges programs:
-//! reproducers, findings of fuzzers, collections with verdicts.
+//! Cases: programs as loaded into the kernel, one JSON object per line, with the kernel's
+//! verdict. It is bpflab's exchange format for programs: reproducers, fuzzer findings,
+//! collections with verdicts.
 //!
 //! | key | meaning |
 //! |---|---|
@@ -8,13 +8,13 @@
 //! | `object`, `program`, `section`, `type_name` | where it comes from |
 //! | `prog_type`, `expected_attach_type`, `attach_btf_id`, `attach_prog_fd`, `attach_btf_name`, `prog_flags`, `license`, `kern_name` | as in `BPF_PROG_LOAD` |
 //! | `insns`, `insn_cnt` | instructions in hexadecimal, 8 bytes each; their number |
-//! | `fixups` | `[[instruction, map], …]`: the 64-bit immediate there names that map; -1: it stays as it is |
+//! | `fixups` | `[[instruction, map], …]`: the 64-bit immediate at `instruction` refers to `map`; -1: it is not changed |
 //! | `maps` | definitions ([`CaseMap`]) |
 //! | `btf`, `func_info` | name of the program's BTF, `btf/NAME.btf` beside the file; records of 8 bytes in hexadecimal |
-//! | `runs` | `[{"data": hex, "retval": n}, …]`: what `BPF_PROG_TEST_RUN` gave |
-//! | `kernel` | what the kernel said ([`KernelSays`]) |
+//! | `runs` | `[{"data": hex, "retval": n}, …]`: results of `BPF_PROG_TEST_RUN` |
+//! | `kernel` | the kernel's verdict ([`KernelSays`]) |
 //!
-//! Only `insns` and `prog_type` must be there. Keys that aren't in the table are kept.
+//! Only `insns` and `prog_type` are required. Unknown keys are preserved.
 
 mod case;
 mod convert;

@@ -12,11 +12,10 @@ use super::case::Case;
 use crate::btf::Btf;
 use crate::program::Program;
 
-/// Bytes of the longest line: a program of a million instructions has 16 million
-/// digits.
+/// Maximum bytes of a line: a program of a million instructions has 16 million digits.
 const MAX_LINE: u64 = 256 << 20;
 
-/// A line that is no case, or a case that is no program.
+/// A line that is not a case, or a case that is not a program.
 #[derive(Debug, Error)]
 #[error("{file}:{line}: {problem}")]
 pub struct CaseError {
@@ -35,13 +34,13 @@ pub enum CaseProblem {
     /// The file can't be read.
     #[error("can't be read: {0}")]
     Unreadable(#[from] io::Error),
-    /// The line is no JSON object.
-    #[error("no JSON object: {0}")]
+    /// The line is not a JSON object.
+    #[error("not a JSON object: {0}")]
     NotJson(String),
     /// A key's value is wrong, or a key is missing.
     #[error("key '{key}': {text}")]
     Key {
-        /// The key, with the index or the name of the part where that helps.
+        /// The key, with the index or name of the part where useful.
         key: String,
         /// What is wrong with it.
         text: String,
@@ -60,7 +59,7 @@ impl CaseProblem {
 /// Reads one line.
 ///
 /// # Errors
-/// No JSON object, or a key that is wrong or missing.
+/// Not a JSON object, or an invalid or missing key.
 pub fn read_case(line: &str) -> Result<Case, CaseProblem> {
     let json: Json =
         serde_json::from_str(line).map_err(|error| CaseProblem::NotJson(error.to_string()))?;
@@ -70,8 +69,8 @@ pub fn read_case(line: &str) -> Result<Case, CaseProblem> {
     Case::from_json(object).map_err(|(key, text)| CaseProblem::key(key, text))
 }
 
-/// The cases of a file, one after the other. A line that is no case is an error of
-/// its own, and the next one is read.
+/// Iterator over the cases of a file. A line that is not a case is an error; reading
+/// continues with the next line.
 ///
 /// ```no_run
 /// use bpflab::object::cases::Cases;
@@ -86,7 +85,7 @@ pub fn read_case(line: &str) -> Result<Case, CaseProblem> {
 /// ```
 pub struct Cases {
     file: String,
-    /// Where `btf/NAME.btf` is looked for.
+    /// Directory of `btf/NAME.btf`.
     directory: PathBuf,
     lines: Box<dyn BufRead>,
     line: usize,
@@ -114,8 +113,8 @@ impl Cases {
         }
     }
 
-    /// Reads cases from anywhere, such as the standard input, plain or packed;
-    /// `name` is what messages call it, and BTF is looked for in `directory`.
+    /// Reads cases from any reader, such as standard input, plain or packed; `name` is used
+    /// in messages, and BTF is looked up in `directory`.
     ///
     /// # Errors
     /// The first bytes can't be read.
@@ -146,16 +145,16 @@ impl Cases {
         }
     }
 
-    /// Sets the BTF of the kernel that the cases were made for: that to which
-    /// `attach_btf_id` and calls of kernel functions refer.
+    /// Sets the BTF of the kernel that the cases were made for: `attach_btf_id` and kfunc
+    /// calls refer to it.
     pub fn set_kernel(&mut self, btf: Btf) {
         self.kernel = Some(btf);
     }
 
-    /// The program of a case.
+    /// Builds the program of a case.
     ///
     /// # Errors
-    /// BTF that can't be read, or numbers that mean nothing to Linux 6.18.
+    /// BTF that can't be read, or numbers that Linux 6.18 doesn't define.
     pub fn program(&mut self, case: &Case) -> Result<Program, CaseError> {
         let btf = match case.btf.as_str() {
             "" => None,
@@ -165,14 +164,17 @@ impl Cases {
             .map_err(|problem| self.error(problem))
     }
 
-    /// The BTF of this name, read once.
+    /// Loads the BTF of this name; cached.
     fn btf(&mut self, name: &str) -> Result<Btf, CaseProblem> {
         if let Some(btf) = self.btf.get(name) {
             return Ok(btf.clone());
         }
-        // A name is a part of a path: one that leads elsewhere isn't followed.
+        // The name is used in a path: it must not lead out of the directory.
         if name.contains(['/', '\\']) || name.starts_with('.') {
-            return Err(CaseProblem::key("btf", format!("'{name}' is no file name")));
+            return Err(CaseProblem::key(
+                "btf",
+                format!("'{name}' is not a file name"),
+            ));
         }
         let path = self.directory.join("btf").join(format!("{name}.btf"));
         let bytes = compressed::read(&path)
@@ -195,7 +197,7 @@ impl Cases {
         let mut line = String::new();
         let read = io::Read::take(&mut self.lines, MAX_LINE).read_line(&mut line)?;
         if read as u64 == MAX_LINE {
-            let text = "a line of more than 256 megabytes";
+            let text = "line of more than 256 megabytes";
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
         }
         self.line += 1;
@@ -215,7 +217,7 @@ impl Iterator for Cases {
                     return Some(read_case(&line).map_err(|problem| self.error(problem)));
                 }
                 Err(error) => {
-                    // What comes after a failed read is unknown.
+                    // The position after a failed read is unknown.
                     self.done = true;
                     return Some(Err(self.error(error.into())));
                 }

@@ -1,4 +1,4 @@
-//! What a relocation is about: a type, and the way from it to a field or enumerator.
+//! The access of a relocation: a type, and the path from it to a field or enumerator.
 
 use std::fmt::Write as _;
 
@@ -12,8 +12,8 @@ use crate::util::TypeId;
 /// Longest access string, in indices (`BPF_CORE_SPEC_MAX_LEN`).
 pub(super) const MAX_LEN: usize = 64;
 
-/// A step that means something in C: a named member, an element, an enumerator.
-/// Anonymous structs on the way leave no step.
+/// A step that is written in C: a named member, an element, an enumerator. Anonymous
+/// structs are not steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Step<'a> {
     /// The struct or union that has the member, the element's type, or the enum.
@@ -24,20 +24,20 @@ pub(super) struct Step<'a> {
     pub name: Option<&'a str>,
 }
 
-/// An access into one table of types.
+/// An access in one type table.
 #[derive(Debug, Clone)]
 pub(super) struct Access<'a> {
     /// The table.
     pub btf: &'a Btf,
     /// The type that it starts from.
     pub root: TypeId,
-    /// What is wanted of it.
+    /// The kind of relocation.
     pub kind: RelocationKind,
     /// The steps.
     pub steps: SmallVec<[Step<'a>; 4]>,
     /// The indices of the access string, anonymous structs included.
     pub raw: SmallVec<[u32; 8]>,
-    /// Where the field is, in bits from the start of the root.
+    /// Offset of the field, in bits from the start of the root.
     pub bit_offset: u64,
 }
 
@@ -54,7 +54,7 @@ impl<'a> Access<'a> {
         }
     }
 
-    /// Reads an access string of the object's own BTF.
+    /// Parses an access string of the object's own BTF.
     pub fn parse(
         btf: &'a Btf,
         root: TypeId,
@@ -64,7 +64,7 @@ impl<'a> Access<'a> {
         let mut access = Self::new(btf, root, kind);
         let bad = || Fault::AccessString(string.to_owned());
         for index in string.split(':') {
-            // The compiler writes plain decimal numbers of 31 bits.
+            // The compiler writes plain decimal 31-bit numbers.
             let digits = !index.is_empty() && index.bytes().all(|byte| byte.is_ascii_digit());
             let index = index.parse::<i32>().ok().filter(|_| digits);
             let index = index
@@ -112,7 +112,7 @@ impl<'a> Access<'a> {
                 ty = self.btf.resolve(array.element)?;
                 self.element(ty.id(), index)?;
             } else {
-                // Anything without members has none at this index.
+                // A type without members has none at this index.
                 let member = ty.member(index).ok_or_else(bad)?;
                 self.bit_offset = self.bit_offset.saturating_add(u64::from(member.bit_offset));
                 if !member.name.is_empty() {
@@ -141,8 +141,8 @@ impl<'a> Access<'a> {
         Ok(())
     }
 
-    /// Whether an array that was just reached is a flexible one: the last member of
-    /// its struct, without a length.
+    /// Whether the array of the last step is a flexible one: the last member of its struct,
+    /// without a length.
     pub fn ends_in(&self, array: Array) -> bool {
         self.steps.last().is_some_and(|step| {
             let members = usize::from(self.btf.ty(step.ty).vlen());
@@ -155,7 +155,7 @@ impl<'a> Access<'a> {
         self.btf.ty(self.root)
     }
 
-    /// The access as C writes it: `struct task_struct.pid`, `enum color::RED`.
+    /// The access in C: `struct task_struct.pid`, `enum color::RED`.
     pub fn c(&self) -> String {
         let mut text = self.btf.type_name(self.root);
         for (position, step) in self.steps.iter().enumerate() {
@@ -169,7 +169,7 @@ impl<'a> Access<'a> {
         text
     }
 
-    /// The access as C and as libbpf's log show it:
+    /// The access in C and as in libbpf's log:
     /// `struct task_struct.pid (0:77 @ offset 2312)`.
     pub fn text(&self) -> String {
         let mut text = self.c();

@@ -1,11 +1,11 @@
-//! When types of two tables are the same to CO-RE.
+//! Type compatibility between two tables, as defined by CO-RE.
 //!
-//! Three relations, from loose to strict (libbpf, `relo_core.c`): *fields are
-//! compatible* is asked of the type of a member that was found by name; *types are
-//! compatible* of a type whose existence, size or id is wanted; *types match* of a
-//! type that should look the same. Qualifiers and typedefs never count.
+//! Three relations, from loose to strict (libbpf, `relo_core.c`). *Fields are compatible*
+//! compares the types of members found by name. *Types are compatible* applies to a type
+//! whose existence, size or id is relocated. *Types match* requires the same members.
+//! Qualifiers and typedefs are ignored.
 //!
-//! A type that can't be resolved (a loop) makes the answer "no".
+//! A type that can't be resolved (a loop) is incompatible.
 
 use crate::btf::{Btf, Encoding, Kind, Type, essential_name};
 use crate::util::TypeId;
@@ -14,10 +14,11 @@ use crate::util::TypeId;
 const MAX_CHAIN: usize = 32;
 /// Deepest nesting of prototypes and members (`BPF_CORE_SPEC…_MAX_DEPTH`).
 const MAX_LEVEL: u32 = 32;
-/// Comparisons of one question: structs in structs multiply in hostile BTF.
+/// Maximum number of comparisons for one pair: nested structs are exponential in hostile
+/// BTF.
 const MAX_STEPS: u32 = 1 << 20;
 
-/// Whether two types are of one kind; enums of either width are.
+/// Whether two types are of one kind; both widths of enum are the same kind.
 pub(super) fn same_kind(one: Type<'_>, other: Type<'_>) -> bool {
     one.kind() == other.kind() || (one.kind().is_any_enum() && other.kind().is_any_enum())
 }
@@ -26,7 +27,7 @@ fn plain_int(ty: Type<'_>) -> bool {
     ty.int().is_some_and(|int| int.offset == 0)
 }
 
-/// A pair of types under qualifiers and typedefs.
+/// A pair of types without qualifiers and typedefs.
 fn resolve<'a>(
     local: &'a Btf,
     one: TypeId,
@@ -36,7 +37,7 @@ fn resolve<'a>(
     Some((local.resolve(one).ok()?, target.resolve(other).ok()?))
 }
 
-/// What an array's elements are, or a pointer points to.
+/// The element type of an array, or the target of a pointer.
 fn inner(ty: Type<'_>) -> TypeId {
     ty.array()
         .map(|array| array.element)
@@ -44,9 +45,9 @@ fn inner(ty: Type<'_>) -> TypeId {
         .unwrap_or_default()
 }
 
-/// Whether a member of type `one` may be read as the target's of type `other`: both
-/// structs or unions, both pointers, both integers of any size, enums of one name, or
-/// arrays of such.
+/// Whether a member of type `one` may be read as the target's member of type `other`: both
+/// are structs or unions, pointers, integers of any size, enums of one name, or arrays of
+/// such.
 pub(super) fn fields_are_compatible(
     local: &Btf,
     mut one: TypeId,
@@ -77,8 +78,8 @@ pub(super) fn fields_are_compatible(
     false
 }
 
-/// Whether the target has the type: the kinds are the same, and the same again for
-/// what is pointed to, for elements and for prototypes. Names were compared before.
+/// Whether the target has the type: the kinds are equal, recursively for pointer targets,
+/// elements and prototypes. The caller has compared the names.
 pub(in crate::object) fn types_are_compatible(
     local: &Btf,
     one: TypeId,
@@ -93,8 +94,8 @@ pub(in crate::object) fn types_are_compatible(
     same_kind(local.ty(one), target.ty(other)) && question.compatible(one, other, MAX_LEVEL)
 }
 
-/// Whether the target's type looks the same: members and enumerators of the local one
-/// are there by name, integers have one size and sign, arrays one length.
+/// Whether the target's type matches: it has all members and enumerators of the local one
+/// by name, integers have equal size and sign, arrays equal length.
 pub(super) fn types_match(local: &Btf, one: TypeId, target: &Btf, other: TypeId) -> bool {
     Question {
         local,
@@ -163,8 +164,7 @@ impl<'a> Question<'a> {
             match kind {
                 Kind::Void => return same,
                 Kind::Fwd if same => return a.kind_flag() == b.kind_flag(),
-                // A declaration stands for the definition only where C is content with
-                // a declaration.
+                // A declaration matches the definition only where C accepts a declaration.
                 Kind::Fwd => {
                     let wanted = if a.kind_flag() {
                         Kind::Union
@@ -229,7 +229,7 @@ impl<'a> Question<'a> {
             })
     }
 
-    /// Takes a step, if there is one left.
+    /// Spends a step; false if none is left.
     fn spend(&mut self) -> bool {
         self.steps = self.steps.saturating_sub(1);
         self.steps > 0
@@ -244,7 +244,7 @@ impl<'a> Question<'a> {
     }
 }
 
-/// Whether names are the same but for their flavors.
+/// Whether names are equal, ignoring flavors.
 fn names_match(one: &str, other: &str) -> bool {
     essential_name(one) == essential_name(other)
 }

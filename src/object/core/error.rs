@@ -1,4 +1,4 @@
-//! Why a relocation can't be done; every error names the access in C.
+//! Why a relocation fails; every error contains the access in C.
 
 use thiserror::Error;
 
@@ -6,16 +6,16 @@ use super::kind::RelocationKind;
 use crate::btf::LayoutError;
 use crate::util::Pc;
 
-/// A CO-RE relocation that can't be done. (One whose target is merely missing is no
-/// error: its instruction is poisoned.)
+/// A CO-RE relocation that fails. A missing target is not an error: the instruction is
+/// poisoned.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("CO-RE relocation {} of {access} at instruction {insn}: {fault}", .kind.map_or("of unknown kind", RelocationKind::name))]
 pub struct CoreError {
     /// The instruction.
     pub insn: Pc,
-    /// What was asked, if the kind is known.
+    /// Its kind, if known.
     pub kind: Option<RelocationKind>,
-    /// The access as C writes it; of a broken record, as much as is known of it.
+    /// The access in C; for an invalid record, as much as is known.
     pub access: String,
     /// What is wrong.
     pub fault: Fault,
@@ -25,25 +25,25 @@ pub struct CoreError {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Fault {
-    /// A kind above the known ones.
-    #[error("relocation kind {0} is unknown")]
+    /// An unknown kind.
+    #[error("unknown relocation kind {0}")]
     Kind(u32),
-    /// The access string is out of the string table.
+    /// The access string is outside of the string table.
     #[error("string offset {0:#x} is outside of the string table")]
     String(u32),
     /// The access string doesn't fit the type.
     #[error("access string `{0}` doesn't fit the type")]
     AccessString(String),
-    /// The access, or a type on the way, is nested too deeply.
+    /// The access, or a type along it, is nested too deeply.
     #[error("the access is nested too deeply")]
     TooDeep,
-    /// A type on the way has no layout.
+    /// A type along the access has no layout.
     #[error(transparent)]
     Layout(#[from] LayoutError),
-    /// The type has no name, so nothing can be looked for.
+    /// The type has no name to look up.
     #[error("an anonymous type can't be looked up in the target")]
     Anonymous,
-    /// An element was asked for what only a member has.
+    /// A relocation of an array element that only applies to members.
     #[error("only offset and size of an array's element can be relocated")]
     Element,
     /// A bitfield that no load of up to 8 bytes reads.
@@ -55,26 +55,26 @@ pub enum Fault {
     /// There is no such instruction.
     #[error("the program has no such instruction")]
     NoInsn,
-    /// An instruction that has nothing to relocate.
+    /// An instruction that can't be relocated.
     #[error(
-        "instruction of opcode {0:#04x} can't be relocated; only ALU with an immediate, loads, stores and 64-bit immediates can"
+        "instruction with opcode {0:#04x} can't be relocated; only ALU with an immediate, loads, stores and 64-bit immediates can"
     )]
     Opcode(u8),
-    /// A 64-bit immediate that is none.
+    /// An invalid 64-bit immediate load.
     #[error("64-bit immediate load has an unexpected form")]
     Imm64,
-    /// The instruction doesn't hold what the compiler wrote for this access.
-    #[error("the instruction holds {found}, but the object's own BTF says {expected}")]
+    /// The instruction doesn't contain the compiler's value for this access.
+    #[error("the instruction contains {found}, but the object's own BTF says {expected}")]
     Unexpected {
-        /// What the instruction holds.
+        /// The value in the instruction.
         found: u64,
-        /// What it should hold.
+        /// The expected value.
         expected: u64,
     },
     /// An offset that doesn't fit the instruction.
     #[error("offset {0} doesn't fit the 16 bits of a load or store")]
     Offset(u64),
-    /// A load or store of another size than the field's.
+    /// The size of a load or store differs from the field's.
     #[error("the instruction accesses {found} bytes, but the field has {expected}")]
     AccessSize {
         /// Bytes that the instruction accesses.
@@ -82,8 +82,8 @@ pub enum Fault {
         /// Bytes of the field in the object's BTF.
         expected: u32,
     },
-    /// A field of a size that no load or store has.
-    #[error("no load or store has {0} bytes")]
+    /// A field size that no load or store supports.
+    #[error("no load or store of {0} bytes exists")]
     NewSize(u32),
 }
 
@@ -91,8 +91,8 @@ pub enum Fault {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{} ({}) and {} ({})", first.0, first.1, second.0, second.1)]
 pub struct Ambiguity {
-    /// One candidate's access, and what it gives.
+    /// One candidate's access and value.
     pub first: (String, String),
-    /// Another candidate's access, and what that gives.
+    /// Another candidate's access and value.
     pub second: (String, String),
 }

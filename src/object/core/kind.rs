@@ -1,4 +1,4 @@
-//! What a relocation asks about its access.
+//! Kinds of CO-RE relocations.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use std::fmt;
 /// `include/uapi/linux/bpf.h`).
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $number:literal, $group:ident, $name:literal;)*) => {
-        /// What of an access is wanted.
+        /// The property of an access that is relocated.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum RelocationKind {
@@ -34,7 +34,7 @@ macro_rules! kinds {
                 }
             }
 
-            /// What its access string means.
+            /// The form of its access string.
             #[must_use]
             pub const fn group(self) -> Group {
                 match self {
@@ -45,12 +45,12 @@ macro_rules! kinds {
     };
 }
 
-/// What the access string of a relocation means.
+/// The form of a relocation's access string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Group {
     /// A path to a field: an index, then members and elements.
     Field,
-    /// Nothing: the type itself is meant.
+    /// Nothing: the relocation is of the type itself.
     Type,
     /// The index of an enumerator.
     Enumerator,
@@ -81,7 +81,7 @@ kinds! {
     EnumvalExists = 10, Enumerator, "enumval_exists";
     /// Value of the enumerator.
     EnumvalValue = 11, Enumerator, "enumval_value";
-    /// Whether the target has a type that looks the same.
+    /// Whether the target has a matching type.
     TypeMatches = 12, Type, "type_matches";
 }
 

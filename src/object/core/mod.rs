@@ -1,13 +1,13 @@
-//! CO-RE relocation: an access that was compiled against one kernel's types becomes
-//! the same access in another's.
+//! CO-RE relocation: adapts an access compiled against one kernel's types to another
+//! kernel's types.
 //!
-//! A relocation names a type of the object and an access from it (`0:1:2`). The types
-//! of the target with the same name, but for a flavor (`___x`), are its candidates; in
-//! each the access is followed by member names. What the candidates that have it say
-//! must agree, and replaces what the compiler wrote into the instruction. Where none
-//! has it, the answer is 0 for a question about existence, and a poisoned instruction
-//! otherwise: a call that no kernel takes, which the verifier rejects if it can be
-//! reached. The rules are those of libbpf's `relo_core.c`.
+//! A relocation refers to a type of the object and an access from it (`0:1:2`). The
+//! target's types with the same name, ignoring flavors (`___x`), are its candidates; in
+//! each the access is followed by member names. The results of all candidates that have it
+//! must agree; the result replaces the compiler's value in the instruction. If no candidate
+//! has it, the result is 0 for an existence check, and otherwise a poisoned instruction: an
+//! invalid helper call, which the verifier rejects if it is reachable. The rules are those
+//! of libbpf's `relo_core.c`.
 
 mod access;
 mod compat;
@@ -31,24 +31,23 @@ use access::Access;
 use patch::Patched;
 use value::Outcome;
 
-/// What became of a relocation.
+/// The result of a relocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolution {
-    /// What was asked.
+    /// The kind of relocation.
     pub kind: RelocationKind,
-    /// The access in the object, as C writes it: `struct task_struct___old.state`.
+    /// The access in the object, in C: `struct task_struct___old.state`.
     pub access: String,
     /// The same with its indices and offset, as libbpf logs it:
     /// `struct task_struct___old.state (0:1 @ offset 24)`.
     pub local: String,
-    /// The access in the target that it became, in the same form; nothing where the
-    /// target doesn't have it.
+    /// The access in the target, in the same form; `None` if the target doesn't have it.
     pub target: Option<String>,
-    /// What stands in the instruction now.
+    /// The new contents of the instruction.
     pub result: Relocated,
 }
 
-/// What stands in a relocated instruction.
+/// Contents of a relocated instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Relocated {
     /// This number.
@@ -71,7 +70,7 @@ impl Resolution {
     }
 }
 
-/// A type of a target that may be the local one.
+/// A target type with the local type's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Candidate {
     /// Index into the targets.
@@ -105,14 +104,14 @@ struct Candidate {
 pub struct Relocator<'a> {
     local: &'a Btf,
     targets: &'a [Btf],
-    /// Candidates of each local type that was asked about. As in libbpf, those that
-    /// don't have an access that others have are dropped for good.
+    /// Candidates of each local type, cached. As in libbpf, candidates that lack an access
+    /// that others have are dropped permanently.
     candidates: FxHashMap<TypeId, Vec<Candidate>>,
 }
 
 impl<'a> Relocator<'a> {
     /// For the object's own BTF and the target's: the kernel's first, then those of its
-    /// modules, which are asked for types that the kernel itself doesn't have.
+    /// modules, which are searched for types missing from the kernel.
     #[must_use]
     pub fn new(local: &'a Btf, targets: &'a [Btf]) -> Self {
         Self {
@@ -122,8 +121,8 @@ impl<'a> Relocator<'a> {
         }
     }
 
-    /// The access of a record as C writes it, whether it can be relocated or not: for
-    /// messages about its instruction.
+    /// The access of a record in C, even if it can't be relocated: for messages about its
+    /// instruction.
     #[must_use]
     pub fn access(&self, record: &CoreRelo) -> String {
         match self.parse(record) {
@@ -136,9 +135,9 @@ impl<'a> Relocator<'a> {
     /// offset, which counts from its section, is not used.
     ///
     /// # Errors
-    /// [`CoreError`] when the record is broken, candidates disagree, or the instruction
-    /// isn't the one that the compiler made for this access. A missing target is no
-    /// error: the instruction is poisoned.
+    /// [`CoreError`] if the record is invalid, candidates disagree, or the instruction
+    /// isn't the one the compiler made for this access. A missing target is not an error:
+    /// the instruction is poisoned.
     pub fn relocate(
         &mut self,
         insns: &mut [RawInsn],
@@ -173,7 +172,7 @@ impl<'a> Relocator<'a> {
         let old = value::of(access.kind, Some(&access))?;
         if let (Some(old), Some(new)) = (old, new) {
             // Without a field in the target there is no size to compare, so any table
-            // will do.
+            // works.
             let table = target.as_ref().map_or(self.local, |target| target.btf);
             match patch::patch(insns, at, (self.local, old), (table, new))? {
                 Patched::Done => {
@@ -196,8 +195,8 @@ impl<'a> Relocator<'a> {
         Access::parse(self.local, record.ty, kind, string)
     }
 
-    /// The access in the target and what it gives. Nothing is given where no candidate
-    /// has it and there is nothing to say about that.
+    /// The access in the target and its value. No value if no candidate has the access and
+    /// the kind is not an existence check.
     fn resolve(
         &mut self,
         local: &Access<'a>,
@@ -237,13 +236,12 @@ impl<'a> Relocator<'a> {
     }
 }
 
-/// The types of the targets with the local type's name and kind. As in libbpf, modules
-/// are only asked if the kernel has none.
+/// The types of the targets with the local type's name and kind. As in libbpf, modules are
+/// searched only if the kernel has none.
 ///
-/// Where there is no kernel and the object's own BTF is the target, its flavors aren't
-/// alternatives that all have to agree: the type without a flavor is the one of the
-/// kernel whose headers the object was compiled with, and a flavor of which there is
-/// no such type is itself.
+/// Without a kernel, the object's own BTF is the target, and its flavors need not agree: a
+/// type resolves to the one without a flavor (the type in the kernel headers at compile
+/// time) or, if there is none, to itself.
 fn candidates(local: &Btf, root: TypeId, targets: &[Btf]) -> Vec<Candidate> {
     let wanted = local.ty(root);
     let mut found = Vec::new();
@@ -270,7 +268,7 @@ fn candidates(local: &Btf, root: TypeId, targets: &[Btf]) -> Vec<Candidate> {
     found
 }
 
-/// Candidates that have the access must put it at the same place and give the same.
+/// Checks that candidates with the access agree on offset and value.
 fn agree(
     (first, one): &(Access<'_>, Option<Outcome>),
     (second, other): &(Access<'_>, Option<Outcome>),

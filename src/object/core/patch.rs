@@ -1,4 +1,4 @@
-//! Putting a number into an instruction.
+//! Patches a number into an instruction.
 
 use super::error::Fault;
 use super::value::{Field, Outcome};
@@ -6,8 +6,8 @@ use crate::btf::{Btf, Encoding, Kind};
 use crate::isa::RawInsn;
 use crate::util::TypeId;
 
-/// The immediate of a poisoned call: "bad relo" in hexadecimal spelling, no helper's
-/// number. The verifier's message `invalid func unknown#195896080` is known for it.
+/// The immediate of a poisoned call: "bad relo" in hexadecimal spelling, not a helper's
+/// number. The verifier reports it as `invalid func unknown#195896080`.
 pub const POISON: i32 = 0x0bad_2310;
 
 /// The low three bits of an opcode: instruction class (RFC 9669, section 3.1).
@@ -30,7 +30,7 @@ const SIZE: u8 = 0x18;
 /// Size bits and bytes of loads and stores.
 const SIZES: [(u8, u32); 4] = [(0x00, 4), (0x08, 2), (0x10, 1), (0x18, 8)];
 
-/// The instruction that stands for one whose relocation has no target.
+/// The instruction that replaces one whose relocation has no target.
 #[must_use]
 pub const fn poison() -> RawInsn {
     RawInsn::new(CALL, 0, 0, 0, POISON)
@@ -53,8 +53,8 @@ pub(super) fn poison_at(insns: &mut [RawInsn], at: usize) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Whether a load or store of one field may become one of another size: pointers,
-/// and integers that zero extension doesn't change.
+/// Whether the size of a load or store may change: pointers, and integers that zero
+/// extension preserves.
 fn resizable(local: &Btf, one: TypeId, target: &Btf, other: TypeId) -> bool {
     let (Ok(a), Ok(b)) = (local.resolve(one), target.resolve(other)) else {
         return false;
@@ -64,17 +64,17 @@ fn resizable(local: &Btf, one: TypeId, target: &Btf, other: TypeId) -> bool {
     (a.kind() == Kind::Ptr && b.kind() == Kind::Ptr) || (unsigned(a.int()) && unsigned(b.int()))
 }
 
-/// What happened to an instruction.
+/// Result of patching an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Patched {
-    /// It holds the new number.
+    /// It contains the new number.
     Done,
-    /// It loads or stores a field whose size differs in a way that no other
-    /// instruction makes good: it must be poisoned.
+    /// It loads or stores a field whose size differs in a way that no instruction can
+    /// handle: it must be poisoned.
     WrongSize,
 }
 
-/// Puts the target's number where the object's own was, after a check that it was.
+/// Replaces the object's own number with the target's, after checking the old one.
 pub(super) fn patch(
     insns: &mut [RawInsn],
     at: usize,
@@ -93,7 +93,7 @@ pub(super) fn patch(
             })
         }
     };
-    // Sign extension, as C compares an int with an unsigned 64-bit number.
+    // Sign extension, as C does to compare an int with an unsigned 64-bit number.
     let widen = |value: i32| i64::from(value).cast_unsigned();
     match insn.opcode & CLASS {
         ALU | ALU64 if insn.opcode & SOURCE_REG == 0 => {
@@ -110,7 +110,7 @@ pub(super) fn patch(
                     }
                     insn.opcode = resized(insn.opcode, old, new)?;
                 }
-                // A bitfield here and none there: no load fits both.
+                // A bitfield on one side only: no load fits both.
                 (Some(_), None) | (None, Some(_)) => return Ok(Patched::WrongSize),
                 _ => {}
             }

@@ -1,4 +1,4 @@
-//! Following an access of the object in a type of the target.
+//! Follows an access of the object in a type of the target.
 
 use rustc_hash::FxHashSet;
 
@@ -9,8 +9,8 @@ use super::kind::{Group, RelocationKind};
 use crate::btf::{Btf, essential_name};
 use crate::util::TypeId;
 
-/// The access in the target's type `root` that corresponds to the object's; nothing
-/// if the type doesn't have it.
+/// The access in the target's type `root` that corresponds to the object's; `None` if the
+/// type doesn't have it.
 pub(super) fn follow<'a>(
     local: &Access<'_>,
     target: &'a Btf,
@@ -31,7 +31,7 @@ pub(super) fn follow<'a>(
     Ok(found.then_some(access))
 }
 
-/// The enumerator of the same name without flavor.
+/// Finds the enumerator of the same name, ignoring flavors.
 fn enumerator(local: &Access<'_>, access: &mut Access<'_>) -> bool {
     let wanted = local
         .steps
@@ -56,7 +56,7 @@ fn enumerator(local: &Access<'_>, access: &mut Access<'_>) -> bool {
     true
 }
 
-/// Members by name, elements by index.
+/// Finds members by name, elements by index.
 fn field(local: &Access<'_>, access: &mut Access<'_>) -> Result<bool, Fault> {
     let target = access.btf;
     let mut ty = target.resolve(access.root)?;
@@ -100,12 +100,12 @@ fn field(local: &Access<'_>, access: &mut Access<'_>) -> Result<bool, Fault> {
 struct Search<'s, 'a> {
     name: &'s str,
     access: &'s mut Access<'a>,
-    /// What was searched in vain, and need not be again.
+    /// Types that were searched without success.
     searched: FxHashSet<TypeId>,
 }
 
 impl Search<'_, '_> {
-    /// The type of the member of `within`, to which the access has been extended.
+    /// The type of the member of `within`; extends the access to it.
     fn member(&mut self, within: TypeId) -> Result<Option<TypeId>, Fault> {
         let ty = self.access.btf.resolve(within)?;
         if self.searched.contains(&ty.id()) {

@@ -33,7 +33,7 @@ fn bits(name: &str, ty: TypeId, bit_offset: u32, width: u8) -> Member<'_> {
     }
 }
 
-/// A table in which strings for records can be looked up.
+/// A type table with strings for records.
 struct Table {
     b: Builder,
     int: TypeId,
@@ -49,7 +49,7 @@ fn table() -> Table {
     Table { b, int, uint, ptr }
 }
 
-/// Relocates one instruction (and the slot behind it) of an object with this table.
+/// Relocates one instruction (and the slot after it) of an object with this table.
 fn relocate(
     local: &Builder,
     target: &Btf,
@@ -70,7 +70,7 @@ fn relocate(
     Relocator::new(&local, std::slice::from_ref(target)).relocate(insns, 0, &record)
 }
 
-/// The number that a question puts into a `mov` which held `old`.
+/// The number that a relocation puts into a `mov` that contained `old`.
 fn ask(
     local: &Builder,
     target: &Btf,
@@ -306,7 +306,7 @@ fn types_and_enumerators() {
         Some(1),
         "flavors don't count"
     );
-    // libbpf sign-extends 32 bits whatever the enum says.
+    // libbpf always sign-extends 32 bits.
     assert_eq!(
         ask(state, "1", EnumvalValue, 1),
         Some(0xffff_ffff_ffff_fff0)
@@ -381,7 +381,8 @@ fn candidates_must_agree() {
          struct s.a (0:0 @ offset 0) (0) and struct s___2.a (0:0 @ offset 4) (4); rename or remove one"
     );
 
-    // What only one has narrows the choice for the rest of the object.
+    // An access that only one candidate has narrows the candidates for the rest of the
+    // object.
     let mut with_strings = local.b.clone();
     let (a, b) = (with_strings.string("0:0"), with_strings.string("0:1"));
     let btf = with_strings.build().unwrap();
@@ -440,7 +441,7 @@ fn broken_records_and_instructions_are_errors_that_name_the_access() {
     assert_eq!(
         error(task, "0:0", FieldByteOffset, load(12)),
         "CO-RE relocation byte_off of struct task___mine.pid at instruction 0: \
-         the instruction holds 12, but the object's own BTF says 0"
+         the instruction contains 12, but the object's own BTF says 0"
     );
     for access in [
         "",

@@ -1,4 +1,4 @@
-//! The number that a relocation puts into its instruction.
+//! The number that a relocation puts into an instruction.
 
 use super::access::Access;
 use super::error::Fault;
@@ -6,13 +6,12 @@ use super::kind::RelocationKind;
 use crate::btf::{Btf, Encoding, Kind};
 use crate::util::TypeId;
 
-/// What an access gives.
+/// The value of an access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Outcome {
     /// The number.
     pub value: u64,
-    /// Whether the compiler and this library must agree on the number for the object's
-    /// own types.
+    /// Whether the compiler's number for the object's own types must equal this library's.
     pub exact: bool,
     /// The field that a load or store at this offset accesses.
     pub field: Option<Field>,
@@ -27,8 +26,8 @@ pub(super) struct Field {
     pub ty: TypeId,
 }
 
-/// What a relocation gives for an access, of the object or of the target; nothing if
-/// a target that doesn't have it makes the instruction meaningless.
+/// The value of a relocation for an access in the object or the target; `None` if the
+/// target lacks it and the instruction must be poisoned.
 pub(super) fn of(
     kind: RelocationKind,
     access: Option<&Access<'_>>,
@@ -66,8 +65,8 @@ pub(super) fn of(
     }
 }
 
-/// The enumerator's value as libbpf has it: one of 32 bits is sign-extended, whatever
-/// its enum says.
+/// The enumerator's value as in libbpf: 32-bit values are sign-extended, even of an
+/// unsigned enum.
 fn enumerator(access: &Access<'_>) -> u64 {
     let Some(step) = access.steps.first() else {
         return 0;
@@ -163,8 +162,8 @@ fn field(kind: RelocationKind, access: &Access<'_>) -> Result<Outcome, Fault> {
     }
 }
 
-/// Offset and size of the load that reads a bitfield: the smallest naturally aligned
-/// one, from the size of its type on, that holds all its bits.
+/// Offset and size of the load that reads a bitfield: the smallest naturally aligned one,
+/// from its type's size up, that contains all its bits.
 fn bitfield(bit_offset: u64, bits: u8, type_size: u32) -> Result<(u64, u64), Fault> {
     let mut size = u64::from(type_size);
     while (1..=8).contains(&size) {

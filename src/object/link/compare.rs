@@ -1,20 +1,20 @@
-//! When two declarations of a name in different files mean the same (libbpf,
+//! Whether two declarations of a name in different files are equal (libbpf,
 //! `glob_sym_btf_matches`, `map_defs_match`).
 
 use crate::btf::{Btf, Kind, Type};
 use crate::program::MapDef;
 use crate::util::TypeId;
 
-/// Pairs of types that are compared for one symbol: structs in structs multiply in
-/// hostile BTF.
+/// Maximum number of type pairs to compare for one symbol: nested structs are exponential
+/// in hostile BTF.
 const MAX_STEPS: u32 = 1 << 16;
 /// Deepest nesting of members and parameters.
 const MAX_DEPTH: u32 = 64;
 
 type Outcome = Result<(), String>;
 
-/// Compares two types of different tables: kinds, names, sizes and members must agree;
-/// behind a pointer only kinds and names.
+/// Compares two types of different tables: kinds, names, sizes and members must be equal;
+/// behind a pointer, only kinds and names.
 pub(super) fn types(a: &Btf, one: TypeId, b: &Btf, other: TypeId) -> Outcome {
     Comparison { steps: MAX_STEPS }.types(a.ty(one), b.ty(other), true, 0)
 }
@@ -29,7 +29,7 @@ impl Comparison {
         loop {
             let resolve = |ty: Type<'_>| ty.btf().resolve(ty.id()).map(|ty| ty.id());
             let (Ok(a), Ok(b)) = (resolve(one), resolve(other)) else {
-                return Err("types without an end".to_owned());
+                return Err("types that refer to themselves".to_owned());
             };
             (one, other) = (one.btf().ty(a), other.btf().ty(b));
             let left = self.steps.checked_sub(1).filter(|_| depth < MAX_DEPTH);
@@ -99,7 +99,7 @@ fn same(what: &str, (one, other): (String, String)) -> Outcome {
     if one == other {
         return Ok(());
     }
-    Err(format!("{what} '{other}' in place of '{one}'"))
+    Err(format!("{what} '{other}' instead of '{one}'"))
 }
 
 /// Compares two declarations of a map.

@@ -1,7 +1,7 @@
-//! The steps of linking, and relocations at their new places.
+//! The steps of linking, and relocations at their new offsets.
 
 use super::super::error::{ObjectError, Problem};
-use super::super::image::{Home, Image, Relocation, Relocations, Section, SymbolKind};
+use super::super::image::{DefinedIn, Image, Relocation, Relocations, Section, SymbolKind};
 use super::super::slots::CALL;
 use super::input::{Input, Result};
 use super::{sections, symbols, types};
@@ -10,8 +10,8 @@ use crate::isa::RawInsn;
 /// Links files into one.
 ///
 /// # Errors
-/// Two definitions of a symbol, declarations that contradict each other, sections
-/// that can't be joined; by file.
+/// Two definitions of a symbol, conflicting declarations, sections that can't be joined;
+/// with the file's name.
 pub(in crate::object) fn link(inputs: &[Input<'_>]) -> Result<Image<'static>> {
     let mut sections = sections::join(inputs)?;
     let symbols = symbols::resolve(inputs, &sections)?;
@@ -37,7 +37,7 @@ pub(in crate::object) fn link(inputs: &[Input<'_>]) -> Result<Image<'static>> {
     })
 }
 
-/// The relocations of all files, at their new places and with their new symbols.
+/// The relocations of all files, with their new offsets and symbols.
 fn relocations(
     inputs: &[Input<'_>],
     sections: &mut sections::Joined,
@@ -54,7 +54,7 @@ fn relocations(
                 let at = ObjectError::section(
                     input.image.section_name(table.target),
                     entry.offset,
-                    Problem::Link("refers to a symbol that is in no linked section".to_owned()),
+                    Problem::Link("refers to a symbol outside of the linked sections".to_owned()),
                 );
                 let symbol = symbols.of(number, entry.symbol);
                 let Some(symbol) = symbol else {
@@ -86,8 +86,8 @@ fn relocations(
     Ok(tables)
 }
 
-/// What a relocation against a section (not against a symbol in it) names stands in
-/// the instruction, from the section's start; the section now starts elsewhere.
+/// Adjusts a relocation against a section: its instruction contains the offset from the
+/// section's start, which has moved.
 fn shift(
     input: &Input<'_>,
     sections: &mut sections::Joined,
@@ -97,11 +97,11 @@ fn shift(
     entry: &Relocation,
 ) -> Result<()> {
     let symbol = input.image.symbols.get(entry.symbol);
-    let home = symbol.filter(|symbol| symbol.kind == SymbolKind::Section);
-    let Some(Home::Section(home)) = home.map(|symbol| symbol.home) else {
+    let symbol = symbol.filter(|symbol| symbol.kind == SymbolKind::Section);
+    let Some(DefinedIn::Section(old)) = symbol.map(|symbol| symbol.defined_in) else {
         return Ok(());
     };
-    let moved = sections.place(number, home).map_or(0, |place| place.offset);
+    let moved = sections.place(number, old).map_or(0, |place| place.offset);
     if moved == 0 {
         return Ok(());
     }
@@ -111,7 +111,7 @@ fn shift(
     if !section.executable {
         let text = format!(
             "an address within section '{}' in data can't be linked",
-            input.image.section_name(home)
+            input.image.section_name(old)
         );
         return Err(
             ObjectError::section(&section.name, offset, Problem::Link(text)).of(input.name),

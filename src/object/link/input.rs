@@ -1,15 +1,15 @@
 //! A file to be linked, with its types read.
 
-use super::super::error::{ObjectError, Place, Problem};
+use super::super::error::{ErrorLocation, ObjectError, Problem};
 use super::super::image::Image;
 use crate::btf::{Btf, BtfExt};
 
-/// What comes of a step of linking.
+/// Result of a step of linking.
 pub(super) type Result<T> = std::result::Result<T, ObjectError>;
 
 /// A file to be linked.
 pub(in crate::object) struct Input<'a> {
-    /// What messages call it.
+    /// Its name in messages.
     pub name: &'a str,
     pub image: Image<'a>,
     pub btf: Option<Btf>,
@@ -20,7 +20,7 @@ impl<'a> Input<'a> {
     /// Reads the types of a file.
     ///
     /// # Errors
-    /// Broken BTF or BTF.ext.
+    /// Invalid BTF or BTF.ext.
     pub fn new(name: &'a str, image: Image<'a>) -> Result<Self> {
         let fault = |section: &str, error: crate::btf::BtfError| {
             let problem = Problem::Btf(error.problem.to_string());
@@ -48,6 +48,6 @@ impl<'a> Input<'a> {
 
     /// An error about this file as a whole.
     pub fn fault(&self, text: String) -> ObjectError {
-        ObjectError::new(Place::Object, Problem::Link(text)).of(self.name)
+        ObjectError::new(ErrorLocation::Object, Problem::Link(text)).of(self.name)
     }
 }

@@ -1,7 +1,6 @@
-//! Static linking: several object files become one, as `bpftool gen object` makes it
-//! (libbpf, `linker.c`). Sections of one name are put one behind the other, symbols
-//! are resolved, types are merged. What comes out is an [`Image`], so that an object
-//! that was linked here is collected like one that was linked on disk.
+//! Static linking: merges object files into one, like `bpftool gen object` (libbpf,
+//! `linker.c`). Sections of the same name are concatenated, symbols are resolved, types are
+//! merged. The result is an [`Image`], which is collected like that of any object file.
 
 mod compare;
 mod driver;

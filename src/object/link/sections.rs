@@ -1,4 +1,4 @@
-//! Sections of one name, one behind the other.
+//! Concatenation of sections with the same name.
 
 use std::borrow::Cow;
 
@@ -8,20 +8,20 @@ use super::super::error::{ObjectError, Problem};
 use super::super::image::{Section, SectionKind};
 use super::input::{Input, Result};
 
-/// Sections that every file has a copy of: the copies must be equal, and one stays.
+/// Sections that each file has a copy of: the copies must be equal, and one is kept.
 const COMMON: [&str; 2] = ["license", "version"];
 
-/// The largest page of any machine: what is aligned to more would be mostly padding.
+/// The largest page size of any machine: more alignment would be mostly padding.
 const MAX_ALIGN: u64 = 64 << 10;
 
 /// The joined sections.
 pub(super) struct Joined {
     pub all: Vec<Section<'static>>,
-    /// Where each section of each file went.
+    /// Output location of each section of each file.
     places: Vec<Vec<Option<Placed>>>,
 }
 
-/// Where a section of a file went.
+/// Output location of a section of a file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Placed {
     /// Number of the joined section.
@@ -31,19 +31,19 @@ pub(super) struct Placed {
 }
 
 impl Joined {
-    /// Where a section of a file went; nowhere if it means nothing.
+    /// The output location of a section of a file; `None` if it isn't linked.
     pub fn place(&self, input: usize, section: usize) -> Option<Placed> {
         *self.places.get(input)?.get(section)?
     }
 
-    /// Where a file's section of this name went, and its size there.
+    /// The output location of a file's section of this name, and its size.
     pub fn named(&self, input: &Input<'_>, number: usize, name: &str) -> Option<Placed> {
         let (index, _) = input.image.find(name)?;
         self.place(number, index)
     }
 }
 
-/// The section without anything in it.
+/// An empty section.
 pub(super) fn empty() -> Section<'static> {
     Section {
         name: Cow::Borrowed(""),
@@ -59,8 +59,8 @@ pub(super) fn empty() -> Section<'static> {
 /// Joins the sections of all files.
 ///
 /// # Errors
-/// Sections of one name and different natures, licenses that differ, more bytes than
-/// can be counted.
+/// Sections of one name but different types, licenses that differ, more bytes than can be
+/// counted.
 pub(super) fn join(inputs: &[Input<'_>]) -> Result<Joined> {
     let mut joined = Joined {
         all: vec![Section {
@@ -81,7 +81,7 @@ pub(super) fn join(inputs: &[Input<'_>]) -> Result<Joined> {
                 ObjectError::section(&section.name, 0, problem).of(input.name)
             };
             if section.align > MAX_ALIGN {
-                return Err(fault("aligned to more bytes than any page has"));
+                return Err(fault("aligned to more than 64 KiB"));
             }
             let known = by_name.get(&*section.name).copied();
             let Some(into) = known else {
@@ -103,11 +103,13 @@ pub(super) fn join(inputs: &[Input<'_>]) -> Result<Joined> {
             };
             let nature = |s: &Section<'_>| (s.kind, s.executable, s.writable);
             if nature(target) != nature(section) {
-                return Err(fault("of another kind than in the files before"));
+                return Err(fault(
+                    "its type or flags differ from those in earlier files",
+                ));
             }
             if COMMON.contains(&&*section.name) {
                 if target.data != section.data {
-                    return Err(fault("differs from that of the files before"));
+                    return Err(fault("its contents differ from those in earlier files"));
                 }
                 continue;
             }
@@ -115,13 +117,13 @@ pub(super) fn join(inputs: &[Input<'_>]) -> Result<Joined> {
             let offset = target
                 .size
                 .checked_next_multiple_of(target.align)
-                .ok_or_else(|| fault("larger than can be linked"))?;
+                .ok_or_else(|| fault("too large to link"))?;
             target.size = offset
                 .checked_add(section.size)
-                .ok_or_else(|| fault("larger than can be linked"))?;
+                .ok_or_else(|| fault("too large to link"))?;
             if section.kind == SectionKind::Bits {
                 let data = target.data.to_mut();
-                // As long as the bytes of the files, and what aligns them.
+                // Bounded by the bytes of the files and their alignment.
                 let start = usize::try_from(offset).unwrap_or(data.len());
                 data.resize(start, 0);
                 data.extend_from_slice(&section.data);
@@ -136,8 +138,8 @@ pub(super) fn join(inputs: &[Input<'_>]) -> Result<Joined> {
     Ok(joined)
 }
 
-/// Whether a section is linked: not tables, debug information, or types, which are
-/// merged on their own.
+/// Whether a section is linked: not tables, debug information, or types, which are merged
+/// separately.
 fn is_linked(section: &Section<'_>) -> bool {
     matches!(section.kind, SectionKind::Bits | SectionKind::Zeroed)
         && !section.name.starts_with(".debug_")

@@ -1,11 +1,11 @@
-//! Symbols of several files: each name seen from outside is one thing.
+//! Resolves the symbols of several files: each global name becomes one symbol.
 
 use std::borrow::Cow;
 
 use rustc_hash::FxHashMap;
 
-use super::super::error::{ObjectError, Place, Problem};
-use super::super::image::{Binding, Home, Symbol, SymbolKind};
+use super::super::error::{ErrorLocation, ObjectError, Problem};
+use super::super::image::{Binding, DefinedIn, Symbol, SymbolKind};
 use super::super::maps_btf;
 use super::compare;
 use super::input::{Input, Result};
@@ -18,18 +18,18 @@ pub(super) struct Resolved {
     pub all: Vec<Symbol<'static>>,
     /// The new number of each symbol of each file.
     numbers: Vec<Vec<Option<usize>>>,
-    /// The symbols that every file sees, by name.
+    /// The global symbols by name.
     pub globals: FxHashMap<String, Global>,
     /// The type of each global variable and function, by file.
     pub types: Vec<FxHashMap<String, TypeId>>,
 }
 
-/// A symbol that every file sees.
+/// A global symbol.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Global {
     /// Its new number.
     number: usize,
-    /// The file whose definition counts, or whose declaration came first.
+    /// The file of its definition, or of its first declaration.
     pub input: usize,
     defined: bool,
     weak: bool,
@@ -45,13 +45,13 @@ impl Resolved {
 /// Resolves the symbols of all files.
 ///
 /// # Errors
-/// Two strong definitions of a name, or two declarations of it that differ.
+/// Two strong definitions of a name, or two different declarations of it.
 pub(super) fn resolve(inputs: &[Input<'_>], sections: &Joined) -> Result<Resolved> {
     let mut resolved = Resolved {
-        // Number 0 is the symbol without anything.
+        // Number 0 is the empty symbol.
         all: vec![Symbol {
             name: Cow::Borrowed(""),
-            home: Home::Undefined,
+            defined_in: DefinedIn::Undefined,
             value: 0,
             size: 0,
             kind: SymbolKind::Untyped,
@@ -69,8 +69,10 @@ pub(super) fn resolve(inputs: &[Input<'_>], sections: &Joined) -> Result<Resolve
             let Some(moved) = moved(symbol, input_number, sections) else {
                 continue;
             };
-            *number = match (symbol.binding, moved.home) {
-                (Binding::Local, Home::Section(section)) if symbol.kind == SymbolKind::Section => {
+            *number = match (symbol.binding, moved.defined_in) {
+                (Binding::Local, DefinedIn::Section(section))
+                    if symbol.kind == SymbolKind::Section =>
+                {
                     let next = resolved.all.len();
                     let known = *section_symbols.entry(section).or_insert(next);
                     if known == next {
@@ -78,7 +80,7 @@ pub(super) fn resolve(inputs: &[Input<'_>], sections: &Joined) -> Result<Resolve
                     }
                     Some(known)
                 }
-                (Binding::Local, Home::Section(_)) => {
+                (Binding::Local, DefinedIn::Section(_)) => {
                     resolved.all.push(moved);
                     Some(resolved.all.len() - 1)
                 }
@@ -91,24 +93,24 @@ pub(super) fn resolve(inputs: &[Input<'_>], sections: &Joined) -> Result<Resolve
     Ok(resolved)
 }
 
-/// A symbol at its new place; none if its section isn't linked.
+/// A symbol at its new offset; `None` if its section isn't linked.
 fn moved(symbol: &Symbol<'_>, input: usize, sections: &Joined) -> Option<Symbol<'static>> {
-    let (home, offset) = match symbol.home {
-        Home::Section(section) => {
+    let (defined_in, offset) = match symbol.defined_in {
+        DefinedIn::Section(section) => {
             let place = sections.place(input, section)?;
-            (Home::Section(place.section), place.offset)
+            (DefinedIn::Section(place.section), place.offset)
         }
         other => (other, 0),
     };
     Some(Symbol {
         name: Cow::Owned(symbol.name.clone().into_owned()),
-        home,
+        defined_in,
         value: symbol.value.checked_add(offset)?,
         ..*symbol
     })
 }
 
-/// The variables and functions of a file that other files see, by name.
+/// The global variables and functions of a file, by name.
 fn types(input: &Input<'_>) -> FxHashMap<String, TypeId> {
     let types = input.btf.iter().flat_map(Btf::own_types);
     types
@@ -121,15 +123,14 @@ fn types(input: &Input<'_>) -> FxHashMap<String, TypeId> {
 }
 
 impl Resolved {
-    /// Adds a symbol that every file sees, or finds the one that it is; returns its
-    /// number.
+    /// Adds a global symbol or finds the existing one; returns its number.
     fn global(
         &mut self,
         inputs: &[Input<'_>],
         input: usize,
         symbol: Symbol<'static>,
     ) -> Result<usize> {
-        let defined = symbol.home != Home::Undefined;
+        let defined = symbol.defined_in != DefinedIn::Undefined;
         let weak = symbol.binding == Binding::Weak;
         let Some(known) = self.globals.get(&*symbol.name).copied() else {
             let number = self.all.len();
@@ -146,7 +147,7 @@ impl Resolved {
         };
         let fault = |text: String| match inputs.get(input) {
             Some(input) => input.fault(text),
-            None => ObjectError::new(Place::Object, Problem::Link(text)),
+            None => ObjectError::new(ErrorLocation::Object, Problem::Link(text)),
         };
         let other = inputs.get(known.input).map_or("?", |input| input.name);
         if defined && known.defined && !weak && !known.weak {
@@ -165,7 +166,7 @@ impl Resolved {
         let Some(first) = self.all.get_mut(known.number) else {
             return Ok(known.number);
         };
-        // The stricter declaration counts for both.
+        // The stricter visibility applies to both.
         first.hidden |= symbol.hidden;
         let weak = known.weak && weak;
         first.binding = if weak { Binding::Weak } else { Binding::Global };
@@ -193,7 +194,7 @@ impl Resolved {
         Ok(known.number)
     }
 
-    /// Whether two files mean the same by a name.
+    /// Checks that two files declare a name alike.
     fn compare(
         &self,
         inputs: &[Input<'_>],

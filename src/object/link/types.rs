@@ -1,4 +1,5 @@
-//! The types of several files as one table, and the BTF.ext records that refer to it.
+//! Merges the types of several files into one table, with the BTF.ext records that refer to
+//! it.
 
 use rustc_hash::FxHashMap;
 
@@ -13,7 +14,7 @@ use crate::btf::{
 };
 use crate::util::TypeId;
 
-/// The merged types and records, as bytes of their sections; empty without types.
+/// The merged types and records, as section contents; empty without types.
 ///
 /// # Errors
 /// Types that don't fit one table.
@@ -104,7 +105,7 @@ impl Merge<'_> {
         Ok((strings.editor.finish()?.to_bytes(), ext.to_bytes()))
     }
 
-    /// The new ids, counted before anything is copied: types refer forwards too.
+    /// Computes the new ids before anything is copied: types contain forward references.
     fn number(&self) -> Vec<Vec<TypeId>> {
         let mut next = 1u32;
         let mut ids: Vec<Vec<TypeId>> = Vec::with_capacity(self.inputs.len());
@@ -117,10 +118,10 @@ impl Merge<'_> {
             }
             ids.push(own);
         }
-        // A global thing of several files is that of the file whose definition counts.
+        // A global symbol of several files gets the id of the file that defines it.
         for (number, input) in self.inputs.iter().enumerate() {
             for ty in input.btf.iter().flat_map(Btf::own_types) {
-                let Some(winner) = self.winner(ty).filter(|winner| *winner != number) else {
+                let Some(winner) = self.defining_file(ty).filter(|winner| *winner != number) else {
                     continue;
                 };
                 let of = self
@@ -145,9 +146,9 @@ impl Merge<'_> {
         own.copied().unwrap_or_default()
     }
 
-    /// The file whose variable or function of this name counts; none for what isn't
-    /// seen from outside, and for the license.
-    fn winner(&self, ty: Type<'_>) -> Option<usize> {
+    /// The file that provides the global variable or function of this name; `None` for
+    /// static ones, and for the license.
+    fn defining_file(&self, ty: Type<'_>) -> Option<usize> {
         let seen = ty
             .linkage()
             .is_some_and(|linkage| linkage != Linkage::Static);
@@ -155,12 +156,12 @@ impl Merge<'_> {
         Some(global.input)
     }
 
-    /// Whether a type goes into the new table as it is.
+    /// Whether a type is copied to the new table.
     fn keeps(&self, input: usize, ty: Type<'_>) -> bool {
         match (ty.kind(), ty.linkage()) {
             (Kind::Datasec, _) => false,
             (_, None | Some(Linkage::Static)) => true,
-            _ => self.winner(ty) == Some(input),
+            _ => self.defining_file(ty) == Some(input),
         }
     }
 
@@ -175,7 +176,7 @@ impl Merge<'_> {
                 let name = section.name();
                 let place = self.sections.named(input, number, name);
                 if place.is_none() && input.image.find(name).is_some() {
-                    // A license that is the same in every file.
+                    // The license is the same in every file.
                     continue;
                 }
                 let size = place.and_then(|place| self.sections.all.get(place.section));
@@ -211,12 +212,12 @@ impl Merge<'_> {
         for (_, (_, places)) in &mut found {
             places.sort_by_key(|place| place.offset);
         }
-        // A section in which everything was resolved elsewhere is gone.
+        // Drop sections whose variables are all defined elsewhere.
         found.retain(|(_, (size, places))| *size > 0 || !places.is_empty());
         found
     }
 
-    /// The records of one part of BTF.ext, by section, at their new places.
+    /// The records of one part of BTF.ext, by section, with their new offsets.
     fn records<T: Record>(
         &self,
         strings: &mut Strings,
@@ -251,7 +252,7 @@ impl Merge<'_> {
     }
 }
 
-/// The values of a file's global variables.
+/// The offsets of a file's global variables.
 fn values<'a>(input: &'a Input<'_>) -> FxHashMap<&'a str, u64> {
     let symbols = input.image.symbols.iter();
     symbols
@@ -260,7 +261,7 @@ fn values<'a>(input: &'a Input<'_>) -> FxHashMap<&'a str, u64> {
         .collect()
 }
 
-/// Strings that are added to the merged table.
+/// Strings to add to the merged table.
 struct Strings {
     editor: Editor,
     known: FxHashMap<String, u32>,

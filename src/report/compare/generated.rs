@@ -1,4 +1,4 @@
-//! What came of programs made up: `bpflab compare --generated`.
+//! The result of comparing generated programs: `bpflab compare --generated`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,35 +14,34 @@ use crate::report::replay::{
 };
 use crate::report::table::Table;
 
-/// What came of programs made up. Its fields are the keys of `--json`.
+/// Counts of generated programs. Its fields are the keys of `--json`.
 #[derive(Debug, Clone, Serialize)]
 pub struct GeneratedSummary {
     /// `generated`.
     kind: &'static str,
-    /// Programs made.
+    /// Programs generated.
     pub made: u64,
-    /// Those that the kernel and we accept.
+    /// Programs that both the kernel and bpflab accept.
     pub accepted: u64,
-    /// Those that both refuse, by our message.
+    /// Programs that both reject, by bpflab's message.
     pub refused: BTreeMap<String, u64>,
-    /// Those that one accepts and the other refuses.
+    /// Programs that one accepts and the other rejects.
     pub disagreed: u64,
-    /// Those that our verifier does not judge, and those that the kernel's ran out of
-    /// memory for.
+    /// Programs that bpflab's verifier leaves unjudged, or that the kernel's fails on with ENOMEM.
     pub unjudged: u64,
-    /// Those that were not recorded, by the reason.
+    /// Accepted programs that were not recorded, by the reason.
     pub unrecordable: BTreeMap<String, u64>,
-    /// Those that were.
+    /// Recorded programs.
     pub recorded: u64,
-    /// How often these ran in the kernel.
+    /// How often recorded programs ran in the kernel.
     pub firings: u64,
-    /// By engine, how many programs have each verdict.
+    /// How many programs have each verdict, by engine.
     pub engines: Vec<EngineVerdicts>,
     /// Maps and outputs of recorded programs that were not compared, by the reason.
     pub not_compared: BTreeMap<String, u64>,
-    /// How many things were found that should not be.
+    /// Number of findings.
     pub findings: usize,
-    /// Seconds, by what they were for.
+    /// Seconds by phase.
     pub seconds: BTreeMap<&'static str, f64>,
 }
 
@@ -51,32 +50,32 @@ pub struct GeneratedSummary {
 pub struct EngineVerdicts {
     /// The engine.
     pub engine: &'static str,
-    /// By verdict, as JSON has it.
+    /// Number of programs by verdict, as in JSON.
     pub verdicts: BTreeMap<&'static str, u64>,
-    /// How many did not run on the engine, and so have none, by the reason.
+    /// How many did not run on the engine, by the reason.
     pub elsewhere: BTreeMap<&'static str, u64>,
     #[serde(skip)]
     counts: BTreeMap<Word, u64>,
 }
 
-/// Something that should not be. Its fields are the keys of `--json`.
+/// A difference or disagreement. Its fields are the keys of `--json`.
 #[derive(Debug, Clone, Serialize)]
 pub struct FindingRow {
     /// `finding`.
     kind: &'static str,
-    /// What kind of thing.
+    /// The kind of finding.
     pub finding: &'static str,
-    /// The engine, where it is one's.
+    /// The engine; none for verdicts.
     pub engine: Option<&'static str>,
     /// The seed of the program.
     pub seed: u64,
-    /// How many bytes of the seed decided on it.
+    /// The size of its recipe.
     pub size: usize,
-    /// How many are enough for the same finding.
+    /// The smallest size with the same finding.
     pub shrunk_to: Option<usize>,
-    /// What a verifier says.
+    /// A verifier's message.
     pub message: Option<String>,
-    /// What the replay says of the program, of its maps and of what it put out.
+    /// The replay's report on the program, its maps and its outputs.
     pub replay: Option<Json>,
     #[serde(skip)]
     title: String,
@@ -141,7 +140,7 @@ impl GeneratedSummary {
     }
 }
 
-/// Seconds with one digit behind the point.
+/// Seconds with one decimal place.
 fn tenths(time: Duration) -> f64 {
     (time.as_secs_f64() * 10.0).round() / 10.0
 }
@@ -183,7 +182,7 @@ fn replayed_json(replayed: &Replayed) -> Json {
     })
 }
 
-/// What is said of a program, its maps and its outputs, a line each.
+/// The report on a program, its maps and its outputs, a line each.
 fn said(replayed: &Replayed) -> String {
     let program = &replayed.program;
     let mut lines = Vec::new();
@@ -210,14 +209,14 @@ impl fmt::Display for GeneratedSummary {
             table.row([what.to_owned(), count.to_string()]);
         };
         count(&mut table, "accepted by both", self.accepted);
-        count(&mut table, "refused by both", self.refused.values().sum());
+        count(&mut table, "rejected by both", self.refused.values().sum());
         count(&mut table, "accepted by one", self.disagreed);
         count(&mut table, "no verdict", self.unjudged);
         let unrecordable = self.unrecordable.values().sum();
         count(&mut table, "not recordable", unrecordable);
         count(&mut table, "recorded", self.recorded);
         table.fmt(f)?;
-        fmt_reasons(f, "refused by both", &self.refused)?;
+        fmt_reasons(f, "rejected by both", &self.refused)?;
         fmt_reasons(f, "not recordable", &self.unrecordable)?;
         if !self.engines.is_empty() {
             writeln!(f)?;
@@ -240,7 +239,7 @@ impl fmt::Display for GeneratedSummary {
     }
 }
 
-/// How often each reason is given, under a title; nothing where there is none.
+/// Writes how often each reason occurs, under a title; nothing if there are none.
 fn fmt_reasons(
     f: &mut fmt::Formatter<'_>,
     title: &str,

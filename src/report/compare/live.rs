@@ -1,4 +1,4 @@
-//! Programs in the kernel and here, on the same events: `bpflab compare OBJ`.
+//! Programs in the kernel and in bpflab, on the same events: `bpflab compare OBJ`.
 
 use std::fmt;
 use std::time::Duration;
@@ -23,8 +23,7 @@ pub struct CompareReport {
 }
 
 impl CompareReport {
-    /// A report on what was recorded into `recording` and replayed, on each engine in the
-    /// time that stands beside it.
+    /// A report on a recording, and its replay on each engine with the time that it took.
     #[must_use]
     pub fn new(
         object: &str,
@@ -40,13 +39,13 @@ impl CompareReport {
         }
     }
 
-    /// The verdict on the whole: the worst of all engines, and incomplete at least where
-    /// children of the command were not followed.
+    /// The verdict on the whole: the worst of all engines, and at least incomplete if children of
+    /// the command were not followed.
     #[must_use]
     pub fn word(&self) -> Word {
         let words = || self.reports().map(Report::word);
         let worst = match words().max() {
-            // What one engine did not run another one has compared.
+            // Another engine has compared what one did not run.
             Some(Word::NothingCompared) if words().any(|it| it < Word::NothingCompared) => {
                 Word::PartlyCompared
             }
@@ -65,8 +64,7 @@ impl CompareReport {
         self.word().is_fine()
     }
 
-    /// The values that `--json` prints, a line each: what was recorded, each replay, the
-    /// verdict.
+    /// The values of `--json`, a line each: the recording, each replay, the verdict.
     #[must_use]
     pub fn json(&self) -> Vec<Json> {
         let mut rows = Vec::new();
@@ -149,7 +147,7 @@ impl CompareReport {
         table
     }
 
-    /// What there is to say of a program beside its words.
+    /// Notes that don't fit into the table.
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let mut add = |note: String| {
@@ -161,13 +159,13 @@ impl CompareReport {
             if program.missed > 0 {
                 let (name, missed) = (&program.name, program.missed);
                 add(format!(
-                    "{name}: {missed} events missed by the kernel, whose CPU was in another program"
+                    "{name}: the kernel skipped {missed} events, as the CPU was in another program"
                 ));
             }
         }
         if self.summary.unfollowed > 0 {
             add(format!(
-                "missing: {} child processes, which were not followed, since there was no room",
+                "missing: {} child processes, not followed as there were too many at a time",
                 self.summary.unfollowed
             ));
         }
@@ -185,7 +183,8 @@ impl CompareReport {
                         ));
                     }
                     _ if program.raced > 0 => add(format!(
-                        "{name}: {} firings saw memory that others changed, and went on with it",
+                        "{name}: in {} firings a map value differed from the replay's own: the \
+                         recorded value was used",
                         program.raced
                     )),
                     _ => {}
@@ -195,13 +194,13 @@ impl CompareReport {
                 let Gap { kind, name, why } = gap;
                 add(format!("not compared: {kind} {name}: {why}"));
             }
-            let is_told = |word| matches!(word, Word::Equal | Word::NothingCompared);
+            let is_clear = |word| matches!(word, Word::Equal | Word::NothingCompared);
             let maps = report.maps.iter();
-            for map in maps.filter(|map| !is_told(map.verdict.word())) {
+            for map in maps.filter(|map| !is_clear(map.verdict.word())) {
                 add(format!("map {}: {}", map.name, said_of_map(map)));
             }
             let outputs = report.outputs.iter();
-            for output in outputs.filter(|output| !is_told(output.verdict.word())) {
+            for output in outputs.filter(|output| !is_clear(output.verdict.word())) {
                 add(format!(
                     "output {}: {}",
                     output.name,
@@ -222,8 +221,8 @@ fn with_kind(row: &mut Json, kind: &str) {
     }
 }
 
-/// A program's verdict on an engine; that of another one, which ran it instead, stands in the
-/// column of that engine.
+/// A program's verdict on an engine, or `not run` if another one ran it: that one has its own
+/// column.
 fn cell(program: &ProgramReport, asked: EngineKind) -> String {
     match (program.word_on(asked), program.stood_in(asked)) {
         (Word::NothingCompared, Some(_)) => "not run".to_owned(),
@@ -282,7 +281,7 @@ impl fmt::Display for CompareReport {
         if !self.summary.all {
             writeln!(f, "programs ran for the command and its children only")?;
         }
-        // The parts that were not compared are told above.
+        // The notes above name the parts that were not compared.
         match self.word() {
             word @ Word::NothingCompared if self.firings() == 0 => {
                 writeln!(f, "verdict: {word}: no event came")
@@ -395,7 +394,7 @@ mod tests {
         Verdict::Equal(NonZeroU64::MIN)
     }
 
-    /// The engines together say "equal" only where each of them does, and nobody was lost.
+    /// The whole is equal only if each engine is, and all children were followed.
     #[test]
     fn engines_are_equal_together() {
         use EngineKind::{Checked, Jit};

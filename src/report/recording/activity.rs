@@ -1,4 +1,4 @@
-//! A recording read from its header to its end, or as far as it goes, and counted.
+//! Reads a recording to its end, or as far as possible, and counts its contents.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -10,52 +10,52 @@ use crate::compare::recording::{
 };
 use crate::instrument::{Firing, FiringFlags};
 
-/// What is in a recording. Its fields are the keys of `bpflab inspect --json`.
+/// The contents of a recording. Its fields are the keys of `bpflab inspect --json`.
 #[derive(Debug, Clone, Serialize)]
 pub struct RecordingReport {
     /// Path or name of the file.
     pub recording: String,
     /// Version of the format.
     pub format: String,
-    /// What it says of itself.
+    /// The header.
     pub header: Header,
-    /// What happened to each program, in the header's order.
+    /// Firings of each program, in the header's order.
     pub programs: Vec<ProgramActivity>,
-    /// How often each bare event happened, in the header's order.
+    /// Samples of each bare event, in the header's order.
     pub events: Vec<EventActivity>,
-    /// What happened on each CPU.
+    /// Firings on each CPU.
     pub cpus: Vec<CpuActivity>,
-    /// What is there of each map, in the header's order.
+    /// How each map was read, in the header's order.
     pub maps: Vec<MapActivity>,
-    /// The files that it carries along.
+    /// The files that it carries.
     pub resources: Vec<ResourceRow>,
-    /// What the recorder knows to be missing.
+    /// Recorded losses.
     pub losses: Vec<LossRow>,
-    /// How much there is.
+    /// Totals of what was read.
     pub totals: Totals,
-    /// How recording ended; none where the file does not go so far.
+    /// How recording ended; none if the file has no end.
     pub end: Option<Summary>,
-    /// Whether the file is as it was written.
+    /// Whether the file is whole.
     pub state: ReadState,
-    /// Where it is not, and how.
+    /// Why it is not whole, and where.
     pub problem: Option<String>,
     /// Bytes that were read.
     pub bytes: u64,
 }
 
-/// Whether a recording is as it was written.
+/// Whether a recording is whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReadState {
-    /// From the header to the end.
+    /// It was read to its end.
     Whole,
-    /// It has no end.
+    /// It was cut off.
     CutOff,
-    /// Some bytes are not those that were written.
+    /// Some bytes are damaged.
     Damaged,
 }
 
-/// What happened to a program.
+/// Firings of a program.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct ProgramActivity {
     /// Its number.
@@ -64,19 +64,19 @@ pub struct ProgramActivity {
     pub name: String,
     /// Its firings in the file.
     pub firings: u64,
-    /// How many of them interrupted another one.
+    /// How many of them interrupted another firing.
     pub nested: u64,
-    /// How many have no log, since it was too long.
+    /// How many have no log, as it was too long.
     pub overflows: u64,
     /// Bytes of their logs.
     pub log_bytes: u64,
-    /// When the first one started, in nanoseconds since recording began.
+    /// When the first firing began, in nanoseconds since recording began.
     pub first: Option<u64>,
-    /// When the last one did.
+    /// When the last firing began.
     pub last: Option<u64>,
 }
 
-/// How often a bare event happened.
+/// Samples of a bare event.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct EventActivity {
     /// Its number.
@@ -89,20 +89,20 @@ pub struct EventActivity {
     pub bytes: u64,
 }
 
-/// What happened on a CPU.
+/// Firings on a CPU.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct CpuActivity {
     /// The CPU.
     pub cpu: u32,
     /// Firings on it in the file.
     pub firings: u64,
-    /// How many their sequence numbers show to be missing.
+    /// How many are missing by the sequence numbers.
     pub missing: u64,
     #[serde(skip)]
     next: u64,
 }
 
-/// What is there of a map.
+/// How a map was read before and after.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct MapActivity {
     /// Its number.
@@ -120,7 +120,7 @@ pub struct MapActivity {
 pub struct MapReading {
     /// `whole`, `torn` or `unread`.
     pub contents: &'static str,
-    /// How many entries there are.
+    /// Number of entries.
     pub entries: u64,
     /// Why it is not whole.
     pub why: String,
@@ -135,21 +135,21 @@ pub struct ResourceRow {
     pub bytes: usize,
 }
 
-/// Something that is missing.
+/// A loss.
 #[derive(Debug, Clone, Serialize)]
 pub struct LossRow {
-    /// Why.
+    /// The cause.
     pub cause: &'static str,
-    /// The program, map or event that it was of, where that is known.
+    /// The program, map or event, if known.
     pub of: Option<String>,
-    /// The CPU, where that is known.
+    /// The CPU, if known.
     pub cpu: Option<u32>,
     /// How many.
     pub count: u64,
 }
 
 impl RecordingReport {
-    /// Reads a recording, as far as it goes.
+    /// Reads a recording to its end, or as far as possible.
     pub fn read<R: Read>(name: impl Into<String>, mut recording: Recording<R>) -> Self {
         let header = recording.header().clone();
         let mut seen = Seen::new(&header);
@@ -160,7 +160,7 @@ impl RecordingReport {
                     break (ReadState::CutOff, Some(at.to_string()), None);
                 }
                 Ok(Some(part)) => seen.add(&part),
-                // The two parts above are the last ones.
+                // `None` only follows the end or a cut-off, which leave the loop above.
                 Ok(None) => break (ReadState::CutOff, None, None),
                 Err(error) => break (ReadState::Damaged, Some(error.to_string()), None),
             }
@@ -190,7 +190,7 @@ impl RecordingReport {
         }
     }
 
-    /// Whether the file is whole and nothing is missing in it, as far as anyone knows.
+    /// Whether the file is whole and shows no losses.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.state == ReadState::Whole
@@ -199,7 +199,7 @@ impl RecordingReport {
     }
 }
 
-/// What was counted so far.
+/// Counts so far.
 struct Seen {
     start: u64,
     programs: Vec<ProgramActivity>,
@@ -337,7 +337,7 @@ impl Seen {
     }
 }
 
-/// The name of whatever a loss is of.
+/// The name of the program, map or event of a loss.
 fn name_of(header: &Header, cause: Cause, number: u32) -> String {
     let name = match cause {
         Cause::LogFull | Cause::TooDeep | Cause::RingFull | Cause::Missed | Cause::Damaged => {

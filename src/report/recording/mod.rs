@@ -1,4 +1,4 @@
-//! What is in a recording: `bpflab inspect` of one.
+//! The contents of a recording: `bpflab inspect RECORDING`.
 
 mod activity;
 mod text;

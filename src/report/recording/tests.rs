@@ -55,7 +55,7 @@ fn header() -> Header {
     }
 }
 
-/// Three firings of CPU 1, of which it has the numbers 0, 1 and 3.
+/// A recording with three firings of CPU 1: the numbers 0, 1 and 3.
 fn writer(file: &mut Vec<u8>) -> Writer<&mut Vec<u8>> {
     let mut writer = Writer::new(file, &header()).unwrap();
     let resource = Resource {
@@ -148,7 +148,7 @@ recording a.rec
   CPUs        2 possible
   began       2024-03-01 00:00:00 UTC
   command     dd count=3
-  recorded    what happened to the command and the processes that it started
+  recorded    the command and the processes that it started
   object      hist.bpf.o, 9 bytes, checksum bea20013
   carries     object (9 bytes)
   ended       after 1.234 s: the command exited with 0
@@ -195,7 +195,7 @@ fn one_that_is_cut_off_or_damaged_is_told_as_far_as_it_goes() {
     let last = report.to_string().lines().last().unwrap().to_owned();
     let len = file.len();
     let wanted = format!(
-        "3 firings, 1 map entry, 1 lost; cut off in block 5 at byte {len}, of which 0 bytes are there"
+        "3 firings, 1 map entry, 1 lost; cut off in block 5 at byte {len}, 0 bytes into the block"
     );
     assert_eq!(last, wanted);
 

@@ -1,4 +1,4 @@
-//! A recording as text.
+//! The contents of a recording as text.
 
 use std::fmt;
 
@@ -190,8 +190,8 @@ impl LossRow {
 
 const fn filter_words(filter: Filter) -> &'static str {
     match filter {
-        Filter::All => "what happened to anyone",
-        Filter::PidTree { .. } => "what happened to the command and the processes that it started",
+        Filter::All => "all processes",
+        Filter::PidTree { .. } => "the command and the processes that it started",
         Filter::Other => "",
     }
 }
@@ -201,8 +201,8 @@ fn ended_words(end: &Summary) -> String {
         Ended::Exited { code } => format!("the command exited with {code}"),
         Ended::Killed { signal } => format!("signal {signal} ended the command"),
         Ended::Interrupted { signal } => format!("signal {signal} ended the recorder"),
-        Ended::Duration => "the time was over".to_owned(),
-        Ended::Other => "for a reason that is not known".to_owned(),
+        Ended::Duration => "the duration was over".to_owned(),
+        Ended::Other => "unknown reason".to_owned(),
     };
     let (seconds, rest) = (end.duration / 1_000_000_000, end.duration % 1_000_000_000);
     format!("after {seconds}.{:03} s: {how}", rest / 1_000_000)
@@ -230,8 +230,8 @@ fn utc(realtime: u64) -> String {
     )
 }
 
-/// The Gregorian date of a day, counted from 1970. Years are taken to begin in March, so
-/// that the day that some have comes last; 400 of them have 146097 days.
+/// The Gregorian date of a day, counted from 1970. Computed with years from March to February, so
+/// that a leap day is the last one; 400 years have 146097 days.
 const fn date(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468; // since 0000-03-01
     let (era, day) = (days / 146_097, days % 146_097);

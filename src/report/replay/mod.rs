@@ -1,4 +1,4 @@
-//! What came of a replay, in text and as JSON.
+//! The report of a replay, as text and JSON.
 
 mod json;
 mod text;

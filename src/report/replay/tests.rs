@@ -118,7 +118,7 @@ fn a_difference_is_told_with_its_place() {
     let expected = "\
 a.rec: 24 firings on jit, 100.0 ns each, reading included
   count    12  firings  different at firing 7
-  other    12  firings  not run on jit, equal, 2 with memory that others changed, 1 missed by the kernel on checked: it is too long
+  other    12  firings  not run on jit, equal, 2 with a map value from the recording, 1 missed by the kernel on checked: it is too long
   hist     64  entries  equal
   waiting      map      order unknown: CPU 0 and CPU 1 stored to it; 2 entries differ
   events    3  outputs  different at number 2: ababab in the kernel, nothing in the replay
@@ -167,7 +167,7 @@ fn the_worst_verdict_is_that_of_the_whole() {
     report.outputs.clear();
     assert_eq!(report.word(), Word::Incomplete);
     report.missing.clear();
-    // The only program that is left was not run by the engine that was asked for.
+    // The only remaining program did not run on the engine that was asked for.
     assert_eq!(report.word(), Word::NothingCompared);
     report.programs[0].engine = Some(EngineKind::Jit);
     assert_eq!(report.word(), Word::OrderUnknown);
@@ -176,7 +176,7 @@ fn the_worst_verdict_is_that_of_the_whole() {
     assert_eq!(report.word(), Word::Equal);
 }
 
-/// Whatever part of a report is not compared, the whole is not equal, and names it.
+/// If any part is not compared, the whole is not equal, and the report names the part.
 #[test]
 fn each_gap_is_named() {
     let fine = || Report {
@@ -222,7 +222,7 @@ fn each_gap_is_named() {
         );
         assert_eq!(view(&report).json()["verdict"], "partly_compared");
         assert!(!report.is_fine());
-        // Alone, nothing was compared, whatever maps hold.
+        // Without another program nothing was compared, even if maps were.
         report.programs.remove(0);
         assert_eq!(report.word(), Word::NothingCompared);
         report.programs[0].firings = 0;
@@ -250,7 +250,7 @@ fn each_gap_is_named() {
     );
 }
 
-/// A map that no program changed in another way was changed by somebody else.
+/// A map that differs although all programs did the same was changed from outside.
 #[test]
 fn a_change_from_outside_is_named() {
     let mut report = report();

@@ -1,4 +1,4 @@
-//! The parts of a report in words.
+//! The parts of a report as text.
 
 use std::fmt;
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ use crate::harness::EngineKind;
 use crate::instrument::What;
 use crate::report::datum::Datum;
 
-/// The verdict on a program in a line.
+/// The verdict on a program, as one line.
 pub(in crate::report) fn said_of_program(program: &ProgramReport, asked: EngineKind) -> String {
     let mut said = match &program.verdict {
         Verdict::Different(first) => format!("different at firing {}", first.firing),
@@ -24,7 +24,11 @@ pub(in crate::report) fn said_of_program(program: &ProgramReport, asked: EngineK
         Verdict::Equal(_) => Word::Equal.to_string(),
     };
     if program.raced > 0 {
-        let _ = write!(said, ", {} with memory that others changed", program.raced);
+        let _ = write!(
+            said,
+            ", {} with a map value from the recording",
+            program.raced
+        );
     }
     if program.missed > 0 {
         let _ = write!(said, ", {} missed by the kernel", program.missed);
@@ -37,12 +41,12 @@ pub(in crate::report) fn said_of_program(program: &ProgramReport, asked: EngineK
     said
 }
 
-/// What is said of a part that was not compared.
+/// The text about a part that was not compared.
 fn not_compared(why: impl fmt::Display) -> String {
     format!("not compared: {why}")
 }
 
-/// The verdict on the whole, with what was not compared.
+/// The verdict on the whole, with the parts that were not compared.
 pub(in crate::report) fn said_of_all(report: &Report) -> String {
     let word = report.word();
     match word {
@@ -58,7 +62,7 @@ pub(in crate::report) fn said_of_all(report: &Report) -> String {
     }
 }
 
-/// The verdict on a map in a line.
+/// The verdict on a map, as one line.
 pub(in crate::report) fn said_of_map(map: &MapReport) -> String {
     let word = map.verdict.word();
     match &map.verdict {
@@ -92,7 +96,7 @@ pub(in crate::report) fn said_of_map(map: &MapReport) -> String {
     }
 }
 
-/// The verdict on a stream of outputs in a line.
+/// The verdict on a stream of outputs, as one line.
 pub(in crate::report) fn said_of_output(output: &OutputReport) -> String {
     match &output.verdict {
         OutputVerdict::Equal(_) => output.verdict.word().to_string(),
@@ -113,7 +117,7 @@ pub(in crate::report) fn said_of_output(output: &OutputReport) -> String {
     }
 }
 
-/// A program's first difference, with its place.
+/// A program's first difference, with the instruction.
 pub(in crate::report) struct Explained<'a>(pub &'a str, pub &'a FirstDifference);
 
 impl fmt::Display for Explained<'_> {
@@ -160,14 +164,17 @@ impl fmt::Display for Explained<'_> {
                 writeln!(f, "  {}", likely_cause(maps))?;
             }
             Different::Path { expected, got } => {
-                for (who, place) in [("the kernel went to", expected), ("the replay to", got)] {
+                for (who, place) in [
+                    ("the kernel went to", expected),
+                    ("the replay went to", got),
+                ] {
                     match place {
                         Some(place) => instruction(f, who, place)?,
                         None => writeln!(f, "  {who} the end")?,
                     }
                 }
             }
-            Different::Fault(fault) => writeln!(f, "  the replay stopped: {fault}")?,
+            Different::Fault(fault) => writeln!(f, "  the replay faulted: {fault}")?,
             Different::Damaged(damage) => writeln!(f, "  the recorded log is damaged: {damage}")?,
         }
         if !first.registers.is_empty() {

@@ -1,4 +1,4 @@
-//! The whole report.
+//! The whole report of a replay.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,22 +10,21 @@ use super::text::{Explained, said_of_all, said_of_map, said_of_output, said_of_p
 use crate::compare::replay::{MapVerdict, Report, Verdict};
 use crate::report::table::Table;
 
-/// A replay of a recording on one engine. `bpflab replay` prints it; its JSON is one value
-/// with everything in it.
+/// A replay of a recording on one engine, as `bpflab replay` prints it; its JSON is one value.
 #[derive(Debug)]
 pub struct ReplayView<'a> {
     /// The recording's file.
     pub recording: &'a str,
     /// The object's.
     pub object: &'a str,
-    /// What came of it.
+    /// The report.
     pub report: &'a Report,
-    /// How long it took, reading included, where that was asked for.
+    /// How long it took with reading, if that was asked for.
     pub elapsed: Option<Duration>,
 }
 
 impl ReplayView<'_> {
-    /// Nanoseconds a firing, where the time was taken.
+    /// Nanoseconds per firing, if the time was taken.
     pub(in crate::report) fn ns_per_firing(&self) -> Option<f64> {
         let firings = u32::try_from(self.report.firings())
             .ok()
@@ -33,7 +32,7 @@ impl ReplayView<'_> {
         Some(self.elapsed?.as_secs_f64() * 1e9 / f64::from(firings))
     }
 
-    /// All of it as one JSON value.
+    /// The report as one JSON value.
     #[must_use]
     pub fn json(&self) -> Json {
         let report = self.report;
@@ -85,7 +84,7 @@ impl fmt::Display for ReplayView<'_> {
         }
         let mut table = Table::default().numbers(&[1]);
         for program in &report.programs {
-            // One that is not fired by itself.
+            // A program that only tail calls run.
             let (count, unit) = match (program.firings, program.led_to) {
                 (0, led_to @ 1..) => (led_to, "tail calls"),
                 (firings, _) => (firings, "firings"),

@@ -1,9 +1,9 @@
-//! What parts of an entry and their values are called.
+//! Names of the parts of a log entry, and text of their values.
 
 use crate::instrument::What;
 use crate::report::datum::{Datum, hex};
 
-/// What a part of an entry is called.
+/// The name of a part of an entry.
 pub(super) const fn part(what: What) -> &'static str {
     match what {
         What::Result => "result",
@@ -19,7 +19,7 @@ pub(super) const fn part(what: What) -> &'static str {
     }
 }
 
-/// The number of the argument that a part is of.
+/// The argument number of a part.
 pub(super) const fn argument(what: What) -> Option<u8> {
     match what {
         What::Argument(number) | What::Given(number) | What::Filled(number) => Some(number),
@@ -27,7 +27,7 @@ pub(super) const fn argument(what: What) -> Option<u8> {
     }
 }
 
-/// Bytes as a number where they can be one, and in hexadecimal.
+/// Bytes as a number if they have the size of one, and in hexadecimal.
 pub(super) fn value(bytes: &[u8]) -> String {
     let text = Datum::plain(bytes).to_string();
     let long = bytes.len() > 1 && text != hex(bytes);
@@ -38,12 +38,12 @@ pub(super) fn value(bytes: &[u8]) -> String {
     }
 }
 
-/// The same of what may not be there.
+/// The same for bytes that may be absent.
 pub(super) fn value_or_none(bytes: Option<&Vec<u8>>) -> String {
     bytes.map_or_else(|| "nothing".to_owned(), |bytes| value(bytes))
 }
 
-/// What is likely to have changed maps of these names where no firing of a recording did.
+/// The likely cause of a map value that no recorded firing wrote.
 pub(super) fn likely_cause(maps: &[String]) -> String {
     let which = match maps {
         [] => "a map".to_owned(),

@@ -1,4 +1,4 @@
-//! The rows of a former run, read from its output.
+//! Reads the rows of an earlier run from its output.
 
 use std::fmt;
 
@@ -8,8 +8,7 @@ use thiserror::Error;
 use super::csv::records;
 use super::row::{Subject, VerdictRow};
 
-/// What a former run said of a program. Its fields are the keys of `"before"` in
-/// `--json`.
+/// An earlier run's verdict on a program. Its fields are the keys of `"before"` in `--json`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Before {
@@ -19,9 +18,9 @@ pub struct Before {
     pub errno: Option<u16>,
     /// The error line.
     pub message: String,
-    /// Instructions that the verifier walked.
+    /// Instructions that the verifier processed.
     pub processed: Option<u64>,
-    /// States that it made.
+    /// States that it created.
     pub total_states: Option<u64>,
     /// Microseconds that it took.
     pub time_us: Option<u64>,
@@ -30,7 +29,7 @@ pub struct Before {
 }
 
 impl Before {
-    /// What filters see of it.
+    /// The row that filters are applied to.
     pub(super) fn row(&self) -> VerdictRow {
         let words = ["accept", "reject", "unjudged", "error"];
         let verdict = words.into_iter().find(|word| *word == self.verdict);
@@ -51,7 +50,7 @@ impl Before {
     }
 }
 
-/// The program, as the former run named it.
+/// The program, as the earlier run named it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(default)]
 struct Named {
@@ -60,8 +59,8 @@ struct Named {
     program: Option<String>,
 }
 
-/// What a program is found by: the case's id, or the object's file name (the folder may
-/// have moved) and the program's.
+/// Identifies a program in both runs: the case's id, or the object's file name (without its
+/// folder) and the program's name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Key {
     Case(String),
@@ -89,8 +88,8 @@ impl Key {
         )
     }
 
-    /// The key of a former row.
-    pub fn of_former(before: &Before) -> Self {
+    /// The key of an earlier row.
+    pub fn of_earlier(before: &Before) -> Self {
         let named = &before.named;
         Self::new(
             named.id.as_ref(),
@@ -109,13 +108,13 @@ impl fmt::Display for Key {
     }
 }
 
-/// The rows of a former run, JSON lines or CSV.
+/// The rows of an earlier run, from JSON lines or CSV.
 #[derive(Debug, Clone, Default)]
 pub struct Baseline(pub(super) Vec<Before>);
 
-/// A file that holds no rows.
+/// An error in a file of rows.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("line {line}: {text}; a former run is written with --json or --csv")]
+#[error("line {line}: {text}; --compare takes a file written by --json or --csv")]
 pub struct BaselineError {
     /// The line, from 1.
     pub line: usize,
@@ -127,7 +126,7 @@ impl Baseline {
     /// Reads the output of `--json` or `--csv`.
     ///
     /// # Errors
-    /// A line that is neither.
+    /// A line is neither.
     pub fn read(text: &str) -> Result<Self, BaselineError> {
         if text.trim_start().starts_with('{') {
             Self::read_json(text)
@@ -147,7 +146,7 @@ impl Baseline {
                 continue;
             }
             let before: Before = serde_json::from_str(line).map_err(error)?;
-            // Errors about a file are lines, too.
+            // Lines without a verdict are errors about files.
             if !before.verdict.is_empty() {
                 rows.push(before);
             }
@@ -174,7 +173,7 @@ impl Baseline {
                 None => Ok(None),
                 Some(text) => text.parse().map(Some).map_err(|_| BaselineError {
                     line: at + 2,
-                    text: format!("column '{name}': '{text}' is no number"),
+                    text: format!("column '{name}': invalid number '{text}'"),
                 }),
             };
             rows.push(Before {

@@ -1,4 +1,4 @@
-//! Rows beside those of a former run: `--compare FILE`.
+//! Compares rows with those of an earlier run: `--compare FILE`.
 
 use std::fmt;
 
@@ -18,10 +18,10 @@ pub struct Change<'r> {
     /// The row of this run.
     #[serde(flatten)]
     pub now: Option<&'r VerdictRow>,
-    /// What it is called, where it isn't in this run.
+    /// Its name, if it is not in this run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
-    /// What the former run said.
+    /// The earlier run's verdict.
     pub before: Option<Before>,
     /// Whether verdict, reason and counts are equal; times are not compared.
     pub same: bool,
@@ -36,24 +36,23 @@ impl Change<'_> {
     }
 }
 
-/// This run's rows beside a former run's.
+/// This run's rows with an earlier run's.
 #[derive(Debug)]
 pub struct Changes<'r>(Vec<Change<'r>>);
 
 impl<'r> Changes<'r> {
-    /// Compares. Programs of the same name in the same file are told apart by their
-    /// order.
+    /// Compares the rows. Programs of the same name in the same file are matched by order.
     #[must_use]
     pub fn new(rows: &'r [VerdictRow], baseline: Baseline) -> Self {
-        let mut former = FxHashMap::<Key, Vec<(usize, Before)>>::default();
+        let mut earlier = FxHashMap::<Key, Vec<(usize, Before)>>::default();
         for (at, before) in baseline.0.into_iter().enumerate().rev() {
-            let key = Key::of_former(&before);
-            former.entry(key).or_default().push((at, before));
+            let key = Key::of_earlier(&before);
+            earlier.entry(key).or_default().push((at, before));
         }
         let mut changes: Vec<_> = rows
             .iter()
             .map(|row| {
-                let before = former.get_mut(&Key::of(row)).and_then(Vec::pop);
+                let before = earlier.get_mut(&Key::of(row)).and_then(Vec::pop);
                 let before = before.map(|(_, before)| before);
                 let same = before.as_ref().is_some_and(|before| is_same(row, before));
                 Change {
@@ -64,11 +63,11 @@ impl<'r> Changes<'r> {
                 }
             })
             .collect();
-        let mut left: Vec<_> = former.into_values().flatten().collect();
+        let mut left: Vec<_> = earlier.into_values().flatten().collect();
         left.sort_by_key(|(at, _)| *at);
         changes.extend(left.into_iter().map(|(_, before)| Change {
             now: None,
-            missing: Some(Key::of_former(&before).to_string()),
+            missing: Some(Key::of_earlier(&before).to_string()),
             before: Some(before),
             same: false,
         }));
@@ -81,16 +80,16 @@ impl<'r> Changes<'r> {
         &self.0
     }
 
-    /// Only what the filters want: of this run, or of the former one where a program is
-    /// not in this.
+    /// Keeps the changes that match all filters: by the row of this run, or of the earlier one if
+    /// the program is not in this run.
     pub fn retain(&mut self, filters: &[Filter]) {
         self.0.retain(|change| {
-            let former;
+            let earlier;
             let row = match (change.now, &change.before) {
                 (Some(now), _) => now,
                 (None, before) => {
-                    former = before.as_ref().map(Before::row).unwrap_or_default();
-                    &former
+                    earlier = before.as_ref().map(Before::row).unwrap_or_default();
+                    &earlier
                 }
             };
             filters.iter().all(|filter| filter.wants(row))
@@ -104,7 +103,7 @@ impl<'r> Changes<'r> {
     }
 }
 
-/// Whether verdict, reason and counts are equal. What is not judged is equal to nothing.
+/// Whether verdict, reason and counts are equal. An unjudged program is never the same.
 fn is_same(row: &VerdictRow, before: &Before) -> bool {
     row.is_judged()
         && (row.verdict, row.errno, row.message.as_str())
@@ -112,7 +111,7 @@ fn is_same(row: &VerdictRow, before: &Before) -> bool {
         && (row.processed, row.total_states) == (before.processed, before.total_states)
 }
 
-/// A number now, and by how much it differs: `120 +20 (+20.0%)`.
+/// A number and its change: `120 +20 (+20.0%)`.
 fn difference(now: Option<u64>, before: Option<u64>) -> String {
     let (Some(now), Some(before)) = (now, before) else {
         let number = |number: Option<u64>| number.map(|n| n.to_string()).unwrap_or_default();
@@ -132,7 +131,7 @@ fn difference(now: Option<u64>, before: Option<u64>) -> String {
     }
 }
 
-/// The table shows what has changed, and the times of all together.
+/// A table of the changes, a summary, and the total times.
 impl fmt::Display for Changes<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut table = Table::default().flush();

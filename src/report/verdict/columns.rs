@@ -5,12 +5,12 @@ use std::fmt;
 
 use super::row::VerdictRow;
 
-/// What a row holds in a column.
+/// The value of a row in a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cell<'r> {
-    /// Text, empty where there is none.
+    /// Text, empty if there is none.
     Text(&'r str),
-    /// A number, where there is one.
+    /// A number, if there is one.
     Number(Option<u64>),
 }
 
@@ -25,7 +25,7 @@ impl fmt::Display for Cell<'_> {
 }
 
 impl Cell<'_> {
-    /// Texts by the alphabet, numbers by size, none before all.
+    /// Texts alphabetically, numbers by size, no number first.
     pub fn order(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Text(one), Self::Text(other)) => one.cmp(other),
@@ -40,11 +40,11 @@ impl Cell<'_> {
 pub(super) struct Column {
     /// Its name, the key of `--json`.
     pub name: &'static str,
-    /// What `veristat` calls it.
+    /// Its names in `veristat`.
     pub aliases: &'static [&'static str],
-    /// Whether it sorts downwards unless asked otherwise, as counts do.
+    /// Whether it sorts in descending order by default, as counts do.
     pub descending: bool,
-    /// What a row holds.
+    /// Returns the value of a row.
     pub cell: for<'r> fn(&'r VerdictRow) -> Cell<'r>,
 }
 
@@ -89,7 +89,7 @@ pub(super) const COLUMNS: &[Column] = &[
         cell: |row| Cell::Number(row.time_us) },
 ];
 
-/// The column of this name, ours or `veristat`'s.
+/// The column with this name, bpflab's or `veristat`'s.
 pub(super) fn column(name: &str) -> Option<&'static Column> {
     COLUMNS
         .iter()

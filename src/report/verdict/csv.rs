@@ -3,7 +3,7 @@
 use super::columns::COLUMNS;
 use super::row::VerdictRow;
 
-/// The rows with a line of names before them.
+/// The rows as CSV, with a line of column names first.
 #[must_use]
 pub fn csv(rows: &[VerdictRow]) -> String {
     let mut text = line(COLUMNS.iter().map(|column| column.name.to_owned()));

@@ -9,8 +9,8 @@ use super::columns::{Cell, Column, column, names};
 use super::row::VerdictRow;
 use crate::util::glob;
 
-/// Which rows are wanted: `verdict=reject`, `processed>1000`, `message=*unbounded*`, or
-/// a pattern of names, `PROGRAM` or `OBJECT/PROGRAM`. `!` in front turns it around.
+/// A filter of rows: `verdict=reject`, `processed>1000`, `message=*unbounded*`, or a pattern of
+/// names, `PROGRAM` or `OBJECT/PROGRAM`. A leading `!` negates it.
 #[derive(Debug, Clone)]
 pub struct Filter {
     negated: bool,
@@ -37,7 +37,7 @@ enum Relation {
     AtLeast,
 }
 
-/// The signs, longer ones before those that they begin with.
+/// The operators, longer ones before their prefixes.
 const SIGNS: [(&str, Relation); 8] = [
     ("==", Relation::Equal),
     ("!=", Relation::Differs),
@@ -62,20 +62,20 @@ impl Relation {
     }
 }
 
-/// An expression that is none.
+/// An error in a filter expression.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum FilterError {
     /// There is no such column.
     #[error("no column '{0}'; there are {names}", names = names())]
     Column(String),
-    /// A column of numbers, compared with something else.
-    #[error("'{0}' is no number, and column '{1}' holds numbers")]
+    /// A column of numbers is compared with something else.
+    #[error("invalid number '{0}': column '{1}' holds numbers")]
     NoNumber(String, &'static str),
-    /// Texts are equal or not.
+    /// A column of text is compared by order.
     #[error("column '{0}' holds text, which can only be compared with = and !=")]
     Order(&'static str),
-    /// Nothing.
-    #[error("an empty filter; write a pattern of names, or such as verdict=reject")]
+    /// The expression is empty.
+    #[error("empty filter: write a pattern of names, or an expression such as verdict=reject")]
     Empty,
 }
 
@@ -98,7 +98,7 @@ fn rule(text: &str) -> Result<Rule, FilterError> {
     if text.is_empty() {
         return Err(FilterError::Empty);
     }
-    // A name holds none of these signs.
+    // Names don't contain operators.
     let Some(at) = text.find(['=', '<', '>', '!']) else {
         return Ok(Rule::Names(text.to_owned()));
     };
@@ -124,7 +124,7 @@ fn rule(text: &str) -> Result<Rule, FilterError> {
 }
 
 impl Filter {
-    /// Whether a row is wanted.
+    /// Whether a row matches.
     #[must_use]
     pub fn wants(&self, row: &VerdictRow) -> bool {
         let holds = match &self.rule {
@@ -142,8 +142,8 @@ impl Filter {
     }
 }
 
-/// Whether a pattern fits the case's id, the program's name, or the object's file name
-/// and the program's name.
+/// Whether a pattern matches the case's id, the program's name, or the object's file name and the
+/// program's name.
 fn named(pattern: &str, row: &VerdictRow) -> bool {
     let subject = &row.subject;
     let program = subject.program.as_deref().unwrap_or("");
@@ -182,7 +182,7 @@ mod tests {
         assert!(!wants("verdict=acc*") && wants("!verdict=acc*"));
         assert!(wants("message=*unbounded*"));
         assert!(wants("processed>99") && wants("insns <= 100") && !wants("insns<100"));
-        // What isn't there compares with nothing.
+        // A missing number matches no comparison.
         assert!(!wants("total_states>=0") && wants("!total_states>=0"));
     }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::words::{errno, is_verdict};
 use crate::verifier::Verdict;
 
-/// What the running kernel said. Its fields are the keys of `"kernel"` in `--json`.
+/// The running kernel's verdict. Its fields are the keys of `"kernel"` in `--json`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct KernelSaid {
     /// `accept`, `reject`, or `error`: no verdict.
@@ -15,11 +15,11 @@ pub struct KernelSaid {
     pub why: Option<&'static str>,
     /// The error number, positive; 0 for an accepted program.
     pub errno: Option<u16>,
-    /// The error line; what is wrong where there is no verdict.
+    /// The error line; without a verdict, the reason.
     pub message: String,
-    /// Instructions that it walked.
+    /// Instructions that it processed.
     pub processed: Option<u64>,
-    /// States that it made.
+    /// States that it created.
     pub total_states: Option<u64>,
     /// Microseconds that it took.
     pub time_us: Option<u64>,
@@ -60,17 +60,17 @@ impl KernelSaid {
     }
 }
 
-/// In what two verdicts are equal; none where there is nothing to compare: a rejected
-/// program's number of instructions is no promise, an accepted one has no error line.
+/// Which parts of two verdicts are equal; none for parts that are not compared: the number of
+/// instructions of a rejected program may differ, an accepted one has no error line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Match {
     /// Accepted or rejected.
     pub verdict: bool,
-    /// The error number, where both reject.
+    /// The error number, if both reject.
     pub errno: Option<bool>,
-    /// The error line, where both reject.
+    /// The error line, if both reject.
     pub message: Option<bool>,
-    /// Instructions that were walked, where both accept.
+    /// Instructions that were processed, if both accept.
     pub processed: Option<bool>,
 }
 

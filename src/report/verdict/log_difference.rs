@@ -1,11 +1,11 @@
-//! Where two verifiers' logs of one program part.
+//! The first difference between two verifiers' logs of one program.
 
 use std::fmt;
 
-/// Lines that are shown before the first that differs.
+/// Lines shown before the first that differs.
 const CONTEXT: usize = 3;
 
-/// Lines that are shown of each log from there on.
+/// Lines shown of each log from there on.
 const SHOWN: usize = 4;
 
 /// The first difference of two logs.
@@ -19,7 +19,7 @@ pub struct LogDifference {
 }
 
 impl LogDifference {
-    /// Compares line by line; times and statistics are no part of what was found.
+    /// Compares line by line, without times and statistics.
     #[must_use]
     pub fn between(ours: &str, kernel: &str) -> Option<Self> {
         let lines = |log: &str| {
@@ -53,7 +53,7 @@ impl LogDifference {
 
 impl fmt::Display for LogDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "the logs part at line {}", self.line)?;
+        writeln!(f, "the logs differ from line {}", self.line)?;
         for (sign, lines) in [(' ', &self.before), ('-', &self.ours), ('+', &self.kernel)] {
             for line in lines {
                 writeln!(f, "{sign} {line}")?;
@@ -74,7 +74,7 @@ mod tests {
         let difference = LogDifference::between(ours, kernel).unwrap();
         assert_eq!(
             difference.to_string(),
-            "the logs part at line 5\n  b\n  c\n  d\n- ours\n+ theirs\n+ more\n"
+            "the logs differ from line 5\n  b\n  c\n  d\n- ours\n+ theirs\n+ more\n"
         );
         let later = ours.replace("time 3", "time 4");
         assert_eq!(LogDifference::between(ours, &later), None);

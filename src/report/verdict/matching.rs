@@ -1,4 +1,4 @@
-//! Our verdict beside the running kernel's.
+//! Compares bpflab's verdicts with the running kernel's.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +9,7 @@ use super::words::reason;
 use crate::report::table::Table;
 
 impl VerdictRow {
-    /// With the kernel's verdict beside it.
+    /// Adds the kernel's verdict, and how the two compare.
     #[must_use]
     pub fn beside(mut self, kernel: KernelSaid) -> Self {
         let both = |verdict| self.verdict == verdict && kernel.verdict == verdict;
@@ -81,7 +81,7 @@ impl fmt::Display for MatchTable<'_> {
     }
 }
 
-/// What all rows come to.
+/// Counts over all rows.
 #[derive(Default)]
 struct Summary {
     matching: usize,

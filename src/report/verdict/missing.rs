@@ -1,4 +1,4 @@
-//! What a program uses that our verifier does not model.
+//! Features that a program uses and bpflab's verifier does not model.
 
 use serde::Serialize;
 
@@ -6,12 +6,12 @@ use crate::program::Program;
 use crate::verifier::Missing;
 use crate::verifier::diagnose::Refused;
 
-/// A use of what is not modelled. Its fields are the keys of `missing[]` in `--json`.
+/// A use of a feature that is not modelled. Its fields are the keys of `missing[]` in `--json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MissingRow {
     /// The feature: `kfunc`, `arena`, `typed_pointer`.
     pub feature: &'static str,
-    /// What is used: the name of the kfunc, helper or symbol; null where there is none.
+    /// The name of the kfunc, helper or symbol; null if it has none.
     pub name: Option<String>,
     /// The instruction and its line of C; null if the program as a whole uses it.
     #[serde(flatten)]
@@ -19,7 +19,7 @@ pub struct MissingRow {
 }
 
 impl MissingRow {
-    /// A use by a program.
+    /// The row of a use by a program.
     #[must_use]
     pub fn new(missing: &Missing, program: &Program) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! Verdicts on programs: rows, tables, and what is done with many of them.
+//! Verdicts on programs: rows, tables, filtering, sorting and comparing.
 
 mod baseline;
 mod change;

@@ -12,20 +12,20 @@ use crate::program::Program;
 use crate::verifier::diagnose::{Refused, Report};
 use crate::verifier::{Decision, Unverified, Verdict};
 
-/// Why a program was not judged whose section names no program type.
+/// The reason for no verdict on a program whose section names no program type.
 const NO_TYPE: &str = "no type";
 
-/// What is judged. Its fields are keys of `--json`.
+/// The program that a verdict is on. Its fields are keys of `--json`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Subject {
-    /// The case's id; only where cases are judged.
+    /// The case's id; only of cases.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// The file that the program comes from.
+    /// The program's file.
     pub object: Option<String>,
     /// Name of the C function.
     pub program: Option<String>,
-    /// Section that it stands in.
+    /// Its section.
     pub section: Option<String>,
     /// Name of the program type.
     pub prog_type: Option<&'static str>,
@@ -44,7 +44,7 @@ impl Subject {
         }
     }
 
-    /// A program that can't be made of this entry point.
+    /// The program of an entry that can't be relocated.
     #[must_use]
     pub fn of_entry(object: &str, entry: &Entry) -> Self {
         Self {
@@ -63,8 +63,8 @@ impl Subject {
         self
     }
 
-    /// Whether programs come from more than one file, so that each is to be named. A
-    /// case has a name of its own.
+    /// Whether programs come from several files, so that each needs its file's name. Cases have
+    /// ids instead.
     pub(super) fn several_objects<'s>(subjects: impl Iterator<Item = &'s Self> + Clone) -> bool {
         let mut objects = subjects.clone().map(|subject| &subject.object);
         let first = objects.next();
@@ -72,7 +72,7 @@ impl Subject {
         !cases && objects.any(|object| Some(object) != first)
     }
 
-    /// What it is called, with its file's name if there are several files.
+    /// Its name, with its file's name if there are several files.
     pub(super) fn name_among(&self, several: bool) -> String {
         match &self.object {
             Some(path) if several && self.id.is_none() => {
@@ -83,7 +83,7 @@ impl Subject {
         }
     }
 
-    /// What it is called where there is room for one word.
+    /// Its name: the case's id or the program's name.
     #[must_use]
     pub fn name(&self) -> &str {
         let name = self.id.as_deref().or(self.program.as_deref());
@@ -91,52 +91,52 @@ impl Subject {
     }
 }
 
-/// What became of a program. Its fields are the keys of `--json`.
+/// The verdict on a program. Its fields are the keys of `--json`.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct VerdictRow {
     /// The program.
     #[serde(flatten)]
     pub subject: Subject,
-    /// `accept`, `reject` or `unjudged`; `error` for what is no program.
+    /// `accept`, `reject` or `unjudged`; `error` if there is no program or no verdict.
     pub verdict: &'static str,
     /// Why the verdict is `error`: `input`, `no type`, or the name of a `NoVerdictKind`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<&'static str>,
     /// The error number, positive; 0 for none, null for an unjudged program.
     pub errno: Option<u16>,
-    /// The kernel's error line, the last of its log before the statistics; what is not
-    /// modelled for an unjudged program, what is wrong for an `error`.
+    /// The error line, the last of the log before the statistics; for an unjudged program what
+    /// is not modelled, for an `error` the reason.
     pub message: String,
-    /// What the program uses that is not modelled; only of unjudged programs.
+    /// Features that are not modelled; only of unjudged programs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<MissingRow>,
-    /// Where the verifier stopped; only our own verifier tells.
+    /// Where the verifier stopped; only from bpflab's verifier.
     #[serde(flatten)]
     pub refused: Option<Refused>,
     /// Instructions that the verifier processed; null for an unjudged program.
     pub processed: Option<u64>,
-    /// States that it made.
+    /// States that it created.
     pub total_states: Option<u64>,
     /// The most states at one time.
     pub peak_states: Option<u64>,
     /// Microseconds that it took.
     pub time_us: Option<u64>,
-    /// What the running kernel said, where it was asked.
+    /// The running kernel's verdict, if it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel: Option<KernelSaid>,
-    /// How the two verdicts compare; null where the kernel gave none.
+    /// How the two verdicts compare; null without the kernel's.
     #[serde(rename = "match", skip_serializing_if = "Option::is_none")]
     pub matches: Option<Option<Match>>,
-    /// Why it is not verified, in its author's words; only our own verifier tells.
+    /// Why it is not accepted, in terms of the source; only from bpflab's verifier.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub report: Option<Report>,
-    /// The verifier's log, where it was asked for.
+    /// The verifier's log, if it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
 }
 
 impl VerdictRow {
-    /// A row about a program that is not judged yet.
+    /// A row without a verdict yet.
     #[must_use]
     pub fn of(subject: Subject) -> Self {
         Self {
@@ -145,7 +145,7 @@ impl VerdictRow {
         }
     }
 
-    /// A row about something that is no program.
+    /// A row about input that is not a program.
     #[must_use]
     pub fn broken(subject: Subject, message: &str) -> Self {
         Self {
@@ -167,7 +167,7 @@ impl VerdictRow {
         }
     }
 
-    /// The word for what became of it, in a table.
+    /// The verdict in a table.
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self.why {
@@ -176,7 +176,7 @@ impl VerdictRow {
         }
     }
 
-    /// With a verdict, and its log if `log` asks for it.
+    /// Adds a verdict, and its log if `log` is set.
     #[must_use]
     pub fn judged(mut self, verdict: &Verdict, log: bool) -> Self {
         self.verdict = verdict.decision.word();
@@ -184,7 +184,7 @@ impl VerdictRow {
         self.message.clone_from(&verdict.message);
         let statistics = verdict.statistics.as_ref();
         self.time_us = statistics.and_then(|statistics| statistics.time_us);
-        // What was counted until the verifier stopped says nothing about the program.
+        // Counts up to an unmodelled feature are not counts of the program.
         let whole = statistics.filter(|_| !verdict.is_unjudged());
         self.processed = whole.map(|statistics| statistics.processed);
         self.total_states = whole.map(|statistics| statistics.total_states);
@@ -193,8 +193,8 @@ impl VerdictRow {
         self
     }
 
-    /// With what keeps the program from being verified: the place, what is not modelled,
-    /// and if `explain` is set, the report.
+    /// Adds why the program is not accepted: the instruction, features that are not modelled, and
+    /// if `explain` is set, the report.
     #[must_use]
     pub fn refused(mut self, why: Option<&Unverified>, program: &Program, explain: bool) -> Self {
         self.refused = Some(Refused::at(why.and_then(Unverified::pc), program));
@@ -209,7 +209,7 @@ impl VerdictRow {
         self
     }
 
-    /// With the reason why the kernel did not judge.
+    /// Adds why the kernel gave no verdict.
     #[cfg(all(feature = "kernel", target_os = "linux"))]
     #[must_use]
     pub fn not_judged(mut self, none: &crate::kernel::NoVerdict) -> Self {
@@ -236,8 +236,7 @@ impl VerdictRow {
     }
 }
 
-/// How many programs were accepted, rejected, and not judged, and how many rows are no
-/// programs.
+/// How many programs were accepted, rejected and not judged, and how many rows are errors.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct VerdictTally {
     accepted: usize,

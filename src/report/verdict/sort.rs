@@ -8,21 +8,21 @@ use thiserror::Error;
 use super::columns::{Column, column, names};
 use super::row::VerdictRow;
 
-/// What rows are sorted by. Counts and times go downwards unless asked otherwise.
+/// A sort key. Counts and times sort in descending order by default.
 #[derive(Debug, Clone, Copy)]
 pub struct SortKey {
     column: &'static Column,
     descending: bool,
 }
 
-/// A key that can't be sorted by.
+/// An error in a sort key.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SortError {
     /// There is no such column.
     #[error("no column '{0}'; there are {names}", names = names())]
     Column(String),
-    /// An order that is none.
-    #[error("no order '{0}'; there are asc and desc")]
+    /// An unknown order.
+    #[error("no order '{0}'; use asc or desc")]
     Order(String),
 }
 
@@ -43,8 +43,7 @@ impl FromStr for SortKey {
 }
 
 impl SortKey {
-    /// Sorts rows by several keys, the first before the others; rows that are equal stay
-    /// in their order.
+    /// Sorts rows by several keys, the first one first; equal rows keep their order.
     pub fn sort(keys: &[Self], rows: &mut [VerdictRow]) {
         rows.sort_by(|one, other| {
             let orders = keys.iter().map(|key| key.order(one, other));

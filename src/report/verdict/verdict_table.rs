@@ -1,11 +1,11 @@
-//! Rows as a table for people.
+//! Rows as a table.
 
 use std::fmt;
 
 use super::row::{Subject, VerdictRow};
 use crate::report::table::Table;
 
-/// A line per program: verdict, name, what it took, and the error line.
+/// A line per program: verdict, name, counts, time, and the error line.
 #[derive(Debug)]
 pub struct VerdictTable<'r>(pub &'r [VerdictRow]);
 
@@ -13,7 +13,7 @@ impl fmt::Display for VerdictTable<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let several = Subject::several_objects(self.0.iter().map(|row| &row.subject));
         let skip = usize::from(!several);
-        // Behind verdict, file, program and type.
+        // The columns after verdict, file, program and type.
         let numbers: Vec<_> = [4, 5, 6].iter().map(|column| column - skip).collect();
         let mut table = Table::default().flush().numbers(&numbers);
         let mut add = |cells: [String; 8]| {

@@ -1,19 +1,19 @@
-//! Accesses to a context, and what each gives.
+//! Accesses to a context, and their results.
 
 use bitflags::bitflags;
 
-/// How a program touches bytes.
+/// Kind of access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// A load that fills the upper bits with zero.
+    /// A zero-extending load.
     Read,
-    /// A load that copies the sign into the upper bits (`MEMSX`).
+    /// A sign-extending load (`MEMSX`).
     ReadSigned,
     /// A store.
     Write,
 }
 
-/// What a register holds after a load (`info->reg_type` of the kernel's
+/// Kind of register contents after a load (`info->reg_type` of the kernel's
 /// `is_valid_access` functions).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Yield {
@@ -21,7 +21,7 @@ pub enum Yield {
     Scalar,
     /// The first byte of the packet, or of the option's value.
     Packet,
-    /// The byte after the last.
+    /// The byte after the last one.
     PacketEnd,
     /// The first byte of the packet's metadata.
     PacketMeta,
@@ -35,15 +35,15 @@ pub enum Yield {
     FlowKeys,
     /// The buffer of a writable raw tracepoint.
     TracepointBuffer,
-    /// A trusted pointer to this structure of the kernel.
+    /// A trusted pointer to this kernel structure.
     Kernel(&'static str),
-    /// Argument number so-and-so of the function in BTF, or its result.
+    /// An argument of the function in BTF, by number, or its result.
     Argument(u32),
 }
 
 bitflags! {
-    /// Which loads or stores a field allows. All are of 1, 2, 4 or 8 bytes and
-    /// aligned to their own size.
+    /// The loads or stores that a field allows. All have 1, 2, 4 or 8 bytes and natural
+    /// alignment.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct Parts: u8 {
         /// The whole field, or a whole element of an array.
@@ -54,26 +54,25 @@ bitflags! {
         const HALVES = 1 << 2;
         /// Every part.
         const ALL = 1 << 3;
-        /// Two elements at once, where eight bytes are aligned.
+        /// Two elements at once, if eight bytes are aligned.
         const PAIRS = 1 << 4;
         /// Four bytes at the start of a field of two.
         const AND_PADDING = 1 << 5;
         /// Every part of four bytes from the start of a field of two.
         const PADDING_PARTS = 1 << 6;
-        /// The upper half by itself (the kernel looks at the whole only where it
-        /// begins).
+        /// The upper half alone (the kernel checks for the whole field only at its start).
         const UPPER_HALF = 1 << 7;
     }
 }
 
-/// What programs of one kind may do with a field.
+/// The accesses to a field that programs of one column may make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// The loads.
+    /// The allowed loads.
     pub read: Parts,
-    /// The stores.
+    /// The allowed stores.
     pub write: Parts,
-    /// What a load gives; a pointer cannot be loaded with its sign.
+    /// Result of a load; pointers cannot be loaded with sign extension.
     pub yields: Yield,
 }
 
@@ -101,7 +100,7 @@ impl Access {
         }
     }
 
-    /// Whether a field can be touched at all.
+    /// Whether no access to the field is allowed.
     #[must_use]
     pub const fn is_none(&self) -> bool {
         self.read.is_empty() && self.write.is_empty()

@@ -1,14 +1,14 @@
-//! Fields of `__sk_buff` that the kernel keeps in fewer bytes than it shows
+//! Fields of `__sk_buff` that the kernel stores in fewer bytes than programs see
 //! (`bpf_convert_ctx_access`, `net/core/filter.c`).
 //!
-//! The kernel makes an access to a field of `sk_buff` of each access to one of
-//! `__sk_buff`. A load of a part takes the bytes that it names out of the whole only where
-//! they are fewer than what is kept (`convert_ctx_accesses`, `kernel/bpf/verifier.c`); any
-//! other gives the whole. A store puts as many bytes as are kept.
+//! The kernel rewrites each access to a field of `__sk_buff` to an access to a field of
+//! `sk_buff`. A partial load extracts its bytes from the whole field only if it is narrower
+//! than the stored size (`convert_ctx_accesses`, `kernel/bpf/verifier.c`); any other load
+//! returns the whole field. A store writes as many bytes as are stored.
 
 use super::{ContextKind, packet};
 
-/// Fields, and the bytes that are kept of their four.
+/// Fields, and how many of their four bytes are stored.
 const KEPT: &[(&str, u32)] = &[
     ("pkt_type", 1),
     ("queue_mapping", 2),
@@ -24,7 +24,7 @@ const KEPT: &[(&str, u32)] = &[
     ("gso_size", 2),
 ];
 
-/// The field at an offset and what is kept of it.
+/// The field at an offset and its stored size.
 fn kept(kind: ContextKind, offset: u32) -> Option<(&'static super::Field, u32)> {
     if kind != ContextKind::SkBuff {
         return None;
@@ -35,14 +35,13 @@ fn kept(kind: ContextKind, offset: u32) -> Option<(&'static super::Field, u32)> 
 }
 
 /// The load that a load of `size` bytes at an offset of a context becomes: the same, or
-/// that of the whole field. What it gives is then extended from the size that was asked
-/// for, where the load extends signs.
+/// that of the whole field. A sign-extending load then extends from the size it requested.
 #[must_use]
 pub fn loaded_as(kind: ContextKind, offset: u32, size: u32) -> (u32, u32) {
     match kept(kind, offset) {
         Some((field, kept)) if (kept..field.size()).contains(&size) => {
-            // A field's first bytes hold all that is kept, but for the port, which the
-            // kernel shifts to the upper half behind the load.
+            // A field's first bytes contain all that is stored, except for the port, which
+            // the kernel shifts to the upper half after the load.
             let is_low = offset == field.offset && field.name != SHIFTED;
             if is_low {
                 (offset, size)
@@ -54,11 +53,11 @@ pub fn loaded_as(kind: ContextKind, offset: u32, size: u32) -> (u32, u32) {
     }
 }
 
-/// The field whose kept bytes are its last ones.
+/// The field whose last bytes are stored.
 const SHIFTED: &str = "remote_port";
 
-/// What is left of a number that is stored at an offset of a context; `None` where the
-/// kernel leaves the field as it is.
+/// The value that a store at an offset of a context writes; `None` if the kernel doesn't
+/// change the field.
 #[must_use]
 pub fn stored_as(kind: ContextKind, offset: u32, value: u64) -> Option<u64> {
     /// `NO_QUEUE_MAPPING`.
@@ -72,7 +71,7 @@ pub fn stored_as(kind: ContextKind, offset: u32, value: u64) -> Option<u64> {
     }
 }
 
-/// Whether a store at an offset of a context is more than putting bytes there.
+/// Whether a store at an offset of a context does more than write bytes.
 #[must_use]
 pub fn is_stored_apart(kind: ContextKind, offset: u32) -> bool {
     kept(kind, offset).is_some()
@@ -85,14 +84,14 @@ mod tests {
     #[test]
     fn parts_that_are_not_kept_give_the_whole() {
         let load = |offset, size| loaded_as(ContextKind::SkBuff, offset, size);
-        // pkt_type, one byte of four
+        // pkt_type: one byte of four
         assert_eq!([load(5, 1), load(6, 2)], [(4, 4); 2]);
         assert_eq!(load(4, 1), (4, 1), "they are all that is kept");
-        // vlan_tci, two of four
+        // vlan_tci: two of four
         assert_eq!([load(26, 2), load(24, 4)], [(24, 4); 2]);
         assert_eq!([load(132, 2), load(134, 2)], [(132, 4); 2], "remote_port");
         assert_eq!([load(25, 1), load(27, 1)], [(25, 1), (27, 1)]);
-        // mark is kept whole
+        // mark: all four
         assert_eq!([load(10, 2), load(9, 1)], [(10, 2), (9, 1)]);
         assert_eq!(loaded_as(ContextKind::XdpMd, 6, 2), (6, 2));
     }

@@ -1,6 +1,6 @@
-//! Contexts: what `r1` points to when a program starts, field by field, and which
-//! accesses each kind of program may make (`is_valid_access` of the kernel's
-//! `struct bpf_verifier_ops`).
+//! Contexts: the fields of the structure that `r1` points to when a program starts, and the
+//! accesses that each kind of program may make (`is_valid_access` of the kernel's `struct
+//! bpf_verifier_ops`).
 
 mod access;
 mod kept;
@@ -18,7 +18,7 @@ pub use kept::{is_stored_apart, loaded_as, stored_as};
 pub use packet::FLOW_KEYS;
 pub use table::{Field, FieldType, Layout};
 
-/// A machine, where a context differs from one to another.
+/// An architecture, where contexts differ between architectures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Arch {
     /// `x86_64`.
@@ -28,15 +28,15 @@ pub enum Arch {
 }
 
 impl Arch {
-    /// The machine that this code was built for, or x86-64 if it is another.
+    /// The architecture that this code was built for; x86-64 for all others.
     pub const HOST: Self = if cfg!(target_arch = "aarch64") {
         Self::Arm64
     } else {
         Self::X86_64
     };
 
-    /// The machine that something with this BTF was compiled for, as far as it shows: by
-    /// the registers that it has (`struct pt_regs`, `struct user_pt_regs`).
+    /// The architecture of this BTF, determined by its register structure (`struct
+    /// pt_regs`, `struct user_pt_regs`).
     #[must_use]
     pub fn of(btf: &Btf) -> Option<Self> {
         if btf.find("user_pt_regs", Kind::Struct).is_some() {
@@ -52,7 +52,7 @@ impl Arch {
     }
 }
 
-/// The structure behind a context, if it has one with fixed fields.
+/// The structure of a context, if it has one with fixed fields.
 #[must_use]
 pub const fn layout(kind: ContextKind, machine: Arch) -> Option<&'static Layout> {
     Some(match (kind, machine) {
@@ -86,7 +86,7 @@ pub const fn layout(kind: ContextKind, machine: Arch) -> Option<&'static Layout>
     })
 }
 
-/// The column of a context's table that holds the rules for these programs.
+/// The column of a context's table that applies to these programs.
 const fn column(prog_type: ProgType, attach: Option<At>) -> usize {
     match (prog_type, attach) {
         (ProgType::SchedCls | ProgType::SchedAct, _)
@@ -124,12 +124,12 @@ const fn column(prog_type: ProgType, attach: Option<At>) -> usize {
     }
 }
 
-/// What an access to the context gives, or `None` if the kernel refuses it
-/// ("invalid bpf_context access").
+/// The result of an access to the context, or `None` if the kernel rejects it ("invalid
+/// bpf_context access").
 ///
-/// `offset` counts from the context's start; `size` is 1, 2, 4 or 8. An access to
-/// the arguments of a function in BTF is only judged by its place; their types are
-/// for the caller to look at. An extension is to be judged as what it replaces.
+/// `offset` is relative to the context's start; `size` is 1, 2, 4 or 8. For the arguments
+/// of a function in BTF only the offset is checked; the caller checks their types. For an
+/// extension, pass the type of the program it replaces.
 #[must_use]
 pub fn check(
     prog_type: ProgType,
@@ -161,7 +161,7 @@ pub fn check(
     }
 }
 
-/// An object that a program may point to without knowing it from BTF.
+/// An object that programs can point to without its type in BTF.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Object {
     /// A socket of any kind.
@@ -175,7 +175,7 @@ pub enum Object {
 }
 
 impl Object {
-    /// Its structure.
+    /// Its layout.
     #[must_use]
     pub const fn layout(self) -> &'static Layout {
         match self {
@@ -185,7 +185,7 @@ impl Object {
         }
     }
 
-    /// Whether a program may load these bytes of it; it may store none.
+    /// Whether programs may load these bytes; stores are never allowed.
     #[must_use]
     pub fn check(self, offset: u32, size: u32) -> bool {
         let column = match self {

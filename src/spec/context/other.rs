@@ -4,7 +4,7 @@ use super::table::layouts;
 
 layouts! {
     /// The user's or the kernel's registers on x86-64 (`kprobe_prog_is_valid_access`,
-    /// `kernel/trace/bpf_trace.c`): any aligned part may be read.
+    /// `kernel/trace/bpf_trace.c`): any aligned part is readable.
     PT_REGS_X86_64: "pt_regs", 168 bytes {
           0 r15: u64     | [p];
           8 r14: u64     | [p];
@@ -29,8 +29,8 @@ layouts! {
         160 ss: u64      | [p];
     }
 
-    /// The registers on arm64: `struct user_pt_regs`, and of what the kernel keeps
-    /// after it the system call's first argument and number.
+    /// The registers on arm64: `struct user_pt_regs`, followed by two kernel fields: the
+    /// system call's first argument and number.
     PT_REGS_ARM64: "pt_regs", 288 bytes {
           0 regs: [u64; 31] | [p];
         248 sp: u64         | [p];
@@ -40,8 +40,8 @@ layouts! {
         280 syscallno: u32  | [p];
     }
 
-    /// A perf event's sample on x86-64 (`pe_prog_is_valid_access`): registers whole,
-    /// the rest in parts.
+    /// A perf event's sample on x86-64 (`pe_prog_is_valid_access`): registers only as a
+    /// whole, the rest in parts.
     PERF_EVENT_X86_64: "bpf_perf_event_data", 184 bytes {
           0 r15: u64           | [r];
           8 r14: u64           | [r];
@@ -78,7 +78,7 @@ layouts! {
         280 addr: u64          | [p];
     }
 
-    /// A device about to be opened or made (`cgroup_dev_is_valid_access`,
+    /// A device that is being opened or created (`cgroup_dev_is_valid_access`,
     /// `kernel/bpf/cgroup.c`).
     CGROUP_DEV: "bpf_cgroup_dev_ctx", 12 bytes {
           0 access_type: u32 | [p];
@@ -105,7 +105,7 @@ layouts! {
     }
 
     /// Arguments of a raw tracepoint (`raw_tp_prog_is_valid_access`,
-    /// `kernel/trace/bpf_trace.c`): any aligned part may be read.
+    /// `kernel/trace/bpf_trace.c`): any aligned part is readable.
     RAW_TRACEPOINT: "bpf_raw_tracepoint_args", 96 bytes {
         0 args: [u64; 12] | [p];
     }

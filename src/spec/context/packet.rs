@@ -1,4 +1,4 @@
-//! Contexts that carry a packet.
+//! Contexts of programs that process packets.
 
 use super::table::layouts;
 
@@ -54,7 +54,7 @@ layouts! {
          20 egress_ifindex: u32  | [-      r];
     }
 
-    /// A message on its way into a socket (`sk_msg_is_valid_access`).
+    /// A message that is being sent to a socket (`sk_msg_is_valid_access`).
     SK_MSG_MD: "sk_msg_md", 80 bytes {
           0 data: ptr            | [packet];
           8 data_end: ptr        | [end];
@@ -69,7 +69,7 @@ layouts! {
          72 sk: ptr              | [live];
     }
 
-    /// The packet for which a socket of a group is chosen
+    /// The packet for which a socket of a reuseport group is selected
     /// (`sk_reuseport_is_valid_access`).
     SK_REUSEPORT_MD: "sk_reuseport_md", 56 bytes {
           0 data: ptr         | [packet];
@@ -83,8 +83,8 @@ layouts! {
          48 migrating_sk: ptr | [common];
     }
 
-    /// What a flow dissector finds out. It is memory of the program's own: any byte
-    /// may be read and written (`check_flow_keys_access`, `kernel/bpf/verifier.c`).
+    /// The result of a flow dissector. It is the program's own memory: all bytes are
+    /// readable and writable (`check_flow_keys_access`, `kernel/bpf/verifier.c`).
     FLOW_KEYS: "bpf_flow_keys", 56 bytes {
           0 nhoff: u16         | [-];
           2 thoff: u16         | [-];

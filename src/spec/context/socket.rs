@@ -1,4 +1,4 @@
-//! Contexts that are about a socket, and the sockets that they point to.
+//! Contexts of programs on sockets, and the sockets that they point to.
 
 use super::table::layouts;
 
@@ -54,7 +54,7 @@ layouts! {
         108 icsk_retransmits: u32 | [r];
     }
 
-    /// An event in a TCP connection's life (`sock_ops_is_valid_access`).
+    /// An event of a TCP connection (`sock_ops_is_valid_access`).
     SOCK_OPS: "bpf_sock_ops", 224 bytes {
           0 op: u32                    | [r];
           4 args: [u32; 4]             | [r];
@@ -101,8 +101,8 @@ layouts! {
         216 skb_hwtstamp: u64          | [r];
     }
 
-    /// An address about to be used (`sock_addr_is_valid_access`). Columns: IPv4, IPv6,
-    /// sending to IPv4, sending to IPv6, Unix.
+    /// A socket address that is being used (`sock_addr_is_valid_access`). Columns: IPv4,
+    /// IPv6, sending to IPv4, sending to IPv6, Unix.
     SOCK_ADDR: "bpf_sock_addr", 72 bytes {
           0 user_family: u32      | [r    r    r    r    r];
           4 user_ip4: u32         | [pw   -    pw   -    -];
@@ -116,7 +116,7 @@ layouts! {
          64 sk: ptr               | [live live live live live];
     }
 
-    /// A packet that looks for its socket (`sk_lookup_is_valid_access`).
+    /// A packet whose socket is being looked up (`sk_lookup_is_valid_access`).
     SK_LOOKUP: "bpf_sk_lookup", 72 bytes {
           0 sk: ptr              | [socket];
           0 cookie: u64          | [-];

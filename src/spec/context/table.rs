@@ -1,13 +1,13 @@
-//! Fields of a context structure, and the notation for tables of them.
+//! Fields of a context structure, and the macro for tables of them.
 
 use super::access::{Access, Mode, Parts, Yield};
 
-/// What a field is made of.
+/// Type of a field or its elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FieldType {
     /// An unsigned number of this many bytes.
     Number(u8),
-    /// A pointer; eight bytes on every machine.
+    /// A pointer; eight bytes on all architectures.
     Pointer,
 }
 
@@ -27,13 +27,13 @@ impl FieldType {
 pub struct Field {
     /// Its name in C.
     pub name: &'static str,
-    /// Its first byte.
+    /// Its offset in bytes.
     pub offset: u32,
-    /// What it, or an element of it, is made of.
+    /// Type of the field, or of its elements.
     pub element: FieldType,
-    /// How many elements it has: 1, or an array's length.
+    /// Number of elements: 1, or an array's length.
     pub count: u32,
-    /// What may be done with it, by the column of the table.
+    /// The allowed accesses, by the table's columns.
     access: &'static [Access],
 }
 
@@ -44,13 +44,13 @@ impl Field {
         self.element.size() * self.count
     }
 
-    /// What programs of a column may do with it.
+    /// The accesses that programs of a column may make.
     #[must_use]
     pub fn access(&self, column: usize) -> Access {
         self.access.get(column).copied().unwrap_or(Access::NONE)
     }
 
-    /// What the access gives if this field allows it.
+    /// The result of the access if this field allows it.
     fn check(&self, column: usize, offset: u32, size: u32, mode: Mode) -> Option<Yield> {
         let access = self.access(column);
         let from = offset.checked_sub(self.offset)?;
@@ -90,7 +90,7 @@ pub struct Layout {
     pub name: &'static str,
     /// Its size in bytes.
     pub size: u32,
-    /// Its fields by rising offset; fields of a union share theirs.
+    /// Its fields by ascending offset; fields of a union have the same offset.
     pub fields: &'static [Field],
 }
 
@@ -113,7 +113,7 @@ impl Layout {
         }
     }
 
-    /// The field at this offset; of a union, the first.
+    /// The field at this offset; for a union, the first one.
     #[must_use]
     pub fn at(&self, offset: u32) -> Option<&'static Field> {
         self.fields
@@ -121,7 +121,7 @@ impl Layout {
             .find(|field| (field.offset..field.offset + field.size()).contains(&offset))
     }
 
-    /// What an access of programs of this column gives, or `None` if it is refused.
+    /// The result of an access by programs of this column, or `None` if it is rejected.
     /// `size` is 1, 2, 4 or 8.
     #[must_use]
     pub fn check(&self, column: usize, offset: u32, size: u32, mode: Mode) -> Option<Yield> {
@@ -131,8 +131,8 @@ impl Layout {
     }
 }
 
-/// Defines layouts. A row is `offset name: type | [access…];`, with an access for
-/// every column of the table:
+/// Defines layouts. A row is `offset name: type | [access…];`, with one access for each
+/// column of the table:
 ///
 /// | access | loads | stores |
 /// |---|---|---|

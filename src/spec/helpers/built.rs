@@ -1,11 +1,11 @@
-//! Which helpers a kernel has, by how it was built and how it is locked down.
+//! The helpers of a kernel, by its build options and lockdown level.
 
 use super::id;
 use crate::spec::kernel_config::{BuildOptions, KernelConfig, Lockdown};
 use crate::util::HelperId;
 
 impl BuildOptions {
-    /// The option without which no program has this helper; none for most.
+    /// The build option that this helper requires; none for most helpers.
     #[must_use]
     pub const fn of_helper(helper: HelperId) -> Self {
         match helper {
@@ -24,7 +24,7 @@ impl BuildOptions {
 }
 
 impl Lockdown {
-    /// The weakest level at which no program has this helper any more, if there is one.
+    /// The lowest lockdown level that forbids this helper, if any.
     #[must_use]
     pub const fn forbids(helper: HelperId) -> Option<Self> {
         match helper {
@@ -39,7 +39,7 @@ impl Lockdown {
 }
 
 impl KernelConfig {
-    /// Whether programs whose type has this helper have it on such a kernel.
+    /// Whether this kernel offers the helper to programs whose type allows it.
     #[must_use]
     pub fn has_helper(&self, helper: HelperId) -> bool {
         self.build.contains(BuildOptions::of_helper(helper))

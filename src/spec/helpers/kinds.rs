@@ -1,13 +1,12 @@
-//! What helpers take and give back: the verifier's argument and result kinds.
+//! Argument and result kinds of helpers, for the verifier.
 
 use bitflags::bitflags;
 
-/// What an argument of a helper has to be (`enum bpf_arg_type`,
-/// `include/linux/bpf.h`).
+/// Required kind of a helper's argument (`enum bpf_arg_type`, `include/linux/bpf.h`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum ArgKind {
-    /// A map, as a 64-bit immediate names it.
+    /// A map, referred to by a 64-bit immediate.
     ConstMapPtr = 1,
     /// Memory of the map's key size.
     PtrToMapKey = 2,
@@ -17,9 +16,9 @@ pub enum ArgKind {
     PtrToMem = 4,
     /// A pointer into an arena.
     PtrToArena = 5,
-    /// The size, above 0, of the memory in the argument before.
+    /// The size, above 0, of the memory in the previous argument.
     ConstSize = 6,
-    /// The size of the memory in the argument before.
+    /// The size of the memory in the previous argument.
     ConstSizeOrZero = 7,
     /// The program's context, unmodified.
     PtrToCtx = 8,
@@ -35,7 +34,7 @@ pub enum ArgKind {
     PtrToBtfId = 13,
     /// A record of a ring buffer.
     PtrToRingbufMem = 14,
-    /// The size, a known constant, of memory that the helper hands out.
+    /// The size, a known constant, of memory that the helper returns.
     ConstAllocSizeOrZero = 15,
     /// A socket of any kind, or a kernel object that begins with
     /// `struct sock_common`.
@@ -46,18 +45,18 @@ pub enum ArgKind {
     PtrToFunc = 18,
     /// A pointer into the program's stack.
     PtrToStack = 19,
-    /// A string, ended by zero, in a read-only map.
+    /// A NUL-terminated string in a read-only map.
     PtrToConstStr = 20,
     /// A `struct bpf_timer` in a map's value.
     PtrToTimer = 21,
-    /// Where a kernel pointer is stored: in a map's value or an allocated object.
+    /// A kptr field: in a map's value or an allocated object.
     KptrXchgDest = 22,
-    /// A dynamic pointer.
+    /// A dynptr.
     PtrToDynptr = 23,
 }
 
 impl ArgKind {
-    /// Whether this is the size of the memory in the argument before.
+    /// Whether this is the size of the memory in the previous argument.
     #[must_use]
     pub const fn is_size(self) -> bool {
         matches!(self, Self::ConstSize | Self::ConstSizeOrZero)
@@ -89,13 +88,13 @@ pub enum RetKind {
 }
 
 bitflags! {
-    /// What else is true of a pointer (`enum bpf_type_flag`,
-    /// `include/linux/bpf.h`), with the kernel's names and bits.
+    /// Flags of a pointer (`enum bpf_type_flag`, `include/linux/bpf.h`), with the kernel's
+    /// names and bits.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct TypeFlags: u32 {
         /// It may be null.
         const PTR_MAYBE_NULL = 1 << 8;
-        /// The memory is only read; as a result, may only be read.
+        /// An argument: the memory is only read; a result: it is read-only.
         const MEM_RDONLY = 1 << 9;
         /// A ring buffer's record.
         const MEM_RINGBUF = 1 << 10;
@@ -103,40 +102,40 @@ bitflags! {
         const MEM_USER = 1 << 11;
         /// Per-CPU memory.
         const MEM_PERCPU = 1 << 12;
-        /// The call gives the reference back.
+        /// The call releases the reference.
         const OBJ_RELEASE = 1 << 13;
         /// The pointer can't be trusted.
         const PTR_UNTRUSTED = 1 << 14;
         /// The memory need not be initialised.
         const MEM_UNINIT = 1 << 15;
-        /// A dynamic pointer to the program's own memory.
+        /// A dynptr to the program's own memory.
         const DYNPTR_TYPE_LOCAL = 1 << 16;
-        /// A dynamic pointer to a ring buffer's record.
+        /// A dynptr to a ring buffer's record.
         const DYNPTR_TYPE_RINGBUF = 1 << 17;
         /// The memory's size is fixed, in [`Detail::Size`].
         const MEM_FIXED_SIZE = 1 << 18;
         /// Memory that the program allocated.
         const MEM_ALLOC = 1 << 19;
-        /// The object is known to live.
+        /// The object is known to be alive.
         const PTR_TRUSTED = 1 << 20;
-        /// The object lives as long as the RCU read section.
+        /// The object is valid inside the RCU read section.
         const MEM_RCU = 1 << 21;
-        /// The reference is not the program's to give back.
+        /// The reference is non-owning: the program need not release it.
         const NON_OWN_REF = 1 << 22;
-        /// A dynamic pointer to a packet.
+        /// A dynptr to a packet.
         const DYNPTR_TYPE_SKB = 1 << 23;
-        /// A dynamic pointer to an XDP packet.
+        /// A dynptr to an XDP packet.
         const DYNPTR_TYPE_XDP = 1 << 24;
         /// The memory has to be aligned to its size.
         const MEM_ALIGNED = 1 << 25;
         /// The helper writes to the memory.
         const MEM_WRITE = 1 << 26;
-        /// A dynamic pointer to a packet's metadata.
+        /// A dynptr to a packet's metadata.
         const DYNPTR_TYPE_SKB_META = 1 << 27;
     }
 }
 
-/// What the kind leaves open.
+/// Parameter of an argument or result kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Detail {
     /// Nothing.
@@ -150,9 +149,9 @@ pub enum Detail {
 /// An argument of a helper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Arg {
-    /// What it has to be.
+    /// Its required kind.
     pub kind: ArgKind,
-    /// What else is true of it.
+    /// Its flags.
     pub flags: TypeFlags,
     /// Its size or structure.
     pub detail: Detail,
@@ -165,8 +164,8 @@ impl Arg {
         self.flags.contains(TypeFlags::PTR_MAYBE_NULL)
     }
 
-    /// Whether the helper fills memory whose contents do not matter
-    /// (`arg_type_is_raw_mem`, `kernel/bpf/verifier.c`).
+    /// Whether the helper overwrites the memory without reading it (`arg_type_is_raw_mem`,
+    /// `kernel/bpf/verifier.c`).
     #[must_use]
     pub const fn is_raw_memory(&self) -> bool {
         matches!(self.kind, ArgKind::PtrToMem | ArgKind::PtrToMapValue)
@@ -185,7 +184,7 @@ impl Arg {
 pub struct Ret {
     /// Its kind.
     pub kind: RetKind,
-    /// What else is true of it.
+    /// Its flags.
     pub flags: TypeFlags,
     /// Its structure.
     pub detail: Detail,

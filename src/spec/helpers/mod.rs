@@ -1,9 +1,8 @@
-//! Helper functions: every number that `call` may carry, with the C declaration,
-//! the argument kinds that the verifier checks, and the programs that may call it.
+//! Helper functions by number, with the C declaration, the argument kinds that the verifier
+//! checks, and the programs that may call them.
 //!
-//! The facts stand in one table (`for_each_helper`); this module expands the
-//! columns that a reader of the table needs, the virtual machine the one with the
-//! implementations.
+//! All facts are in one table (`for_each_helper`). This module expands the columns with
+//! declarations and rules, the virtual machine the column with implementations.
 
 mod built;
 mod kinds;
@@ -18,61 +17,61 @@ pub use scope::{Caller, Scope};
 pub(crate) use table::for_each_helper;
 
 bitflags! {
-    /// What a call of a helper does, whoever makes it.
+    /// Effects of a call, for all callers.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Effects: u8 {
-        /// The result is a reference to give back (`is_acquire_function`). So is
-        /// that of `map_lookup_elem` on a map of sockets.
+        /// Acquires a reference, which is the result (`is_acquire_function`).
+        /// `map_lookup_elem` on a map of sockets does, too.
         const ACQUIRES = 1 << 0;
-        /// The result is the argument under another type, and refers to the same
-        /// object (`is_ptr_cast_function`).
+        /// The result is the argument cast to another type, and refers to the same object
+        /// (`is_ptr_cast_function`).
         const CASTS = 1 << 1;
-        /// Packet pointers are void afterwards (`bpf_helper_changes_pkt_data`,
+        /// Invalidates packet pointers (`bpf_helper_changes_pkt_data`,
         /// `net/core/filter.c`).
         const CHANGES_PACKET = 1 << 2;
-        /// A subprogram is called before the helper returns.
+        /// Calls a subprogram before it returns.
         const CALLS_BACK = 1 << 3;
-        /// A subprogram is called some time later.
+        /// Schedules a subprogram for a later call.
         const CALLS_BACK_LATER = 1 << 4;
     }
 }
 
 bitflags! {
-    /// What else a prototype says.
+    /// Attributes of a prototype.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Attributes: u8 {
-        /// The program's license has to be compatible with the GPL.
+        /// Only for programs with a GPL-compatible license.
         const GPL_ONLY = 1 << 0;
         /// Memory arguments may be packet memory.
         const PKT_ACCESS = 1 << 1;
         /// Only for programs that may sleep.
         const MIGHT_SLEEP = 1 << 2;
-        /// Only for functions on the kernel's list for this helper (`allowed`).
+        /// Only for functions on the kernel's allow-list of this helper (`allowed`).
         const ALLOW_LIST = 1 << 3;
         /// Calls keep the caller's registers (`allow_fastcall`).
         const FASTCALL = 1 << 4;
-        /// A program loaded without `CAP_BPF` can't call it.
+        /// Requires `CAP_BPF` at load.
         const NEEDS_BPF = 1 << 5;
-        /// A program loaded without `CAP_PERFMON` can't call it.
+        /// Requires `CAP_PERFMON` at load.
         const NEEDS_PERFMON = 1 << 6;
     }
 }
 
-/// How some programs may call a helper (`struct bpf_func_proto`).
+/// The rules for calls of a helper by some programs (`struct bpf_func_proto`).
 #[derive(Clone, Copy, Debug)]
 pub struct Prototype {
     /// The arguments, in `r1` and following; at most five.
     pub args: &'static [Arg],
     /// The result, in `r0`.
     pub ret: Ret,
-    /// What else it says.
+    /// Its attributes.
     pub attributes: Attributes,
-    /// The programs that it is for.
+    /// The programs that it applies to.
     pub scopes: &'static [Scope],
 }
 
 impl Prototype {
-    /// Whether a call gives a reference back.
+    /// Whether a call releases a reference.
     #[must_use]
     pub fn releases(&self) -> bool {
         self.args
@@ -88,20 +87,20 @@ pub struct Helper {
     pub id: HelperId,
     /// Its name, without `bpf_`.
     pub name: &'static str,
-    /// The result's type in C, ready to be followed by the name: `"void *"`.
+    /// The C type of the result, with a trailing space or star before the name: `"void *"`.
     pub returns: &'static str,
     /// The parameters in C, without parentheses.
     pub parameters: &'static str,
-    /// What a call does.
+    /// Effects of a call.
     pub effects: Effects,
-    /// How it may be called; the first whose scopes cover the caller counts.
+    /// Its prototypes; the first with a scope that covers the caller applies.
     pub prototypes: &'static [Prototype],
 }
 
 impl Helper {
-    /// The prototype for this caller; `None` if its type cannot call the helper, or its
-    /// kernel does not have it. Capabilities, license, allow-lists and sleeping are not
-    /// looked at.
+    /// The prototype for this caller; `None` if the program's type cannot call the helper,
+    /// or the kernel lacks it. Capabilities, license, allow-lists and sleeping are not
+    /// checked.
     #[must_use]
     pub fn prototype(&self, caller: &Caller<'_>) -> Option<&'static Prototype> {
         if !caller.kernel.has_helper(self.id) {
@@ -120,10 +119,10 @@ impl Helper {
     }
 }
 
-/// How many helpers there are; the highest number.
+/// Number of helpers, which is also the highest number.
 pub const COUNT: u32 = 211;
 
-/// Every helper, by rising number.
+/// All helpers, by ascending number.
 #[must_use]
 pub fn helpers() -> &'static [Helper] {
     &HELPERS
@@ -142,7 +141,7 @@ pub fn helper_by_name(name: &str) -> Option<&'static Helper> {
     HELPERS.iter().find(|helper| helper.name == name)
 }
 
-/// A name of the table without the mark that a keyword needs there.
+/// A name of the table without the prefix of raw identifiers.
 const fn plain(name: &'static str) -> &'static str {
     match name.as_bytes() {
         [b'r', b'#', ..] => name.split_at(2).1,
@@ -199,7 +198,7 @@ macro_rules! define {
             prototypes: prototypes! { $($prototypes)* },
         }),*];
 
-        /// The helpers' numbers, each under the helper's name.
+        /// The helper numbers, as constants with the helpers' names.
         #[allow(non_upper_case_globals, reason = "the names are the kernel's, as in BPF_FUNC_map_lookup_elem")]
         pub mod id {
             use super::HelperId;

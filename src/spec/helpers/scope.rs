@@ -1,26 +1,26 @@
-//! Which programs a prototype is meant for.
+//! Sets of programs that prototypes apply to.
 
 use crate::spec::attach_type::AttachType as At;
 use crate::spec::kernel_config::KernelConfig;
 use crate::spec::prog_type::ProgType;
 
-/// A program that asks for a helper.
+/// A program that calls a helper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caller<'a> {
     /// Its type; for an extension, that of the program it replaces.
     pub prog_type: ProgType,
     /// Its attach type, as [`ProgType::attach_type`] gives it.
     pub attach_type: Option<At>,
-    /// What it attaches to, where that decides: the structure's name for
-    /// struct_ops (`tcp_congestion_ops`), the target's for an iterator (`tcp`), the
-    /// hook's for a security module (`socket_post_create`).
+    /// Its attach target, if the target decides: the structure's name for struct_ops
+    /// (`tcp_congestion_ops`), the target's for an iterator (`tcp`), the hook's for LSM
+    /// (`socket_post_create`).
     pub target: Option<&'a str>,
-    /// The kernel that it asks.
+    /// The kernel that runs it.
     pub kernel: KernelConfig,
 }
 
 impl Caller<'_> {
-    /// A caller of this type that declares no attach type, on a kernel that has everything.
+    /// A caller of this type without attach type, on a kernel with all options.
     #[must_use]
     pub fn of(prog_type: ProgType) -> Self {
         Self {
@@ -32,7 +32,7 @@ impl Caller<'_> {
     }
 }
 
-/// Which attach types a scope covers.
+/// The attach types that a scope covers.
 #[derive(Clone, Copy, Debug)]
 enum Attach {
     Any,
@@ -43,7 +43,7 @@ enum Attach {
 /// A set of programs: types, attach types and targets.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope {
-    /// A bit for each type's number.
+    /// One bit per program type number.
     types: u64,
     attach: Attach,
     targets: Option<&'static [&'static str]>,
@@ -79,7 +79,7 @@ impl Scope {
         self
     }
 
-    /// Whether `caller` belongs to the set.
+    /// Whether `caller` is in the set.
     #[must_use]
     pub fn covers(&self, caller: &Caller<'_>) -> bool {
         let listed = |list: &[At]| caller.attach_type.is_some_and(|at| list.contains(&at));
@@ -95,7 +95,7 @@ impl Scope {
     }
 }
 
-/// Defines a scope for each program type by itself.
+/// Defines a scope for each single program type.
 macro_rules! single {
     ($($name:ident = $variant:ident;)*) => {
         $(pub(super) const $name: Scope = Scope::of(&[ProgType::$variant]);)*
@@ -129,16 +129,15 @@ single! {
     SYSCALL = Syscall;
 }
 
-/// Every type whose helpers rest on the common ones (`bpf_base_func_proto`,
-/// `kernel/bpf/helpers.c`). An extension has those of what it replaces, an
-/// infrared program a list of its own.
+/// All types with the common helpers (`bpf_base_func_proto`, `kernel/bpf/helpers.c`). An
+/// extension has the helpers of the program it replaces, an infrared program its own list.
 pub(super) const ALL: Scope = Scope {
     types: !(LIRC_MODE2.types | Scope::of(&[ProgType::Ext]).types),
     attach: Attach::Any,
     targets: None,
 };
 
-/// The types that watch (`bpf_tracing_func_proto`, `kernel/trace/bpf_trace.c`).
+/// Tracing types (`bpf_tracing_func_proto`, `kernel/trace/bpf_trace.c`).
 pub(super) const TRACING: Scope = Scope::of(&[
     ProgType::Kprobe,
     ProgType::Tracepoint,
@@ -168,9 +167,9 @@ const MULTI: &[At] = &[
     At::TraceUprobeMulti,
     At::TraceUprobeSession,
 ];
-/// Probes on many functions at once.
+/// Multi-kprobes.
 pub(super) const KPROBE_MULTI: Scope = KPROBE.at(MULTI);
-/// Probes on one function.
+/// Kprobes on a single function.
 pub(super) const KPROBE_SINGLE: Scope = KPROBE.except(MULTI);
 /// Raw tracepoints with arguments typed by BTF.
 pub(super) const TP_BTF: Scope = BTF_TRACING.at(&[At::TraceRawTp]);
@@ -186,10 +185,10 @@ pub(super) const TRAMPOLINE: Scope = Scope::of(&[ProgType::Tracing, ProgType::Ls
 pub(super) const ITER: Scope = BTF_TRACING.at(&[At::TraceIter]);
 /// Iterators over sockets that are locked while the program runs.
 pub(super) const ITER_SOCKET: Scope = ITER.on(&["tcp", "unix"]);
-/// Security hooks of a cgroup.
+/// LSM hooks of a cgroup.
 pub(super) const LSM_CGROUP: Scope = LSM.at(&[At::LsmCgroup]);
-/// Security hooks of a cgroup that may change a socket's options
-/// (`bpf_lsm_locked_sockopt_hooks` and `…unlocked…`, `kernel/bpf/bpf_lsm.c`).
+/// LSM hooks of a cgroup that may change a socket's options (`bpf_lsm_locked_sockopt_hooks`
+/// and `…unlocked…`, `kernel/bpf/bpf_lsm.c`).
 pub(super) const LSM_SOCKOPT: Scope = LSM_CGROUP.on(&[
     "sock_graft",
     "inet_csk_clone",
@@ -204,7 +203,7 @@ pub(super) const CONNECT: Scope =
     CGROUP_SOCK_ADDR.at(&[At::CgroupInet4Connect, At::CgroupInet6Connect]);
 /// TCP congestion control (`bpf_tcp_ca_get_func_proto`, `net/ipv4/bpf_tcp_ca.c`).
 pub(super) const TCP_CA: Scope = Scope::of(&[ProgType::StructOps]).on(&["tcp_congestion_ops"]);
-/// Programs of a cgroup that decide, so that there is a return value to see
+/// Cgroup programs with a verdict, which `get_retval` returns
 /// (`cgroup_common_func_proto`, `kernel/bpf/cgroup.c`).
 pub(super) const RETVAL: Scope = Scope::of(&[
     ProgType::CgroupSock,

@@ -1,8 +1,8 @@
-//! The one table of helpers, as a macro that hands every row to its caller.
+//! The table of helpers, as a macro that passes all rows to another macro.
 
-/// Calls `$macro` with a row for every helper of Linux 6.18, by rising number.
+/// Calls `$macro` with a row for every helper of Linux 6.18, by ascending number.
 ///
-/// A row reads
+/// The form of a row:
 ///
 /// ```text
 /// number name = body, "C return type" "C parameters" [effects] {
@@ -11,10 +11,10 @@
 /// ```
 ///
 /// - The name is the kernel's without `bpf_`.
-/// - `body` is the path of the implementation below `crate::vm::helpers`, or `none`;
-///   only the virtual machine looks at it.
-/// - *effects* are constants of [`Effects`](super::Effects): what a call does
-///   whoever makes it.
+/// - `body` is the path of the implementation below `crate::vm::helpers`, or `none`; only
+///   the virtual machine uses it.
+/// - *effects* are constants of [`Effects`](super::Effects): effects of a call for all
+///   callers.
 /// - The lines in braces are prototypes (`struct bpf_func_proto`): argument and
 ///   result kinds with flags after `|` and, in parentheses, a size in bytes or a
 ///   structure's name; then [`Attributes`](super::Attributes); then the

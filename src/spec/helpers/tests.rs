@@ -1,7 +1,7 @@
 use super::*;
 use crate::spec::{AttachType, ProgType};
 
-/// What the kernel whose helpers were counted was built without.
+/// Helpers that the kernel with the counted helpers was built without.
 const OPTIONAL: &[HelperId] = &[
     id::probe_write_user,
     id::override_return,
@@ -100,8 +100,8 @@ fn every_prototype_is_sound() {
     }
 }
 
-/// The numbers of helpers that Linux 6.18.44 on x86-64, built without
-/// `override_return`, `probe_write_user` and infrared, allows to root.
+/// Numbers of helpers that Linux 6.18.44 on x86-64, built without `override_return`,
+/// `probe_write_user` and infrared, offers to root.
 #[test]
 fn each_type_may_call_as_many_as_in_the_kernel() {
     use AttachType as At;

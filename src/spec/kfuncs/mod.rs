@@ -1,10 +1,10 @@
-//! Kernel functions that programs may call (kfuncs): for each its C declaration, flags,
-//! and the programs that it is registered for.
+//! Kfuncs: kernel functions that programs may call, with C declarations, flags, and the
+//! programs that each is registered for.
 //!
-//! The facts stand in one table (`for_each_kfunc`); this module expands the columns that
-//! a reader of the table needs, the virtual machine the one with the implementations. A
-//! program names such a function by its number in the kernel's BTF, which is another one
-//! for each build of the kernel; the name is what stays.
+//! All facts are in one table (`for_each_kfunc`). This module expands the columns with
+//! declarations and rules, the virtual machine the column with implementations. A program
+//! refers to a kfunc by its number in the kernel's BTF, which differs between kernel
+//! builds; the name is stable.
 
 mod parameter;
 mod sets;
@@ -22,13 +22,13 @@ pub use sets::{Filter, Hooks, Set};
 pub(crate) use table::for_each_kfunc;
 
 bitflags! {
-    /// What the kernel says of a function when it registers it (`KF_…`,
-    /// `include/linux/btf.h`), with the kernel's bits.
+    /// Flags of a kfunc's registration (`KF_…`, `include/linux/btf.h`), with the kernel's
+    /// bits.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct KfuncFlags: u32 {
-        /// The result is a reference to give back.
+        /// Acquires a reference, which is the result.
         const ACQUIRE = 1 << 0;
-        /// The reference in the first argument is given back.
+        /// Releases the reference in the first argument.
         const RELEASE = 1 << 1;
         /// The result may be null.
         const RET_NULL = 1 << 2;
@@ -36,39 +36,39 @@ bitflags! {
         const TRUSTED_ARGS = 1 << 4;
         /// Only for programs that may sleep.
         const SLEEPABLE = 1 << 5;
-        /// It may bring the machine down; asks for `CAP_SYS_BOOT`.
+        /// May crash the machine; requires `CAP_SYS_BOOT`.
         const DESTRUCTIVE = 1 << 6;
         /// Pointers have to be valid, or protected by an RCU read section.
         const RCU = 1 << 7;
-        /// It makes an iterator.
+        /// Creates an iterator.
         const ITER_NEW = 1 << 8;
-        /// It moves an iterator on.
+        /// Advances an iterator.
         const ITER_NEXT = 1 << 9;
-        /// It ends an iterator.
+        /// Destroys an iterator.
         const ITER_DESTROY = 1 << 10;
-        /// The iterator works inside of an RCU read section.
+        /// The iterator works inside an RCU read section.
         const RCU_PROTECTED = 1 << 11;
         /// Calls keep the caller's registers.
         const FASTCALL = 1 << 12;
         /// The result points into an arena.
         const ARENA_RET = 1 << 13;
-        /// So does the first argument.
+        /// The first argument points into an arena.
         const ARENA_ARG1 = 1 << 14;
-        /// So does the second argument.
+        /// The second argument points into an arena.
         const ARENA_ARG2 = 1 << 15;
     }
 }
 
-/// A kernel function.
+/// A kfunc.
 #[derive(Clone, Copy, Debug)]
 pub struct Kfunc {
     /// Its name.
     pub name: &'static str,
-    /// The result's type in C, ready to be followed by the name: `"void *"`.
+    /// The C type of the result, with a trailing space or star before the name: `"void *"`.
     pub returns: &'static str,
     /// The parameters in C, without parentheses.
     pub parameters: &'static str,
-    /// What the kernel says of it.
+    /// Its registration flags.
     pub flags: KfuncFlags,
     /// The set that it is registered with.
     pub set: Set,
@@ -82,7 +82,7 @@ impl Kfunc {
         format!("{}{}({})", self.returns, self.name, self.parameters)
     }
 
-    /// What it takes, in `r1` and following.
+    /// Its parameters, in `r1` and following.
     ///
     /// ```
     /// use bpflab::spec::kfuncs::{self, ParameterKind};
@@ -97,7 +97,7 @@ impl Kfunc {
         parameter::parse(self.parameters)
     }
 
-    /// Whether a program of this type, attached so, may call it.
+    /// Whether a program with this type and attach type may call it.
     #[must_use]
     pub fn allows(&self, prog_type: ProgType, attach_type: Option<AttachType>) -> bool {
         self.set.covers(prog_type, attach_type)
@@ -110,32 +110,32 @@ impl Kfunc {
     }
 }
 
-/// A function of the table: its place there.
+/// A kfunc, by its index in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KfuncId(u16);
 
 impl KfuncId {
-    /// What the table says of it.
+    /// Its row of the table.
     #[must_use]
     pub fn row(self) -> &'static Kfunc {
-        // Ids are made of places only.
+        // Ids are only created from valid indices.
         &KFUNCS[self.index()]
     }
 
-    /// Its place.
+    /// Its index.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Every function, in the table's order.
+/// All kfuncs, in the order of the table.
 #[must_use]
 pub fn kfuncs() -> &'static [Kfunc] {
     &KFUNCS
 }
 
-/// The function of this name.
+/// The kfunc of this name.
 #[must_use]
 pub fn by_name(name: &str) -> Option<KfuncId> {
     static PLACES: LazyLock<FxHashMap<&'static str, KfuncId>> = LazyLock::new(|| {
@@ -149,7 +149,7 @@ macro_rules! define {
     ($(for $set:ident {$(
         $name:ident = $($body:ident)::+, $returns:literal $parameters:literal [$($flag:ident)*];
     )*})*) => {
-        /// How many functions the table has.
+        /// Number of kfuncs in the table.
         pub(crate) const COUNT: usize = [$($(stringify!($name)),*),*].len();
 
         static KFUNCS: [Kfunc; COUNT] = [$($(Kfunc {

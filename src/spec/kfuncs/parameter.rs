@@ -1,37 +1,37 @@
-//! What a kernel function takes. The kernel reads it off types and the ends of names
-//! (`get_kfunc_ptr_arg_type` and its neighbours, `kernel/bpf/verifier.c`;
-//! `Documentation/bpf/kfuncs.rst`), and so do we.
+//! Parameters of a kfunc, determined from types and name suffixes as in the kernel
+//! (`get_kfunc_ptr_arg_type` and related functions, `kernel/bpf/verifier.c`;
+//! `Documentation/bpf/kfuncs.rst`).
 
-/// A parameter: its declaration in C, taken apart.
+/// A parameter, parsed from its declaration in C.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameter {
-    /// The type without `const`, stars and name: `struct task_struct`, `u32`, or the
-    /// type of a function that is pointed to.
+    /// The type without `const`, stars and name: `struct task_struct`, `u32`; for a
+    /// function pointer, the function's type.
     pub base: &'static str,
-    /// How many stars there are.
+    /// Number of stars.
     pub stars: usize,
     /// The name: `meta__ign`.
     pub name: &'static str,
-    /// What has to be passed.
+    /// The required kind of argument.
     pub kind: ParameterKind,
     /// Whether null may be passed: `__nullable` and `__opt`.
     pub nullable: bool,
-    /// Whether the memory is initialised by the function: `__uninit`.
+    /// Whether the function initialises the memory: `__uninit`.
     pub uninit: bool,
 }
 
-/// What has to be passed for a parameter.
+/// The required kind of argument for a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ParameterKind {
     /// A number.
     Scalar,
-    /// A number that is known: `__k`.
+    /// A known constant: `__k`.
     Constant,
-    /// The size of the memory in the parameter before: `__sz`.
+    /// The size of the memory in the previous parameter: `__sz`.
     Size,
-    /// The same, known: `__szk`.
+    /// The same, a known constant: `__szk`.
     ConstantSize,
-    /// The size of the memory that is returned: `rdonly_buf_size`, `rdwr_buf_size`.
+    /// The size of the returned memory: `rdonly_buf_size`, `rdwr_buf_size`.
     BufferSize,
     /// Anything: `__ign`.
     Ignored,
@@ -39,7 +39,7 @@ pub enum ParameterKind {
     Program,
     /// The program's context.
     Context,
-    /// A dynamic pointer.
+    /// A dynptr.
     Dynptr,
     /// An iterator on the stack (by the function's flags, `__iter`).
     Iterator,
@@ -57,7 +57,7 @@ pub enum ParameterKind {
     ConstString,
     /// A map: `__map` and `p__map`.
     Map,
-    /// A word of the stack for the interrupts' state: `__irq_flag`.
+    /// A stack slot for the interrupt state: `__irq_flag`.
     IrqFlag,
     /// A `struct bpf_wq` in a map's value.
     Workqueue,
@@ -67,16 +67,16 @@ pub enum ParameterKind {
     ResSpinLock,
     /// An object that the program allocated: `__alloc`.
     Allocated,
-    /// Such an object, with a reference count: `__refcounted_kptr`.
+    /// An allocated object with a reference count: `__refcounted_kptr`.
     Refcounted,
-    /// Memory: of the size that follows, or that of a type without pointers.
+    /// Memory: with the size in the next parameter, or of a type without pointers.
     Memory,
     /// A kernel object.
     Object,
 }
 
 impl Parameter {
-    /// Reads one declaration: `const struct cpumask *src1`.
+    /// Parses one declaration: `const struct cpumask *src1`.
     fn parse(text: &'static str) -> Self {
         let text = text.trim();
         if let Some((base, rest)) = text.split_once("(*") {
@@ -129,7 +129,7 @@ pub(super) fn parse(list: &'static str) -> Vec<Parameter> {
     found
 }
 
-/// Ends of names that say what a parameter is, whatever its type.
+/// Name suffixes that determine a parameter's kind for any type.
 const BY_SUFFIX: &[(&str, ParameterKind)] = &[
     ("__ign", ParameterKind::Ignored),
     ("__prog", ParameterKind::Program),
@@ -146,7 +146,7 @@ const BY_SUFFIX: &[(&str, ParameterKind)] = &[
     ("rdwr_buf_size", ParameterKind::BufferSize),
 ];
 
-/// Types that say what a pointer is.
+/// Types that determine a pointer's kind.
 const BY_TYPE: &[(&str, ParameterKind)] = &[
     ("struct bpf_dynptr", ParameterKind::Dynptr),
     ("struct bpf_list_head", ParameterKind::ListHead),
@@ -156,7 +156,7 @@ const BY_TYPE: &[(&str, ParameterKind)] = &[
     ("struct bpf_wq", ParameterKind::Workqueue),
     ("struct bpf_task_work", ParameterKind::TaskWork),
     ("struct bpf_res_spin_lock", ParameterKind::ResSpinLock),
-    // Contexts: as programs write them, or as the kernel does.
+    // Contexts: under the programs' name and under the kernel's.
     ("struct __sk_buff", ParameterKind::Context),
     ("struct xdp_md", ParameterKind::Context),
     ("struct bpf_sock_addr_kern", ParameterKind::Context),
@@ -184,7 +184,7 @@ fn kind(base: &str, stars: usize, name: &str) -> ParameterKind {
     let is_iterator = base.starts_with("struct bpf_iter_") && name == "it";
     match base.strip_prefix("struct ") {
         _ if is_iterator => ParameterKind::Iterator,
-        // What user space and the kernel both know has no pointers in it.
+        // UAPI types, which contain no pointers.
         Some(
             "bpf_sock_tuple"
             | "bpf_ct_opts"

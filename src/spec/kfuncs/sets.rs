@@ -1,5 +1,5 @@
-//! Sets of kernel functions as the kernel registers them
-//! (`register_btf_kfunc_id_set`): for which programs a set is.
+//! Sets of kfuncs as registered by the kernel (`register_btf_kfunc_id_set`), with the
+//! programs that may call them.
 
 use bitflags::bitflags;
 
@@ -7,8 +7,8 @@ use crate::spec::attach_type::AttachType;
 use crate::spec::prog_type::ProgType;
 
 bitflags! {
-    /// Where a set is registered (`enum btf_kfunc_hook`, `kernel/bpf/btf.c`), with the
-    /// kernel's numbers as bits.
+    /// Hooks at which a set is registered (`enum btf_kfunc_hook`, `kernel/bpf/btf.c`), with
+    /// the kernel's numbers as bits.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct Hooks: u16 {
         /// For programs of every type.
@@ -17,13 +17,13 @@ bitflags! {
         const XDP = 1 << 1;
         /// Classifiers of traffic control.
         const TC = 1 << 2;
-        /// Implementations of kernel structs.
+        /// `struct_ops` implementations.
         const STRUCT_OPS = 1 << 3;
-        /// Programs that watch, kprobes apart.
+        /// Tracing programs, except kprobes.
         const TRACING = 1 << 4;
-        /// Programs that user space calls.
+        /// Syscall programs.
         const SYSCALL = 1 << 5;
-        /// No program calls these: `fmod_ret` programs may attach to them.
+        /// Not callable: `fmod_ret` programs may attach to these functions.
         const FMODRET = 1 << 6;
         /// Programs of a cgroup.
         const CGROUP = 1 << 7;
@@ -43,7 +43,7 @@ bitflags! {
 }
 
 impl Hooks {
-    /// The hook that programs of this type look at, next to [`COMMON`](Self::COMMON)
+    /// The hook for programs of this type, in addition to [`COMMON`](Self::COMMON)
     /// (`bpf_prog_type_to_kfunc_hook`, `kernel/bpf/btf.c`).
     #[must_use]
     pub const fn of(prog_type: ProgType) -> Self {
@@ -75,15 +75,15 @@ impl Hooks {
     }
 }
 
-/// What a set asks of a program beyond its type (`btf_kfunc_filter_t`).
+/// Additional requirements of a set on a program (`btf_kfunc_filter_t`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Filter {
-    /// Security modules only (`bpf_fs_kfuncs_filter`, `fs/bpf_fs_kfuncs.c`).
+    /// LSM programs only (`bpf_fs_kfuncs_filter`, `fs/bpf_fs_kfuncs.c`).
     Lsm,
     /// Iterators only (`tracing_iter_filter`, `net/core/filter.c`).
     Iterator,
-    /// Probes that are called at entry and at return of a function
-    /// (`bpf_kprobe_multi_filter`, `kernel/trace/bpf_trace.c`).
+    /// Probes that are called at entry and return of a function (`bpf_kprobe_multi_filter`,
+    /// `kernel/trace/bpf_trace.c`).
     Session,
     /// XDP programs that are bound to a device
     /// (`bpf_prog_is_dev_bound`, `kernel/bpf/verifier.c`).
@@ -91,8 +91,8 @@ pub enum Filter {
 }
 
 impl Filter {
-    /// Whether it lets a program of this type, attached so, pass. Being bound to a
-    /// device can't be told from these.
+    /// Whether it accepts a program with this type and attach type. Whether a program is
+    /// device-bound can't be determined from these.
     #[must_use]
     pub fn passes(self, prog_type: ProgType, attach_type: Option<AttachType>) -> bool {
         use AttachType as At;
@@ -110,15 +110,15 @@ impl Filter {
     }
 }
 
-/// Functions that are registered together.
+/// Kfuncs that are registered together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Set {
     /// The programs that may call them.
     pub hooks: Hooks,
-    /// What else they have to be.
+    /// Additional requirement on the programs.
     pub filter: Option<Filter>,
-    /// The option of the kernel's configuration that they depend on, where the
-    /// common ones (`CONFIG_BPF_SYSCALL`, `CONFIG_NET`, `CONFIG_CGROUPS`) don't do.
+    /// The build option that they require, in addition to the common ones
+    /// (`CONFIG_BPF_SYSCALL`, `CONFIG_NET`, `CONFIG_CGROUPS`).
     pub config: Option<&'static str>,
 }
 
@@ -150,7 +150,7 @@ impl Set {
         }
     }
 
-    /// Whether a program of this type, attached so, may call the functions
+    /// Whether a program with this type and attach type may call the functions
     /// (`btf_kfunc_id_set_contains`, `kernel/bpf/btf.c`).
     #[must_use]
     pub fn covers(&self, prog_type: ProgType, attach_type: Option<AttachType>) -> bool {
@@ -162,13 +162,13 @@ impl Set {
     }
 }
 
-/// `common_btf_ids` and its like: all programs.
+/// `common_btf_ids` and similar sets: all programs.
 pub(super) const COMMON: Set = Set::of(&[Hooks::COMMON]);
-/// Those of [`COMMON`] that come with the programs that watch.
+/// Kfuncs of [`COMMON`] that require tracing support.
 pub(super) const COMMON_EVENTS: Set = COMMON.with("CONFIG_BPF_EVENTS");
-/// Those of [`COMMON`] that come with shared buffers.
+/// Kfuncs of [`COMMON`] that require shared buffers.
 pub(super) const COMMON_DMABUF: Set = COMMON.with("CONFIG_DMA_SHARED_BUFFER");
-/// Those of [`COMMON`] that come with security modules.
+/// Kfuncs of [`COMMON`] that require BPF LSM.
 pub(super) const COMMON_LSM: Set = COMMON.with("CONFIG_BPF_LSM");
 /// `generic_btf_ids`: objects, graphs, tasks, cgroups, exceptions.
 pub(super) const GENERIC: Set = Set::of(&[
@@ -179,9 +179,9 @@ pub(super) const GENERIC: Set = Set::of(&[
     Hooks::SYSCALL,
     Hooks::CGROUP,
 ]);
-/// Those of [`GENERIC`] for keys.
+/// Kfuncs of [`GENERIC`] for keys.
 pub(super) const GENERIC_KEYS: Set = GENERIC.with("CONFIG_KEYS");
-/// Those of [`GENERIC`] for signatures.
+/// Kfuncs of [`GENERIC`] for signatures.
 pub(super) const GENERIC_PKCS7: Set = GENERIC.with("CONFIG_SYSTEM_DATA_VERIFICATION");
 /// `cpumask_kfunc_btf_ids`.
 pub(super) const CPUMASK: Set = Set::of(&[Hooks::STRUCT_OPS, Hooks::TRACING, Hooks::SYSCALL]);
@@ -247,17 +247,17 @@ pub(super) const TCP_DCTCP: Set = TCP.with("CONFIG_TCP_CONG_DCTCP");
 pub(super) const QDISC: Set = Set::of(&[Hooks::STRUCT_OPS]).with("CONFIG_NET_SCH_BPF");
 /// `hid_bpf_kfunc_set`.
 pub(super) const HID: Set = Set::of(&[Hooks::STRUCT_OPS]).with("CONFIG_HID_BPF");
-/// `hid_bpf_syscall_kfunc_set`, next to [`HID`].
+/// `hid_bpf_syscall_kfunc_set`, in addition to [`HID`].
 pub(super) const HID_SYSCALL: Set =
     Set::of(&[Hooks::STRUCT_OPS, Hooks::SYSCALL]).with("CONFIG_HID_BPF");
-/// Schedulers.
+/// `sched_ext` schedulers.
 pub(super) const SCHED_EXT: Set = Set::of(&[Hooks::STRUCT_OPS]).with("CONFIG_SCHED_CLASS_EXT");
-/// What schedulers and programs around them may call (`scx_kfunc_set_any`).
+/// Kfuncs for schedulers and related programs (`scx_kfunc_set_any`).
 pub(super) const SCHED_EXT_ANY: Set =
     Set::of(&[Hooks::STRUCT_OPS, Hooks::TRACING, Hooks::SYSCALL]).with("CONFIG_SCHED_CLASS_EXT");
-/// `bpf_prog_test_kfunc_set`: destructors of objects of tests (`net/bpf/test_run.c`).
+/// `bpf_prog_test_kfunc_set`: destructors of test objects (`net/bpf/test_run.c`).
 pub(super) const TEST: Set = Set::of(&[Hooks::TC, Hooks::TRACING, Hooks::SYSCALL]);
 /// `bpf_test_modify_return_set` (`net/bpf/test_run.c`).
 pub(super) const MODIFY_RETURN: Set = Set::of(&[Hooks::FMODRET]);
-/// What is called and attached to (`net/bpf/test_run.c`).
+/// Functions that are both called and attached to (`net/bpf/test_run.c`).
 pub(super) const MODIFY_RETURN_CALLED: Set = Set::of(&[Hooks::COMMON, Hooks::FMODRET]);

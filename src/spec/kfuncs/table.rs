@@ -1,8 +1,8 @@
-//! The one table of kernel functions, as a macro that hands every row to its caller.
+//! The table of kfuncs, as a macro that passes all rows to another macro.
 
-/// Calls `$macro` with the sets of kernel functions of Linux 6.18, and what is in them.
+/// Calls `$macro` with the kfunc sets of Linux 6.18 and their kfuncs.
 ///
-/// It reads
+/// The form of the table:
 ///
 /// ```text
 /// for SET {
@@ -10,18 +10,18 @@
 /// }
 /// ```
 ///
-/// - `SET` is a constant of `sets`: who may call the functions, and on which option of
-///   the kernel's configuration they depend.
+/// - `SET` is a constant of `sets`: the programs that may call the kfuncs, and the build
+///   option that the kfuncs require.
 /// - `body` is the path of the implementation below `crate::vm::kfuncs`, or `none`; only
-///   the virtual machine looks at it.
-/// - The C text is that of the kernel's BTF, which the kernel's sources agree with; the
-///   ends of the names mean something ([`ParameterKind`](super::ParameterKind)).
+///   the virtual machine uses it.
+/// - The C text is that of the kernel's BTF and sources; name suffixes have a meaning
+///   ([`ParameterKind`](super::ParameterKind)).
 /// - *flags* are constants of [`KfuncFlags`](super::KfuncFlags).
 ///
-/// Sets, hooks and flags agree with what a running 6.18 has registered
-/// (`btf->kfunc_set_tab`), declarations with its BTF; what that kernel was built without
-/// is from the sources: `drivers/hid/bpf`, `kernel/sched/ext.c`, `net/sched/bpf_qdisc.c`
-/// and others.
+/// Sets, hooks and flags agree with the registered ones of a running 6.18
+/// (`btf->kfunc_set_tab`), declarations with its BTF. Kfuncs that this kernel was built
+/// without are taken from the sources: `drivers/hid/bpf`, `kernel/sched/ext.c`,
+/// `net/sched/bpf_qdisc.c` and others.
 macro_rules! for_each_kfunc {
     ($macro:ident) => {
         $macro! {

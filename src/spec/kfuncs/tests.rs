@@ -103,7 +103,7 @@ fn sets_know_their_programs() {
     assert!(!may("bpf_modify_return_test", ProgType::Tracing, None));
 }
 
-/// The running kernel's BTF marks kernel functions for programs.
+/// The running kernel's BTF, if it marks kfuncs.
 fn running_kernel() -> Option<Btf> {
     let path = "/sys/kernel/btf/vmlinux";
     let bytes = std::fs::read(path);
@@ -111,7 +111,7 @@ fn running_kernel() -> Option<Btf> {
     Btf::parse(&bytes.ok()?).ok()
 }
 
-/// A declaration without what tells compilers where a pointer leads.
+/// A declaration without attributes for compilers.
 fn plain(declaration: &str) -> String {
     let mut text = declaration.to_owned();
     while let Some(start) = text.find("__attribute__((") {
@@ -141,7 +141,7 @@ fn the_running_kernel_declares_the_same() {
     }
     for (name, prototype) in &marked {
         let Some(id) = by_name(name) else {
-            // A later kernel has more.
+            // Later kernels have more.
             assert!(!is_6_18(), "{name} has no row");
             skip_part(
                 Need::Release,

@@ -1,10 +1,9 @@
-//! Functions that helpers call back (`push_callback_call`, `set_…_callback_state`).
+//! Callbacks of helpers (`push_callback_call`, `set_…_callback_state`).
 //!
-//! A helper that calls back before it returns forks the walk: one way goes on behind the
-//! call, as if it was never called back; the other walks the callback and comes back to
-//! the call, which then forks again. The way round converges as any loop does. A
-//! callback that is called later is walked once for each such call, with a stack of its
-//! own.
+//! At a helper that calls its callback before it returns, exploration continues on two
+//! paths: after the call, as if the callback was never called, and in the callback. The
+//! callback returns to the call, which branches again, so that it is explored like a loop.
+//! An asynchronous callback is explored once for each such call, with a stack of its own.
 
 use crate::isa::Reg;
 use crate::spec::MapType;
@@ -13,15 +12,15 @@ use crate::spec::limits::MAX_JUMP_SEQUENCE;
 use crate::util::{Errno, HelperId, Pc};
 use crate::verifier::env::{Pending, Verifier};
 use crate::verifier::reg::{Kind, RegState};
-use crate::verifier::reject::{Checked, reject};
+use crate::verifier::reject::{VerifyResult, reject};
 use crate::verifier::state::{Entry, Frame, ReturnRange, State};
 
-/// What a callback returns to go on or to stop.
+/// The return values of callbacks that continue or stop an iteration.
 const GO_ON_OR_STOP: ReturnRange = ReturnRange { min: 0, max: 1 };
-/// What a callback returns to which nobody listens.
+/// The return value of callbacks whose result is ignored.
 const NOTHING: ReturnRange = ReturnRange { min: 0, max: 0 };
 
-/// What a callback's first registers hold, and what it has to return.
+/// The first argument registers of a callback, and its allowed return values.
 struct Start {
     arguments: [RegState; 4],
     range: ReturnRange,
@@ -37,8 +36,8 @@ impl Start {
 }
 
 impl Verifier<'_> {
-    /// The helper under way may call this function back.
-    pub(crate) fn push_callback(&mut self, id: HelperId, subprogram: u32) -> Checked {
+    /// Pushes a state for the callback of the current helper call.
+    pub(crate) fn push_callback(&mut self, id: HelperId, subprogram: u32) -> VerifyResult {
         self.note_call_types(subprogram)?;
         let effects = helper(id).map_or(Effects::empty(), |helper| helper.effects);
         let later = effects.contains(Effects::CALLS_BACK_LATER);
@@ -50,9 +49,9 @@ impl Verifier<'_> {
             return self.push_later(id, subprogram);
         }
         let (start, pc) = (self.subprogram(subprogram).start, self.pc);
-        // The kernel looks at the number of forks first, then at the frames, then at the
+        // The kernel checks the number of pushed states first, then the frames, then the
         // arguments.
-        self.fork(start, pc, Errno::ENOMEM)?;
+        self.push_branch(start, pc, Errno::ENOMEM)?;
         let mut callee = self.enter(subprogram, pc)?;
         self.callback_start(id)?.enter(&mut callee);
         callee.entry = Entry::Callback;
@@ -66,8 +65,9 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// The function is called when the program is long over (`push_async_cb`).
-    fn push_later(&mut self, id: HelperId, subprogram: u32) -> Checked {
+    /// Pushes a state for a callback that runs after the program has returned
+    /// (`push_async_cb`).
+    fn push_later(&mut self, id: HelperId, subprogram: u32) -> VerifyResult {
         let waiting = self.pending.len() + 1;
         if waiting > MAX_JUMP_SEQUENCE {
             reject!(
@@ -87,7 +87,7 @@ impl Verifier<'_> {
         self.touch_all();
         let state = State {
             pc: start,
-            // As the kernel has it: its path begins with the program's.
+            // As in the kernel: its path begins with the program's.
             first: Pc(0),
             last: prev,
             branches: 1,
@@ -104,8 +104,8 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// How a callback of this helper begins.
-    fn callback_start(&mut self, helper: HelperId) -> Checked<Start> {
+    /// The arguments and return values of a callback of this helper.
+    fn callback_start(&mut self, helper: HelperId) -> VerifyResult<Start> {
         let caller = |number: Reg| *self.reg(number);
         let context = caller(match helper {
             id::find_vma => Reg::R4,
@@ -172,7 +172,7 @@ impl Verifier<'_> {
     }
 }
 
-/// Whether a map of this type can be walked element by element.
+/// Whether `bpf_for_each_map_elem` supports this map type.
 const fn has_for_each(map_type: MapType) -> bool {
     matches!(
         map_type,

@@ -1,33 +1,33 @@
-//! Which C type the context of a program has: how a function's parameter is known to be
-//! the context (`btf_is_prog_ctx_type`), and what a parameter tagged as the context may
-//! be (`btf_validate_prog_ctx_type`, `kernel/bpf/btf.c`).
+//! The C type of a program's context: which parameters are the context
+//! (`btf_is_prog_ctx_type`), and which types a parameter tagged as context may have
+//! (`btf_validate_prog_ctx_type`, `kernel/bpf/btf.c`).
 
 use crate::btf::{Btf, Kind, Type};
 use crate::program::Program;
 use crate::spec::context::{Arch, layout};
 use crate::spec::{AttachType, ContextKind, ProgType};
 use crate::util::TypeId;
-use crate::verifier::reject::{Checked, reject};
+use crate::verifier::reject::{VerifyResult, reject};
 
-/// The typedef under which probes get the registers.
+/// The typedef of the registers in kprobe programs.
 const PROBE_TYPEDEF: &str = "bpf_user_pt_regs_t";
-/// What that typedef stands for.
+/// The structure behind that typedef.
 const REGISTERS: &str = match Arch::HOST {
     Arch::X86_64 => "pt_regs",
     Arch::Arm64 => "user_pt_regs",
 };
 
-/// The structure that a program type's context is, if it has a name of its own.
+/// The name of a program type's context structure, if it has one.
 fn structure(prog_type: ProgType) -> Option<&'static str> {
     match prog_type.info().context {
-        // A plain number.
+        // A plain integer.
         ContextKind::LircMode2 => None,
         ContextKind::PtRegs => Some(REGISTERS),
         kind => layout(kind, Arch::HOST).map(|layout| layout.name),
     }
 }
 
-/// Whether a pointer to `pointed` is the context of such programs by its name.
+/// Whether a pointer to `pointed` is the context of such programs, by its name.
 pub(super) fn is_context(btf: &Btf, pointed: TypeId, prog_type: ProgType) -> bool {
     if prog_type == ProgType::Kprobe && is_probe_typedef(btf, pointed) {
         return true;
@@ -39,7 +39,7 @@ pub(super) fn is_context(btf: &Btf, pointed: TypeId, prog_type: ProgType) -> boo
         return false;
     }
     match structure(prog_type) {
-        // What the kernel makes it from is as good.
+        // The kernel structure behind the context is accepted, too.
         Some("__sk_buff") => matches!(ty.name(), "__sk_buff" | "sk_buff"),
         Some("xdp_md") => matches!(ty.name(), "xdp_md" | "xdp_buff"),
         Some(REGISTERS) if prog_type == ProgType::Kprobe => {
@@ -50,15 +50,15 @@ pub(super) fn is_context(btf: &Btf, pointed: TypeId, prog_type: ProgType) -> boo
     }
 }
 
-/// Whether this is the typedef of the registers, perhaps qualified.
+/// Whether this is the typedef of the registers, ignoring qualifiers.
 fn is_probe_typedef(btf: &Btf, pointed: TypeId) -> bool {
     btf.unqualified(pointed)
         .is_ok_and(|ty| ty.kind() == Kind::Typedef && ty.name() == PROBE_TYPEDEF)
 }
 
-/// Whether parameter `number`, a pointer to `pointed` that is tagged as the context, can
-/// be it.
-pub(super) fn check_tagged(program: &Program, pointed: TypeId, number: usize) -> Checked {
+/// Checks the type of parameter `number`, a pointer to `pointed` that is tagged as the
+/// context.
+pub(super) fn check_tagged(program: &Program, pointed: TypeId, number: usize) -> VerifyResult {
     let Some(btf) = &program.btf else {
         return Ok(());
     };
@@ -86,7 +86,7 @@ pub(super) fn check_tagged(program: &Program, pointed: TypeId, number: usize) ->
     Ok(())
 }
 
-/// What some program types take beside the structure of their context.
+/// Types that some program types accept besides their context structure.
 fn is_special(program: &Program, ty: Type<'_>) -> bool {
     let is_struct = ty.kind() == Kind::Struct;
     let is_word = ty.kind() == Kind::Int && ty.size() == Some(8);

@@ -1,9 +1,9 @@
-//! Global functions, verified on their own against their types in BTF.
+//! Global functions, verified on their own against their types in BTF (`check_func_call`,
+//! `btf_check_func_arg_match`, `do_check_subprogs`).
 //!
-//! A call of one is not walked into: its arguments are held against the types, and its
-//! result is any number. After the main program, each global function that was called
-//! is walked with any arguments of its types, then those that it calls.
-//! (`check_func_call`, `btf_check_func_arg_match`, `do_check_subprogs`.)
+//! A call of a global function is not entered: its arguments are checked against the types,
+//! and its result is an unknown scalar. After the main program, each global function that
+//! was called is explored with any arguments of its types, then those that it calls.
 
 use super::signature::{Argument, Known};
 use crate::isa::Reg;
@@ -15,21 +15,21 @@ use crate::verifier::log::log;
 use crate::verifier::log::name::type_name;
 use crate::verifier::memory::Access;
 use crate::verifier::reg::{Kind, RegState};
-use crate::verifier::reject::{Checked, Reject, reject, unmodelled};
+use crate::verifier::reject::{Reject, VerifyResult, reject, unmodelled};
 
-/// What is said of a call that may sleep where that is not allowed.
+/// The message for a call that may sleep in a context that can't.
 const MAY_SLEEP: &str = "global functions that may sleep are not allowed in non-sleepable context,\n\
      i.e., in a RCU/IRQ/preempt-disabled section, or in\n\
      a non-sleepable BPF program context";
 
-/// What is said of a call under a lock.
+/// The message for a call while a lock is held.
 const UNDER_LOCK: &str = "global function calls are not allowed while holding a lock,\n\
      use static function instead";
 
 impl Verifier<'_> {
-    /// A call of a global function: the arguments are held against its types, the
-    /// result is any number.
-    pub(crate) fn check_global_call(&mut self, subprogram: u32) -> Checked {
+    /// Checks a call of a global function: the arguments are checked against its types, the
+    /// result is an unknown scalar.
+    pub(crate) fn check_global_call(&mut self, subprogram: u32) -> VerifyResult {
         let matched = self.check_call_types(subprogram);
         let failed = matched.as_ref().err();
         if failed.is_some_and(|why| why.feature().is_none() && why.errno() == Errno::EFAULT) {
@@ -70,12 +70,12 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// A call of a static function, or a helper that calls it: its types are only hints,
-    /// and all that comes of a mismatch is a line in the log.
+    /// Checks the argument types of a static call or a callback. They are only hints: a
+    /// mismatch is just logged.
     ///
     /// # Errors
-    /// Types that are none.
-    pub(crate) fn note_call_types(&mut self, subprogram: u32) -> Checked {
+    /// Invalid BTF.
+    pub(crate) fn note_call_types(&mut self, subprogram: u32) -> VerifyResult {
         if !self.log.is_on() {
             return Ok(());
         }
@@ -89,9 +89,9 @@ impl Verifier<'_> {
         }
     }
 
-    /// Whether the registers hold what the function takes (`btf_check_subprog_call`). A
-    /// function that was once called otherwise is not asked again.
-    fn check_call_types(&mut self, subprogram: u32) -> Checked {
+    /// Checks the registers against the parameters (`btf_check_subprog_call`). After one
+    /// mismatch, a function's types are unreliable and not checked again.
+    fn check_call_types(&mut self, subprogram: u32) -> VerifyResult {
         let has_types = self.subprogram(subprogram).type_id.is_some();
         if !has_types || matches!(self.signatures.get(subprogram), Known::Unreliable) {
             reject!(EINVAL, "");
@@ -103,7 +103,7 @@ impl Verifier<'_> {
         matched
     }
 
-    fn check_arguments(&mut self, subprogram: u32) -> Checked {
+    fn check_arguments(&mut self, subprogram: u32) -> VerifyResult {
         let signature = self.signature(subprogram)?;
         for (at, argument) in signature.arguments().iter().enumerate() {
             if let Some(reg) = Reg::ARGUMENTS.get(at) {
@@ -113,8 +113,8 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// Whether a register may be passed for an argument.
-    fn check_passed(&mut self, at: usize, reg: Reg, argument: Argument) -> Checked {
+    /// Checks that a register may be passed for an argument.
+    fn check_passed(&mut self, at: usize, reg: Reg, argument: Argument) -> VerifyResult {
         let state = *self.reg(reg);
         let number = reg.number();
         match argument {
@@ -123,7 +123,7 @@ impl Verifier<'_> {
                     reject!(EINVAL, "R{number} is not a scalar");
                 }
             }
-            // Loads through it are guarded when they are executed.
+            // Loads through it are checked at run time.
             Argument::Memory { flags, .. } | Argument::Object { flags, .. }
                 if flags.contains(TypeFlags::PTR_UNTRUSTED) => {}
             Argument::Context => {
@@ -163,14 +163,14 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// A pointer to a kernel object (`check_reg_type`).
+    /// Checks a pointer to a kernel object (`check_reg_type`).
     fn check_passed_object(
         &mut self,
         state: &RegState,
         reg: Reg,
         wanted: TypeId,
         allowed: TypeFlags,
-    ) -> Checked {
+    ) -> VerifyResult {
         let Kind::BtfId { id } = state.kind else {
             return Err(unexpected(state, reg));
         };
@@ -184,8 +184,9 @@ impl Verifier<'_> {
         self.check_passed_offset(state, reg)
     }
 
-    /// Some pointers are passed only as they came (`check_func_arg_reg_off`).
-    fn check_passed_offset(&mut self, state: &RegState, reg: Reg) -> Checked {
+    /// Checks the offset: some pointers must be passed unmodified
+    /// (`check_func_arg_reg_off`).
+    fn check_passed_offset(&mut self, state: &RegState, reg: Reg) -> VerifyResult {
         let plain = state.flags.is_empty();
         let at_most = |flags: TypeFlags| flags.contains(state.flags);
         let movable = match state.kind {
@@ -209,13 +210,13 @@ impl Verifier<'_> {
         self.check_pointer_offset(state, reg, fixed)
     }
 
-    /// Memory that the function may read and write, or null (`check_mem_reg`).
-    fn check_passed_memory(&mut self, state: &RegState, reg: Reg, size: u32) -> Checked {
+    /// Checks memory that the function may read and write, or null (`check_mem_reg`).
+    fn check_passed_memory(&mut self, state: &RegState, reg: Reg, size: u32) -> VerifyResult {
         if state.is_null() {
             return Ok(());
         }
         if state.maybe_null() {
-            // As if it were not null, for the time of the look.
+            // VerifyResult as if it were not null.
             let mut present = *state;
             not_null(&self.maps, &mut present);
             *self.reg_mut(reg) = present;
@@ -228,12 +229,12 @@ impl Verifier<'_> {
             });
         }
         *self.reg_mut(reg) = *state;
-        // Whatever it was.
+        // Whatever the error number was.
         checked.map_err(|why| why.with_errno(Errno::EINVAL))
     }
 
-    /// Walks the global functions that were called, and those that they call.
-    pub(crate) fn walk_called_globals(&mut self) -> Checked {
+    /// Explores the global functions that were called, and those that they call.
+    pub(crate) fn explore_called_globals(&mut self) -> VerifyResult {
         let mut verified = vec![false; self.called.len()];
         if let Some(callback) = self.structure.exception_callback
             && let Some(called) = self.called.get_mut(callback)
@@ -247,7 +248,7 @@ impl Verifier<'_> {
                 if *done || !called || !self.subprogram(number).global {
                     continue;
                 }
-                self.walk_subprogram(number)?;
+                self.explore_subprogram(number)?;
                 (*done, found_more) = (true, true);
                 if self.log.is_on() {
                     let name = self.subprogram(number).name.clone();
@@ -264,7 +265,7 @@ impl Verifier<'_> {
     }
 }
 
-/// A register that is no pointer to a kernel object.
+/// The reject for a register that is not a pointer to a kernel object.
 fn unexpected(state: &RegState, reg: Reg) -> Reject {
     let (number, name) = (reg.number(), type_name(state));
     let text = format!("R{number} type={name} expected=ptr_, trusted_ptr_, rcu_ptr_");

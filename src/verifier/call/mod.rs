@@ -1,4 +1,4 @@
-//! Calls: of helpers, of subprograms, and back.
+//! Calls of helpers and subprograms, and callbacks.
 
 pub(crate) mod callback;
 mod context_type;

@@ -1,4 +1,4 @@
-//! What a program may return (`check_return_code`).
+//! The values that a program may return (`check_return_code`).
 
 use std::fmt::Write;
 
@@ -9,20 +9,20 @@ use crate::util::Errno;
 use crate::verifier::env::Verifier;
 use crate::verifier::log::name::type_name;
 use crate::verifier::reg::RegState;
-use crate::verifier::reject::{Checked, Reject, reject};
+use crate::verifier::reject::{Reject, VerifyResult, reject};
 use crate::verifier::state::{Entry, ReturnRange};
 use crate::verifier::tnum::Tnum;
 
-/// What is asked of the number in `r0`.
+/// The rule for `r0` at an exit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Rule {
-    /// Nothing, not even that it is written: the caller doesn't look at it.
+    /// `r0` is ignored; it need not even be written.
     Void,
-    /// It may be anything, a pointer too.
+    /// Any value, including a pointer.
     Any,
-    /// It lies in this range.
+    /// A scalar in this range.
     Within(Range),
-    /// The kernel takes no such program.
+    /// The kernel rejects such a program.
     Refused,
 }
 
@@ -30,11 +30,11 @@ enum Rule {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Range {
     allowed: ReturnRange,
-    /// Whether only the low half counts.
+    /// Whether only the lower half is compared.
     low_half: bool,
-    /// Values that only the declared attach type understands.
+    /// A value range that requires the declared attach type.
     binds_attach_type: Option<(i32, i32)>,
-    /// A line behind the message.
+    /// A line after the message.
     note: Option<&'static str>,
 }
 
@@ -48,27 +48,27 @@ impl Range {
         }
     }
 
-    fn covers(&self, reg: &RegState) -> bool {
+    fn contains(&self, reg: &RegState) -> bool {
         if self.low_half {
             self.allowed.min <= reg.var.smin32 && reg.var.smax32 <= self.allowed.max
         } else {
-            self.allowed.covers(reg)
+            self.allowed.contains(reg)
         }
     }
 }
 
 impl ReturnRange {
-    /// Whether every number that the register may hold is in the range
-    /// (`retval_range_within` for whole registers).
-    pub(crate) fn covers(self, reg: &RegState) -> bool {
+    /// Whether every value of the register is in the range (`retval_range_within` for whole
+    /// registers).
+    pub(crate) fn contains(self, reg: &RegState) -> bool {
         i64::from(self.min) <= reg.var.smin && reg.var.smax <= i64::from(self.max)
     }
 
-    /// What is said of a register that is not (`verbose_invalid_scalar`): `place` is
-    /// "At program exit" or the like.
+    /// The reject for a register that is not in the range (`verbose_invalid_scalar`).
+    /// `place` is "At program exit" or the like.
     pub(crate) fn violation(self, reg: &RegState, place: &str, number: Reg) -> Reject {
         let mut text = format!("{place} the register R{} has", number.number());
-        // Writing to a string does not fail.
+        // Writing to a string can't fail.
         if reg.var.smin > i64::MIN {
             let _ = write!(text, " smin={}", reg.var.smin);
         }
@@ -89,11 +89,11 @@ const VOID_HOOK: &str =
     "Note, BPF_LSM_CGROUP that attach to void LSM hooks can't modify return value!";
 
 impl Verifier<'_> {
-    /// The exit of the outermost frame: `r0` is what the program type allows.
-    pub(crate) fn check_return_code(&mut self) -> Checked {
+    /// At the exit of the outermost frame: checks that the program type allows `r0`.
+    pub(crate) fn check_return_code(&mut self) -> VerifyResult {
         let (is_main, later) = match self.state.frames.first() {
             Some(frame) => (
-                // What exceptions end in returns for the program.
+                // The exception callback returns for the program.
                 frame.subprogram == 0 || self.subprogram(frame.subprogram).is_exception_cb,
                 matches!(frame.entry, Entry::AsyncCallback(_)).then_some(frame.callback_range),
             ),
@@ -110,7 +110,7 @@ impl Verifier<'_> {
         self.check_read(Reg::R0)?;
         let range = match rule {
             Rule::Within(range) => range,
-            // In silence.
+            // Without a message.
             Rule::Refused => reject!(ENOTSUPP, ""),
             _ if is_main => return Ok(()),
             _ => return self.check_subprogram_result(),
@@ -129,7 +129,7 @@ impl Verifier<'_> {
         }
         self.mark_precise(Reg::R0)?;
         let reg = self.reg(Reg::R0);
-        if !range.covers(reg) {
+        if !range.contains(reg) {
             let violation = range.allowed.violation(reg, place, Reg::R0);
             return Err(match range.note {
                 Some(note) => violation.and(note),
@@ -145,18 +145,18 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// The exit of a function that a helper calls before it returns: `r0`, a number, is
-    /// in the range that the helper understands.
-    pub(crate) fn check_callback_return(&self, r0: &RegState, range: ReturnRange) -> Checked {
-        if range.covers(r0) {
+    /// At the exit of a synchronous callback: checks that the scalar in `r0` is in the
+    /// range that the helper allows.
+    pub(crate) fn check_callback_return(&self, r0: &RegState, range: ReturnRange) -> VerifyResult {
+        if range.contains(r0) {
             Ok(())
         } else {
             Err(range.violation(r0, "At callback return", Reg::R0))
         }
     }
 
-    /// The exit of a global function that is verified on its own.
-    fn check_subprogram_result(&self) -> Checked {
+    /// At the exit of a global function that is verified on its own.
+    fn check_subprogram_result(&self) -> VerifyResult {
         let reg = self.reg(Reg::R0);
         if !reg.is_scalar() {
             reject!(
@@ -168,7 +168,7 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// What the main program may return.
+    /// The rule for the main program.
     fn return_rule(&self) -> Rule {
         let prog_type = self.program.prog_type;
         match prog_type.return_rule(self.attach_type()) {
@@ -186,7 +186,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// What the hook's prototype says.
+    /// The rule from the hook's prototype.
     fn hook_rule(&self) -> Rule {
         let Some(hook) = &self.attach else {
             return Rule::Any;
@@ -248,9 +248,9 @@ mod tests {
             ..Range::new(-4095, 0)
         };
         let minus_one = RegState::constant(0xffff_ffff);
-        assert!(errno.covers(&minus_one));
-        assert!(!Range::new(-4095, 0).covers(&minus_one));
-        assert!(Range::new(0, 1).covers(&number(0, 1)));
-        assert!(!Range::new(0, 1).covers(&number(-1, 1)));
+        assert!(errno.contains(&minus_one));
+        assert!(!Range::new(-4095, 0).contains(&minus_one));
+        assert!(Range::new(0, 1).contains(&number(0, 1)));
+        assert!(!Range::new(0, 1).contains(&number(-1, 1)));
     }
 }

@@ -1,23 +1,23 @@
-//! What the kernel finds out only when it rewrites a program that has passed.
+//! Errors that the kernel reports only when it rewrites an accepted program
+//! (`opt_remove_dead_code`, `do_misc_fixups`, `jit_subprogs`).
 //!
-//! It takes out what no path walked, whole functions included. An instruction that loads
-//! the address of such a function then names the function behind it; where none is
-//! behind it, the program can't be compiled any more. And it keeps a list of the tail
-//! calls that it compiles to jumps, which is limited. (`opt_remove_dead_code`,
-//! `do_misc_fixups`, `jit_subprogs`.)
+//! It removes instructions that no path executes, including whole functions. A load of the
+//! address of a removed function then refers to the next function; if there is none, the
+//! program can't be compiled. And the list of tail calls that it compiles to jumps is
+//! limited.
 
 use crate::isa::{CallTarget, Insn, Pseudo};
 use crate::util::{Errno, Pc, TypeId};
 use crate::verifier::env::Verifier;
-use crate::verifier::reject::{Checked, Reject, reject};
+use crate::verifier::reject::{Reject, VerifyResult, reject};
 
-/// The most tail calls with a constant index (`bpf_jit_add_poke_descriptor`,
+/// The maximum number of tail calls with a constant index (`bpf_jit_add_poke_descriptor`,
 /// `kernel/bpf/core.c`).
 const MAX_DIRECT_TAIL_CALLS: usize = 1024;
 
 impl Verifier<'_> {
-    /// Whether the program can be rewritten.
-    pub(crate) fn check_rewrite(&self) -> Checked {
+    /// Checks that the program can be rewritten.
+    pub(crate) fn check_rewrite(&self) -> VerifyResult {
         self.check_missing_functions()?;
         if self.facts.direct_tail_calls() > MAX_DIRECT_TAIL_CALLS {
             reject!(ENOSPC, "adding tail call poke descriptor failed");
@@ -25,16 +25,15 @@ impl Verifier<'_> {
         self.check_addresses_of_functions()
     }
 
-    /// Whether a call of a kernel function that is missing is alive
-    /// (`fixup_kfunc_call`).
-    fn check_missing_functions(&self) -> Checked {
+    /// Rejects a reachable call of a missing kfunc (`fixup_kfunc_call`).
+    fn check_missing_functions(&self) -> VerifyResult {
         let missing = |insn| {
             let Insn::Call(CallTarget::Kfunc { id, .. }) = insn else {
                 return false;
             };
             id == TypeId(0)
         };
-        let mut alive = self.walked().filter(|(_, insn)| missing(*insn));
+        let mut alive = self.explored().filter(|(_, insn)| missing(*insn));
         match alive.next() {
             None => Ok(()),
             Some((pc, _)) => {
@@ -44,22 +43,23 @@ impl Verifier<'_> {
         }
     }
 
-    /// The instructions that a path walks.
-    fn walked(&self) -> impl Iterator<Item = (Pc, Insn)> + '_ {
+    /// The instructions that some path executes.
+    fn explored(&self) -> impl Iterator<Item = (Pc, Insn)> + '_ {
         let insns = self.code().iter();
         let valid = insns.filter_map(|(pc, insn)| Some((pc, insn.ok()?)));
         valid.filter(|(pc, _)| self.facts.is_seen(*pc))
     }
 
-    /// Whether each address of a function still names one when dead code is gone.
-    fn check_addresses_of_functions(&self) -> Checked {
+    /// Checks that each loaded function address still refers to a function after dead code
+    /// is removed.
+    fn check_addresses_of_functions(&self) -> VerifyResult {
         let starts = self.structure.subprograms.iter().map(|sub| sub.start);
         let mut alive = starts.filter(|start| self.facts.is_seen(*start));
-        // With one function left, nothing is looked up.
+        // With a single function left, the kernel looks up nothing.
         let (Some(_), Some(last)) = (alive.next(), alive.next_back()) else {
             return Ok(());
         };
-        let mut targets = self.walked().filter_map(|(pc, insn)| match insn {
+        let mut targets = self.explored().filter_map(|(pc, insn)| match insn {
             Insn::LoadPseudo {
                 source: Pseudo::Func { rel },
                 ..
@@ -67,8 +67,9 @@ impl Verifier<'_> {
             _ => None,
         });
         if targets.any(|target| target > i64::from(last.0)) {
-            let slots: u32 = self.walked().map(|(_, insn)| insn.slots()).sum();
-            // The kernel counts what it has put in for helpers and fields, too.
+            let slots: u32 = self.explored().map(|(_, insn)| insn.slots()).sum();
+            // The kernel also counts the instructions that it inserted for helpers and
+            // context accesses.
             reject!(
                 EFAULT,
                 "verifier bug: No program to jit at insn {slots} (subprog < 0)"

@@ -1,7 +1,7 @@
-//! What a function takes, by its types in BTF (`btf_prepare_func_args`).
+//! Function signatures from BTF (`btf_prepare_func_args`).
 //!
-//! A global function is verified for any arguments of these types, and a call of it is
-//! held against them. Of a static function they are only hints.
+//! A global function is verified for any arguments of these types, and its calls are
+//! checked against them. For a static function they are only hints.
 
 use super::context_type;
 use crate::btf::{Btf, Kind, Type};
@@ -10,29 +10,29 @@ use crate::spec::helpers::TypeFlags;
 use crate::spec::limits::MAX_REG_ARGS;
 use crate::util::TypeId;
 use crate::verifier::attach_target::{kind_name, shown_name};
-use crate::verifier::reject::{Checked, reject, unmodelled};
+use crate::verifier::reject::{VerifyResult, reject, unmodelled};
 
-/// What a parameter takes (`enum bpf_arg_type`, as far as functions have it).
+/// The type of a parameter (the part of `enum bpf_arg_type` that functions use).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Argument {
     /// The program's context.
     Context,
-    /// A number.
+    /// A scalar.
     Scalar,
-    /// Memory of so many bytes.
+    /// Memory of this many bytes.
     Memory {
         /// Its size.
         size: u32,
-        /// Whether it may be null, or is not to be trusted.
+        /// Whether it may be null or is untrusted.
         flags: TypeFlags,
     },
-    /// A dynamic pointer.
+    /// A dynptr.
     Dynptr,
-    /// An object of a structure in the kernel's BTF.
+    /// An object of a struct type in the kernel's BTF.
     Object {
-        /// The structure.
+        /// The struct type.
         id: TypeId,
-        /// Whether it may be null, and whether it is to be trusted.
+        /// Whether it may be null, and whether it is trusted.
         flags: TypeFlags,
     },
     /// A pointer into an arena.
@@ -51,31 +51,31 @@ impl Signature {
         self.arguments.get(..self.count).unwrap_or_default()
     }
 
-    /// Whether this is what a main program takes: its context.
+    /// Whether this is the signature of a main program: the context only.
     pub(crate) fn is_main(&self) -> bool {
         self.arguments() == [Argument::Context]
     }
 }
 
-/// What is known of a function's signature.
+/// The cached signature of a function.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) enum Known {
-    /// Nobody asked for it.
+    /// Not yet computed.
     #[default]
-    Unasked,
-    /// It is this.
+    NotComputed,
+    /// This signature.
     Is(Signature),
-    /// A call did not match it, or there is none that can be relied on.
+    /// A call did not match it, or the BTF is unreliable.
     Unreliable,
 }
 
-/// The signatures of a program's functions, as far as they were asked for.
+/// The signatures of a program's functions, computed on first use.
 #[derive(Debug, Default)]
 pub(crate) struct Signatures(Vec<Known>);
 
 impl Signatures {
     pub(crate) fn new(functions: usize) -> Self {
-        Self(vec![Known::Unasked; functions])
+        Self(vec![Known::NotComputed; functions])
     }
 
     pub(crate) fn get(&self, function: u32) -> Known {
@@ -89,7 +89,7 @@ impl Signatures {
     }
 }
 
-/// The tags that a parameter has (`__arg_nonnull` and its siblings, a declaration tag
+/// The tags of a parameter (`__arg_nonnull` and its siblings, a declaration tag
 /// `arg:nonnull`).
 mod tag {
     pub(super) const CTX: u8 = 1;
@@ -99,7 +99,7 @@ mod tag {
     pub(super) const NULLABLE: u8 = 1 << 4;
     pub(super) const ARENA: u8 = 1 << 5;
 
-    /// The tag of this name.
+    /// The tag with this name.
     pub(super) fn named(name: &str) -> Option<u8> {
         Some(match name {
             "ctx" => CTX,
@@ -116,13 +116,13 @@ mod tag {
 /// The signature of function `number`, whose type is `type_id`.
 ///
 /// # Errors
-/// The kernel's; without words for a static function, of which nothing is asked.
+/// The kernel's error; without a message for a static function, whose types are optional.
 pub(crate) fn of(
     program: &Program,
     number: u32,
     type_id: Option<TypeId>,
     global: bool,
-) -> Checked<Signature> {
+) -> VerifyResult<Signature> {
     let (Some(btf), Some(id)) = (&program.btf, type_id) else {
         reject!(EFAULT, "Global functions need valid BTF");
     };
@@ -172,15 +172,15 @@ pub(crate) fn of(
     Ok(signature)
 }
 
-/// A parameter's type cannot be relied on: no word of it for static functions.
-fn silent_unless(global: bool) -> Checked {
+/// The reject for an unreliable parameter type; without a message for static functions.
+fn silent_unless(global: bool) -> VerifyResult {
     if !global {
         reject!(EINVAL, "");
     }
     Ok(())
 }
 
-/// What is wrong with the tags of a parameter.
+/// An error in the tags of a parameter.
 #[derive(Debug, Clone, Copy)]
 enum TagFault {
     Static,
@@ -188,7 +188,7 @@ enum TagFault {
 }
 
 impl TagFault {
-    fn reject<T>(self, number: usize) -> Checked<T> {
+    fn reject<T>(self, number: usize) -> VerifyResult<T> {
         match self {
             Self::Static => reject!(
                 EOPNOTSUPP,
@@ -220,7 +220,7 @@ fn tags(btf: &Btf, function: TypeId, global: bool) -> [Result<u8, TagFault>; MAX
     all
 }
 
-/// The type under qualifiers and typedefs; `void` where there is none.
+/// The type under qualifiers and typedefs; `void` if there is none.
 fn resolve(btf: &Btf, id: TypeId) -> Type<'_> {
     btf.resolve(id).unwrap_or(btf.ty(TypeId(0)))
 }
@@ -229,7 +229,7 @@ fn is_number(ty: Type<'_>) -> bool {
     ty.kind() == Kind::Int || ty.kind().is_any_enum()
 }
 
-/// A parameter that is looked at.
+/// A parameter that is being checked.
 struct Parameter<'a> {
     program: &'a Program,
     btf: &'a Btf,
@@ -248,7 +248,7 @@ impl Parameter<'_> {
         self.tags & !tags != 0
     }
 
-    fn argument(&self, function: &str) -> Checked<Argument> {
+    fn argument(&self, function: &str) -> VerifyResult<Argument> {
         let number = self.number;
         if self.ty.kind() == Kind::Ptr
             && let Some(argument) = self.pointer()?
@@ -272,8 +272,8 @@ impl Parameter<'_> {
         );
     }
 
-    /// What a pointer is; nothing for one that a static function says too little of.
-    fn pointer(&self) -> Checked<Option<Argument>> {
+    /// The type of a pointer; `None` if a static function's type doesn't determine it.
+    fn pointer(&self) -> VerifyResult<Option<Argument>> {
         let number = self.number;
         let pointed = self.ty.target_id().unwrap_or_default();
         let prog_type = self.program.prog_type;
@@ -334,7 +334,7 @@ impl Parameter<'_> {
         Ok(Some(Argument::Memory { size, flags }))
     }
 
-    fn contradiction<T>(&self) -> Checked<T> {
+    fn contradiction<T>(&self) -> VerifyResult<T> {
         reject!(
             EINVAL,
             "arg#{} has invalid combination of tags",
@@ -342,8 +342,8 @@ impl Parameter<'_> {
         );
     }
 
-    /// Memory that may be read as far as it is there.
-    fn untrusted(&self, target: Type<'_>) -> Checked<Argument> {
+    /// Untrusted memory: loads past its end are handled at run time.
+    fn untrusted(&self, target: Type<'_>) -> VerifyResult<Argument> {
         let number = self.number;
         if self.has_others_than(tag::UNTRUSTED) {
             reject!(
@@ -373,9 +373,9 @@ impl Parameter<'_> {
         Ok(Argument::Object { id, flags })
     }
 
-    /// The kernel's type of this name and kind, flavors set aside
+    /// The kernel's type with this name and kind, ignoring the flavor
     /// (`btf_get_ptr_to_btf_id`).
-    fn kernel_type(&self, target: Type<'_>) -> Checked<TypeId> {
+    fn kernel_type(&self, target: Type<'_>) -> VerifyResult<TypeId> {
         let number = self.number;
         let (kind, name) = (kind_name(target.kind()), target.name());
         let said = shown_name(target);
@@ -403,7 +403,7 @@ mod tests {
     use crate::btf::{Builder, Encoding, Linkage, Param};
     use crate::spec::ProgType;
 
-    /// The signature of `int f(T x)`, T made by `make`, with tags.
+    /// The signature of `int f(T x)`, with T made by `make`, with tags.
     fn one(
         make: impl FnOnce(&mut Builder, TypeId) -> TypeId,
         tags: &[&str],

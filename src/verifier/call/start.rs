@@ -1,5 +1,4 @@
-//! What the registers hold where a program or a global function begins
-//! (`do_check_common`).
+//! The initial registers of a program or a global function (`do_check_common`).
 
 use super::signature::{self, Argument, Known, Signature};
 use crate::isa::Reg;
@@ -7,11 +6,11 @@ use crate::spec::helpers::TypeFlags;
 use crate::verifier::env::Verifier;
 use crate::verifier::log::log;
 use crate::verifier::reg::{Kind, RegState};
-use crate::verifier::reject::{Checked, reject, unmodelled};
+use crate::verifier::reject::{VerifyResult, reject, unmodelled};
 
 impl Verifier<'_> {
-    /// Sets `r1` and following for a walk that begins at this function.
-    pub(crate) fn set_arguments(&mut self, subprogram: u32) -> Checked {
+    /// Sets the argument registers, to explore this function from its start.
+    pub(crate) fn set_arguments(&mut self, subprogram: u32) -> VerifyResult {
         if subprogram == 0 {
             self.note_main_signature();
             let context = RegState::pointer(Kind::Ctx, TypeFlags::empty());
@@ -36,15 +35,15 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// The types of a function, asked for once (`btf_prepare_func_args`).
-    pub(super) fn signature(&mut self, subprogram: u32) -> Checked<Signature> {
+    /// The signature of a function, cached (`btf_prepare_func_args`).
+    pub(super) fn signature(&mut self, subprogram: u32) -> VerifyResult<Signature> {
         match self.signatures.get(subprogram) {
             Known::Is(signature) => Ok(signature),
             Known::Unreliable => {
                 let name = &self.subprogram(subprogram).name;
                 reject!(EFAULT, "unreliable BTF for function {name}()")
             }
-            Known::Unasked => {
+            Known::NotComputed => {
                 let function = self.subprogram(subprogram);
                 let signature =
                     signature::of(self.program, subprogram, function.type_id, function.global)?;
@@ -54,8 +53,8 @@ impl Verifier<'_> {
         }
     }
 
-    /// What the kernel notes of the main program's own types: nothing rests on them but
-    /// what the log says, and whether an extension can replace the program.
+    /// Logs what the kernel logs about the main program's own types. They only decide
+    /// whether an extension can replace the program.
     fn note_main_signature(&mut self) {
         if !self.log.is_on() || self.program.func_info.is_empty() {
             return;
@@ -73,7 +72,7 @@ impl Verifier<'_> {
     }
 
     /// A register that holds any argument of this type.
-    fn any_of(&mut self, argument: Argument) -> Checked<RegState> {
+    fn any_of(&mut self, argument: Argument) -> VerifyResult<RegState> {
         let mut reg = match argument {
             Argument::Context => RegState::pointer(Kind::Ctx, TypeFlags::empty()),
             Argument::Scalar | Argument::Arena => RegState::UNKNOWN,

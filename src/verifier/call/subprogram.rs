@@ -1,20 +1,21 @@
-//! Calls of static functions, which are walked where they are called, and the way back.
+//! Calls of static functions, which are explored at each call, and returns.
 
 use crate::isa::Reg;
 use crate::util::Pc;
 use crate::verifier::env::Verifier;
 use crate::verifier::log::log;
 use crate::verifier::reg::{Kind, RegState};
-use crate::verifier::reject::{Checked, reject};
+use crate::verifier::reject::{VerifyResult, reject};
 use crate::verifier::state::Frame;
 
 impl Verifier<'_> {
-    /// A call of a subprogram; where the walk goes on (`check_func_call`).
+    /// Checks a call of a subprogram; returns where exploration continues
+    /// (`check_func_call`).
     pub(in crate::verifier) fn check_subprogram_call(
         &mut self,
         target: Pc,
         next: Pc,
-    ) -> Checked<Pc> {
+    ) -> VerifyResult<Pc> {
         let Some(number) = self.subprogram_at(target) else {
             reject!(
                 EFAULT,
@@ -44,21 +45,21 @@ impl Verifier<'_> {
         Ok(self.subprogram(number).start)
     }
 
-    /// A frame for one more call (`setup_func_entry`); the caller pushes it.
-    pub(crate) fn enter(&mut self, subprogram: u32, callsite: Pc) -> Checked<Frame> {
+    /// A frame for a call (`setup_func_entry`); the caller pushes it.
+    pub(crate) fn enter(&mut self, subprogram: u32, callsite: Pc) -> VerifyResult<Frame> {
         let frames = self.state.frames.len();
         if !self.state.can_enter() {
             reject!(E2BIG, "the call stack of {} frames is too deep", frames + 1);
         }
         self.touch_all();
-        // Fewer than eight.
+        // There are fewer than eight frames.
         let number = u8::try_from(frames).unwrap_or(u8::MAX);
         Ok(Frame::new(Some(callsite), subprogram, number))
     }
 
-    /// The exit of a frame that was called; where the caller goes on
+    /// Returns from a called frame; returns where the caller continues
     /// (`prepare_func_exit`).
-    pub(in crate::verifier) fn check_return(&mut self) -> Checked<Pc> {
+    pub(in crate::verifier) fn check_return(&mut self) -> VerifyResult<Pc> {
         self.update_liveness();
         let callee = self.frame();
         let r0 = *self.reg(Reg::R0);
@@ -75,7 +76,7 @@ impl Verifier<'_> {
             let r0 = *self.reg(Reg::R0);
             self.check_callback_return(&r0, range)?;
         }
-        // A callback may be called again: the call decides.
+        // A callback returns to its call, which decides whether it is called again.
         let to = if in_callback {
             callsite
         } else {

@@ -1,4 +1,4 @@
-//! Programs with functions of their own, from their first instruction to the verdict.
+//! Tests of programs with subprograms, up to the verdict.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use crate::spec::{MapType, ProgFlags, ProgType};
 use crate::util::{Errno, TypeId};
 use crate::verifier::{LogLevel, Options, Verdict, verify};
 
-/// A program of these functions: the line at which each begins, its name, whether it is
-/// global, and what its one parameter points to (`None`: it is a number).
+/// A program with these functions: the line at which each begins, whether it is global, and
+/// the type that its one parameter points to (`None` for a scalar).
 fn program(text: &str, functions: &[(u32, bool, Option<&str>)]) -> Program {
     let mut types = Builder::new();
     let int = types.int("int", 4, Encoding::Signed);
@@ -68,7 +68,7 @@ fn a_global_function_is_verified_for_any_arguments() {
     ] {
         assert!(verdict.log.contains(line), "{line} in {}", verdict.log);
     }
-    // The call is not walked into: two instructions are walked by themselves.
+    // The call is not entered: the callee's two instructions are processed separately.
     assert_eq!(verdict.processed(), 5);
 }
 
@@ -164,7 +164,7 @@ fn a_function_that_sleeps_is_called_where_sleeping_is_allowed() {
     assert_eq!(message(program), "");
 }
 
-/// More tail calls with a constant index than the kernel compiles to jumps.
+/// The kernel limits the tail calls with a constant index, which it compiles to jumps.
 #[test]
 fn direct_tail_calls_are_limited() {
     let message = |count: usize, key: &str| {
@@ -188,8 +188,8 @@ fn direct_tail_calls_are_limited() {
     assert_eq!(message(1025, "r3 = *(u32 *)(r6 + 0)\n"), "");
 }
 
-/// A function whose address is all that is used of it is gone when the program is
-/// compiled: its address is that of the one behind it, if there is one.
+/// A function whose address is loaded but which is never called is removed as dead code.
+/// Its address then becomes that of the next function, if there is one.
 #[test]
 fn an_address_of_a_function_that_no_path_runs() {
     let message = |last: &str| {

@@ -1,4 +1,4 @@
-//! A reject, its program, and what is known of the path: the diagnosis.
+//! The diagnosis: explains a reject from its message, the program and the path.
 
 use super::advice::{Advice, Category, When, advice};
 use super::origin::{Path, Step};
@@ -10,30 +10,30 @@ use crate::program::Program;
 use crate::util::Pc;
 use crate::verifier::Reject;
 
-/// The most branches that are shown.
+/// The maximum number of branches shown.
 const BRANCHES: usize = 4;
 
-/// Why a program was refused.
+/// Why a program was rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnosis {
-    /// What it is about.
+    /// The category.
     pub category: Category,
     /// What is wrong, in a few words.
     pub problem: String,
-    /// Why that is wrong here.
+    /// The reason at this instruction.
     pub reason: String,
-    /// What was expected; none where nobody has written it down.
+    /// What the verifier expects, if known.
     pub expected: Option<String>,
-    /// What the registers in question held: `R0 held a pointer to a map's value of
-    /// 'hist', or NULL: map_value_or_null(…)`.
+    /// The registers in question: `R0 held a pointer to a map's value of 'hist', or NULL:
+    /// map_value_or_null(…)`.
     pub held: Vec<String>,
     /// What to change.
     pub help: Option<String>,
-    /// The fault's place first, then those that led to it, in the order of the path.
+    /// The fault's position first, then the positions that led to it, in path order.
     pub labels: Vec<Label>,
 }
 
-/// An instruction and what is to be said of it.
+/// An instruction with an explanation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Label {
     /// The instruction.
@@ -62,7 +62,7 @@ pub fn diagnose(program: &Program, reject: &Reject) -> Diagnosis {
         reject,
         path.as_ref(),
     );
-    // Where the program as a whole is at fault, or what it may not do, no value is.
+    // Faults of the whole program, or of its permissions, are not about a value.
     let about_values = found
         .as_ref()
         .is_none_or(|(row, _)| !matches!(row.category, Category::Structure | Category::Policy));
@@ -76,7 +76,7 @@ pub fn diagnose(program: &Program, reject: &Reject) -> Diagnosis {
     .build(found)
 }
 
-/// The register in question: the one that the line names, or the base of the access.
+/// The register in question: the one named by the line, or the base of the access.
 fn register(captures: Option<&Captures>, reject: &Reject, path: Option<&Path<'_>>) -> Option<Reg> {
     let named = captures.and_then(named);
     let named = named.or_else(|| {
@@ -91,7 +91,7 @@ fn register(captures: Option<&Captures>, reject: &Reject, path: Option<&Path<'_>
     named.or_else(|| {
         let insn = path?.insn(reject.pc()?)?;
         match insn {
-            // What is added to a pointer; the number is the one in question.
+            // For pointer arithmetic, the scalar operand is the one in question.
             Insn::Alu { dst, src, .. } => {
                 let is_number = |reg| {
                     let state = reject.trail().and_then(|trail| trail.register(reg));
@@ -150,11 +150,11 @@ impl Builder<'_> {
                 expected: None,
                 held: Vec::new(),
                 help: None,
-                labels: self.fault("refused here".to_owned()),
+                labels: self.fault("rejected here".to_owned()),
             },
             Some((row, mut captures)) => {
                 labels.extend(self.named_labels(row, &captures));
-                self.add_places(row, &mut captures);
+                self.add_captures(row, &mut captures);
                 Diagnosis {
                     category: row.category,
                     problem: row.problem.to_owned(),
@@ -167,7 +167,7 @@ impl Builder<'_> {
             }
         };
         diagnosis.held = self.held();
-        labels.sort_by_key(|label| self.path.map(|path| path.place_of(label.pc)));
+        labels.sort_by_key(|label| self.path.map(|path| path.index_of(label.pc)));
         for label in labels {
             let mut before = diagnosis.labels.iter();
             let said = |other: &Label| {
@@ -181,22 +181,22 @@ impl Builder<'_> {
     }
 
     fn fault(&self, text: String) -> Vec<Label> {
-        let pc = self.way_back().or_else(|| self.given_up_in());
+        let pc = self.back_edge().or_else(|| self.given_up_in());
         let pc = pc.or_else(|| self.reject.pc());
-        let pc = pc.or_else(|| self.named_place());
+        let pc = pc.or_else(|| self.named_insn());
         let pc = pc.or_else(|| self.first_call()).unwrap_or(Pc(0));
         vec![Label { pc, text }]
     }
 
-    /// Where a loop that doesn't end is written.
-    fn way_back(&self) -> Option<Pc> {
+    /// The back edge of an infinite loop.
+    fn back_edge(&self) -> Option<Pc> {
         let first = self.reject.text().lines().next()?;
         fit("infinite loop detected at insn {insn}", first)?;
         let last = self.path?.before_fault()?;
         Some(self.head(self.reject.pc().unwrap_or(last), last))
     }
 
-    /// Where the loop is written in which the verifier gave up.
+    /// The loop in which the verifier gave up.
     fn given_up_in(&self) -> Option<Pc> {
         const LINES: [&str; 2] = [
             "BPF program is too large. Processed {count} insn",
@@ -208,9 +208,9 @@ impl Builder<'_> {
         Some(self.head(first, last))
     }
 
-    /// Where a loop begins in C, of its first instruction and the one that jumps back: the
-    /// line that says `for`, `while` or `do`, else the line that comes first. (What clang
-    /// moves into a loop keeps the line from which it was moved.)
+    /// The position of a loop's head in C, given its first instruction and its back edge:
+    /// the line with `for`, `while` or `do`, otherwise the smaller line. (Code that clang
+    /// moves into a loop keeps its original line.)
     fn head(&self, first: Pc, last: Pc) -> Pc {
         let rank = |pc: &Pc| {
             let source = self.program.source(*pc);
@@ -219,7 +219,7 @@ impl Builder<'_> {
         [last, first].into_iter().min_by_key(rank).unwrap_or(last)
     }
 
-    /// The first call of a subprogram: where functions together are at fault.
+    /// The first call of a subprogram, for faults of all functions together.
     fn first_call(&self) -> Option<Pc> {
         let code = Code::new(&self.program.insns);
         let mut calls = code
@@ -228,14 +228,14 @@ impl Builder<'_> {
         calls.next().map(|(pc, _)| pc)
     }
 
-    /// The line of C of an instruction; none for what has none.
+    /// The C line of an instruction, if it has one.
     fn line(&self, pc: Pc) -> Option<(&str, u32)> {
         let line = self.program.source(pc)?;
         Some((line.file, line.line))
     }
 
-    /// The instruction that a reject of the whole program names.
-    fn named_place(&self) -> Option<Pc> {
+    /// The instruction named by a reject of the whole program.
+    fn named_insn(&self) -> Option<Pc> {
         let line = self.reject.message();
         let at = [
             "unreachable insn {insn}",
@@ -244,14 +244,14 @@ impl Builder<'_> {
         let mut held = at.into_iter().filter_map(|template| fit(template, line));
         let number = held.find_map(|captures| captures.get("insn")?.parse().ok());
         number.map(Pc).or_else(|| {
-            // What runs past the end does so at the end.
+            // A program that runs past its end does so at its last instruction.
             let last = self.program.insns.len().checked_sub(1)?;
             (line == "last insn is not an exit or jmp").then(|| Pc::from_index(last))
         })
     }
 
-    /// Fills in what the line doesn't say.
-    fn add_places(&self, row: &Advice, captures: &mut Captures) {
+    /// Adds the values that come from the program, not from the line.
+    fn add_captures(&self, row: &Advice, captures: &mut Captures) {
         let callee = |pc: Pc| self.path.and_then(|path| path.callee(pc));
         let called = self.reject.pc().and_then(callee);
         captures.add("helper", called.unwrap_or_else(|| "the helper".to_owned()));
@@ -272,8 +272,8 @@ impl Builder<'_> {
         captures.add("cause", cause.unwrap_or_else(|| "a call".to_owned()));
         captures.add("sum", sum(self.reject, self.path, self.reg));
         let place = match self.given_up_in() {
-            Some(_) => "this loop goes on when the verifier gives up",
-            None => "given up here",
+            Some(_) => "the verifier gives up in this loop",
+            None => "the verifier gives up here",
         };
         captures.add("place", place);
     }
@@ -283,13 +283,13 @@ impl Builder<'_> {
         self.path?.history(self.reg?).made()
     }
 
-    /// Where the value came from, and what was done to it.
+    /// Labels for the origin of the value and the changes to it.
     fn value_labels(&self) -> Vec<Label> {
         let (Some(path), Some(reg)) = (self.path, self.reg) else {
             return Vec::new();
         };
         let history = path.history(reg);
-        // What is made of the frame pointer comes from nowhere.
+        // Values derived from the frame pointer have no origin worth a label.
         if matches!(history.0.last(), Some((_, Step::Copied(Reg::R10)))) {
             return Vec::new();
         }
@@ -298,7 +298,7 @@ impl Builder<'_> {
         let mut labels = Vec::new();
         for (pc, step) in history.0 {
             let text = match step {
-                // An index that is scaled in the line that uses it is no news.
+                // A change in the C line of the fault itself gets no label.
                 Step::Changed if fault.is_some() && self.line(pc) == fault => continue,
                 Step::Made => format!("R{} gets its value here", held.number()),
                 Step::Changed => format!("R{} is changed here", held.number()),
@@ -313,7 +313,7 @@ impl Builder<'_> {
                 }
                 Step::Lost => {
                     let callee = path.callee(pc).unwrap_or_else(|| "the call".to_owned());
-                    format!("R{} is lost in this call of {callee}()", held.number())
+                    format!("R{} is clobbered by this call of {callee}()", held.number())
                 }
             };
             labels.push(Label { pc, text });
@@ -321,7 +321,7 @@ impl Builder<'_> {
         labels
     }
 
-    /// Places that the line names, or that the row's condition found.
+    /// Labels for positions that the line names, or that the row's condition found.
     fn named_labels(&self, row: &Advice, captures: &Captures) -> Vec<Label> {
         let mut labels = Vec::new();
         let callee = |pc: Pc| {
@@ -330,7 +330,7 @@ impl Builder<'_> {
         };
         let cause = cause(&row.when, self.path, captures);
         let said = match row.when {
-            When::Released => "ends the pointer",
+            When::Released => "invalidates the pointer",
             When::CalledBack => "calls the function back",
             _ => "",
         };
@@ -341,7 +341,7 @@ impl Builder<'_> {
         if let Some(pc) = self.given_up_in().and_then(|_| self.reject.pc()) {
             labels.push(Label {
                 pc,
-                text: "given up here".to_owned(),
+                text: "the verifier gives up here".to_owned(),
             });
         }
         let acquired = match row.when {
@@ -371,7 +371,7 @@ impl Builder<'_> {
         labels
     }
 
-    /// What the register in question held, in the log's notation and in words.
+    /// The registers in question, in the log's notation and in words.
     fn held(&self) -> Vec<String> {
         let Some(trail) = self.reject.trail() else {
             return Vec::new();
@@ -380,7 +380,7 @@ impl Builder<'_> {
             return Vec::new();
         };
         let mut regs = vec![reg];
-        // A sum is refused for its other half as well.
+        // For an addition, the other operand may be at fault as well.
         if let Some(Insn::Alu { src, .. }) = self
             .path
             .zip(self.reject.pc())

@@ -1,12 +1,11 @@
-//! Why a program was refused, in its author's words: what was expected, what the
-//! register held and where it got that value, and what to change.
+//! Explains rejects to the program's author: what was expected, the registers' contents and
+//! origin, and what to change.
 //!
-//! The kernel's lines say what the verifier saw. This says what it means: the last line
-//! that `advice` knows gives category, reason, expectation and help (the categories
-//! are those of `kernel/bpf/diagnostics.c`); the way to the fault
-//! ([`Trail`](super::Trail)) gives the instruction that made the value (`origin`).
-//! Nothing here decides anything: a reject that nobody has advice for is shown with its
-//! place and its values.
+//! The kernel's lines only say what the verifier saw. The last line that `advice` knows
+//! gives category, reason, expectation and help (the categories are those of
+//! `kernel/bpf/diagnostics.c`). The path to the fault ([`Trail`](super::Trail)) gives the
+//! instruction that made the value (`origin`). This has no influence on verdicts. A reject
+//! without advice is shown with its position and its values.
 
 mod advice;
 mod diagnosis;

@@ -1,8 +1,8 @@
-//! Where a value came from: the path to the fault, walked backwards.
+//! The origin of a value: follows the path to the fault backwards.
 //!
-//! A register's value is followed through copies, spills to the stack and fills from
-//! it, arithmetic, and into and out of subprograms, to the instruction that made it.
-//! Writes to the stack through other registers than the frame pointer are not seen.
+//! A register's value is followed through copies, spills, fills, arithmetic, and into and
+//! out of subprograms, to the instruction that made it. Stack writes through registers
+//! other than the frame pointer are ignored.
 
 use std::collections::BTreeMap;
 
@@ -11,27 +11,27 @@ use crate::program::Program;
 use crate::spec::helpers::{self, Effects};
 use crate::util::{HelperId, Pc};
 
-/// What an instruction did to a value.
+/// The effect of an instruction on a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Made it.
+    /// Made the value.
     Made,
-    /// Changed it.
+    /// Changed the value.
     Changed,
-    /// Copied it from this register.
+    /// Copied the value from this register.
     Copied(Reg),
-    /// Put it on the stack.
+    /// Spilled the value to the stack.
     Spilled,
-    /// Fetched it from the stack.
+    /// Filled the value from the stack.
     Filled,
-    /// A call returned it.
+    /// A call returned the value.
     Returned,
-    /// A call has lost what the register held.
+    /// A call clobbered the register.
     Lost,
 }
 
-/// A value's history, the newest step first; the last one made it, unless the path
-/// begins later or the value is an argument.
+/// The history of a value, newest step first. The last step made it, unless the path begins
+/// later or the value is an argument.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct History(pub Vec<(Pc, Step)>);
 
@@ -50,17 +50,16 @@ pub(super) struct Path<'p> {
     steps: Vec<Pc>,
 }
 
-/// What is followed backwards.
+/// A location that is followed backwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Location {
     Reg(Reg),
-    /// Eight bytes of the frame, by offset from its pointer.
+    /// Eight bytes of the frame, by offset from the frame pointer.
     Slot(i16),
 }
 
 impl<'p> Path<'p> {
-    /// The path that a walk has noted; without one, the instructions that must have
-    /// come before the fault.
+    /// The recorded path; without one, the straight-line code before the fault.
     pub fn new(program: &'p Program, noted: Option<&[Pc]>, fault: Pc) -> Self {
         let code = Code::new(&program.insns);
         let mut steps = noted.unwrap_or_default().to_vec();
@@ -74,40 +73,41 @@ impl<'p> Path<'p> {
         }
     }
 
-    /// The instruction that was passed before the fault's.
+    /// The instruction before the fault on the path.
     pub fn before_fault(&self) -> Option<Pc> {
         self.steps.iter().rev().nth(1).copied()
     }
 
-    /// How far along the path an instruction stands, the last time that it is passed.
-    pub fn place_of(&self, pc: Pc) -> Option<usize> {
+    /// The index of an instruction's last occurrence on the path.
+    pub fn index_of(&self, pc: Pc) -> Option<usize> {
         self.steps.iter().rposition(|step| *step == pc)
     }
 
-    /// The instruction at a place.
+    /// The instruction at `pc`.
     pub fn insn(&self, pc: Pc) -> Option<Insn> {
         self.code.insn(pc)
     }
 
-    /// The history of what a register holds before the fault.
+    /// The history of a register's value before the fault.
     pub fn history(&self, reg: Reg) -> History {
         self.history_before(self.steps.len().saturating_sub(1), reg)
     }
 
-    /// The history of what a register holds before a step.
+    /// The history of a register's value before a step.
     fn history_before(&self, step: usize, reg: Reg) -> History {
         let mut history = Vec::new();
-        let mut place = Place::Reg(reg);
-        // Calls of subprograms that lie wholly between, the fault's own not counted.
+        let mut location = Location::Reg(reg);
+        // The number of returned subprograms that are being skipped; the fault's own isn't
+        // counted.
         let mut passing = 0_usize;
         let before = self.steps.get(..step).unwrap_or_default();
         for (at, &pc) in before.iter().enumerate().rev() {
             let Some(insn) = self.insn(pc) else { break };
             let into = self.enters_subprogram(at, &insn);
             if matches!(insn, Insn::Exit) {
-                // R0 comes from within; everything else from before the call.
-                passing = match (passing, place) {
-                    (0, Place::Reg(Reg::R0)) => continue,
+                // R0 comes from the callee; everything else from before the call.
+                passing = match (passing, location) {
+                    (0, Location::Reg(Reg::R0)) => continue,
                     (passing, _) => passing + 1,
                 };
                 continue;
@@ -120,18 +120,18 @@ impl<'p> Path<'p> {
                     continue;
                 }
             } else if into {
-                // The fault lies in what is called: arguments come from the caller.
-                match place {
-                    Place::Reg(reg) if (1..=5).contains(&reg.number()) => continue,
+                // The fault is in the callee: arguments come from the caller.
+                match location {
+                    Location::Reg(reg) if (1..=5).contains(&reg.number()) => continue,
                     _ => break,
                 }
             }
-            match self.step(&insn, place) {
+            match self.step(&insn, location) {
                 None => {}
                 Some((step, next)) => {
                     history.push((pc, step));
                     match next {
-                        Some(next) => place = next,
+                        Some(next) => location = next,
                         None => break,
                     }
                 }
@@ -140,7 +140,7 @@ impl<'p> Path<'p> {
         History(history)
     }
 
-    /// Whether the step is a call whose subprogram the next step is in.
+    /// Whether the step is a call and the next step is in its subprogram.
     fn enters_subprogram(&self, at: usize, insn: &Insn) -> bool {
         let target = self
             .steps
@@ -151,11 +151,11 @@ impl<'p> Path<'p> {
             && self.steps.get(at + 1).map(|next| i64::from(next.0)) == target
     }
 
-    /// What an instruction does to a place, and where the value was before.
-    fn step(&self, insn: &Insn, place: Place) -> Option<(Step, Option<Place>)> {
-        match (place, *insn) {
+    /// The effect of an instruction on a location, and the location of the value before.
+    fn step(&self, insn: &Insn, location: Location) -> Option<(Step, Option<Location>)> {
+        match (location, *insn) {
             (
-                Place::Slot(slot),
+                Location::Slot(slot),
                 Insn::Store {
                     size: Size::Dw,
                     base: Reg::R10,
@@ -163,25 +163,25 @@ impl<'p> Path<'p> {
                     src,
                 },
             ) if off == slot => Some(match src {
-                Operand::Reg(src) => (Step::Spilled, Some(Place::Reg(src))),
+                Operand::Reg(src) => (Step::Spilled, Some(Location::Reg(src))),
                 Operand::Imm(_) => (Step::Made, None),
             }),
-            (Place::Slot(_), _) => None,
-            (Place::Reg(reg), insn) if insn.writes().contains(reg) => Some(match insn {
+            (Location::Slot(_), _) => None,
+            (Location::Reg(reg), insn) if insn.writes().contains(reg) => Some(match insn {
                 Insn::Alu {
                     op: AluOp::Mov,
                     src: Operand::Reg(src),
                     ..
-                } => (Step::Copied(src), Some(Place::Reg(src))),
+                } => (Step::Copied(src), Some(Location::Reg(src))),
                 Insn::Alu { op, dst, .. } if op != AluOp::Mov => {
-                    (Step::Changed, Some(Place::Reg(dst)))
+                    (Step::Changed, Some(Location::Reg(dst)))
                 }
                 Insn::Load {
                     size: Size::Dw,
                     base: Reg::R10,
                     off,
                     ..
-                } => (Step::Filled, Some(Place::Slot(off))),
+                } => (Step::Filled, Some(Location::Slot(off))),
                 Insn::Call(_) | Insn::CallReg { .. } if reg == Reg::R0 => (Step::Returned, None),
                 Insn::Call(_) | Insn::CallReg { .. } => (Step::Lost, None),
                 _ => (Step::Made, None),
@@ -190,8 +190,7 @@ impl<'p> Path<'p> {
         }
     }
 
-    /// The call after which a value was no pointer any more: one that released it, or
-    /// that moved the packet.
+    /// The call that invalidated a pointer: it released the reference or moved the packet.
     pub fn invalidated(&self, reg: Reg) -> Option<(Pc, HelperId)> {
         let of_fault = self.history(reg);
         let made = of_fault.made().map(|(pc, _)| pc);
@@ -221,15 +220,14 @@ impl<'p> Path<'p> {
         None
     }
 
-    /// The call of this helper that no later call of a helper ends: the section that it
-    /// begins is open.
+    /// The call of this helper that begins a section which is still open.
     pub fn open_section(&self, name: &str) -> Option<Pc> {
         let calls = self.steps.iter().rev().skip(1);
         let mut calls = calls.filter(|pc| self.callee(**pc).as_deref() == Some(name));
         calls.next().copied()
     }
 
-    /// The last call of a helper that calls back.
+    /// The last call of a helper with a callback.
     pub fn calls_back(&self) -> Option<Pc> {
         let mut steps = self.steps.iter().rev().copied();
         steps.find(|pc| {
@@ -240,7 +238,7 @@ impl<'p> Path<'p> {
         })
     }
 
-    /// What the index was multiplied by that was added to a pointer in a register last.
+    /// The factor of the index that was last added to a pointer in a register.
     pub fn scale(&self, pointer: Reg) -> Option<u64> {
         let history = self.history(pointer);
         let changes = history.0.iter();
@@ -256,7 +254,7 @@ impl<'p> Path<'p> {
             _ => None,
         });
         let (pc, index) = sums.next()?;
-        let index = self.history_before(self.place_of(pc)?, index);
+        let index = self.history_before(self.index_of(pc)?, index);
         let mut changes = index.0.iter().filter(|(_, step)| *step == Step::Changed);
         match self.insn(changes.next()?.0)? {
             Insn::Alu {
@@ -273,8 +271,8 @@ impl<'p> Path<'p> {
         }
     }
 
-    /// The loop that the path goes round most often before it leaves it: its first
-    /// instruction and the one that jumps back.
+    /// The loop with the most iterations on the path: its first instruction and its back
+    /// edge.
     pub fn longest_loop(&self) -> Option<(Pc, Pc)> {
         let pairs = || self.steps.iter().zip(self.steps.iter().skip(1));
         let backward = |from: Pc, to: Pc| {
@@ -295,8 +293,7 @@ impl<'p> Path<'p> {
         longest.map(|(ends, _)| ends)
     }
 
-    /// The conditional jumps since an instruction of the path, and whether each was
-    /// taken.
+    /// The conditional jumps since an instruction of the path, and whether each was taken.
     pub fn branches_since(&self, pc: Pc) -> Vec<(Pc, bool)> {
         let from = self.steps.iter().rposition(|step| *step == pc).unwrap_or(0);
         let steps = self.steps.get(from..).unwrap_or_default();
@@ -329,7 +326,7 @@ impl<'p> Path<'p> {
     }
 }
 
-/// The instructions of the basic block before an instruction, and itself.
+/// The instructions of the basic block up to and including an instruction.
 fn straight(code: &Code, program: &Program, fault: Pc) -> Vec<Pc> {
     let function = program.subprogram(fault).map_or(Pc(0), |sub| sub.start);
     let mut targets: Vec<i64> = Vec::new();
@@ -393,7 +390,7 @@ mod tests {
                 (Pc(0), Step::Made)
             ]
         );
-        // The same without a path: nothing jumps.
+        // The same without a path: there are no jumps.
         let path = Path::new(&program, None, Pc(5));
         assert_eq!(path.history(Reg::R2).made(), Some((Pc(0), Step::Made)));
         assert_eq!(path.history(Reg::R1).made(), None);

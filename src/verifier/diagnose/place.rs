@@ -1,11 +1,11 @@
-//! The place at which the verifier stopped.
+//! The position at which the verifier stopped.
 
 use serde::Serialize;
 
 use crate::program::Program;
 use crate::util::Pc;
 
-/// Where the verifier stopped. Its fields are keys of `--json`.
+/// The position at which the verifier stopped. Its fields are keys of `--json`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Refused {
     /// The instruction, in slots.
@@ -28,7 +28,7 @@ pub struct RefusedLine {
 }
 
 impl Refused {
-    /// The place of an instruction.
+    /// The position of an instruction.
     #[must_use]
     pub fn at(pc: Option<Pc>, program: &Program) -> Self {
         let source = pc.and_then(|pc| program.source(pc));

@@ -1,5 +1,5 @@
-//! The report on a program that is not verified: what is wrong or not modelled, with the
-//! lines of C.
+//! The report on a program that is not verified: the fault or the missing features, with C
+//! source lines.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,34 +16,34 @@ use crate::program::Program;
 use crate::util::Pc;
 use crate::verifier::{Reject, Unverified};
 
-/// Instructions that are shown before and after one that has no line of C.
+/// The number of instructions shown before and after one without a C line.
 const NEIGHBOURS: u32 = 2;
 
 /// The report. Its fields are the keys of `"report"` in `--json`.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
-    /// What it is about, as newer kernels call it: `Memory Safety`.
+    /// The category, as in newer kernels: `Memory Safety`.
     pub category: &'static str,
     /// What is wrong, in a few words.
     pub problem: String,
-    /// Why that is wrong here.
+    /// The reason at this instruction.
     pub reason: String,
-    /// What was expected; null where there is no advice.
+    /// What the verifier expects; null without advice.
     pub expected: Option<String>,
-    /// What the registers in question held.
+    /// The contents of the registers in question.
     pub held: Vec<String>,
-    /// What to change; null where there is no advice.
+    /// What to change; null without advice.
     pub help: Option<String>,
-    /// The fault's place first, then those that led to it.
+    /// The fault's position first, then the positions that led to it.
     pub labels: Vec<PlacedLabel>,
     /// The text, as it is printed without `--json`.
     pub rendered: String,
 }
 
-/// An instruction and what is said of it. Its fields are the keys of `labels[]`.
+/// An instruction with an explanation. Its fields are the keys of `labels[]`.
 #[derive(Debug, Clone, Serialize)]
 pub struct PlacedLabel {
-    /// The place.
+    /// The position.
     #[serde(flatten)]
     pub place: Refused,
     /// The instruction's text.
@@ -53,7 +53,7 @@ pub struct PlacedLabel {
 }
 
 impl Report {
-    /// The report on why a program is not verified.
+    /// The report for a program that is not verified.
     #[must_use]
     pub fn new(program: &Program, why: &Unverified) -> Self {
         let Diagnosis {
@@ -127,10 +127,10 @@ impl fmt::Display for Report {
     }
 }
 
-/// Whether it is the fault's, the label, and the line that it is in.
+/// Whether it is the fault, the label, and its source line.
 type InLine<'a> = (bool, &'a PlacedLabel, &'a RefusedLine);
 
-/// One snippet for each file, the fault's first; instructions where a label has no line.
+/// One snippet for each file, the fault's first; labels without a C line show instructions.
 fn snippets<'a>(labels: &'a [PlacedLabel], program: &Program) -> Vec<Snippet<'a, Annotation<'a>>> {
     let mut files: Vec<(&str, Vec<InLine<'_>>)> = Vec::new();
     let mut without = Vec::new();
@@ -155,7 +155,7 @@ fn snippets<'a>(labels: &'a [PlacedLabel], program: &Program) -> Vec<Snippet<'a,
     snippets
 }
 
-/// Lines of C, those of which BTF.ext has the text.
+/// A snippet of the C lines whose text is in BTF.ext.
 fn of_file<'a>(
     file: &'a str,
     labels: &[InLine<'a>],
@@ -215,8 +215,7 @@ fn known_lines<'p>(
         .collect()
 }
 
-/// The part of a line that is marked: from a column, of bytes from 1, to the end of
-/// what stands there.
+/// The part of a line to mark: from a 1-based byte column to the end of the line's text.
 fn marked(text: &str, column: u32) -> (usize, usize) {
     let end = text.trim_end().len();
     let indent = text.len() - text.trim_start().len();
@@ -229,7 +228,8 @@ fn marked(text: &str, column: u32) -> (usize, usize) {
     (from.min(end), end)
 }
 
-/// Instructions with their neighbours; what stands for line numbers are their places.
+/// A snippet of instructions with their neighbours; instruction numbers replace line
+/// numbers.
 fn of_instructions<'a>(
     labels: &[(bool, &'a PlacedLabel)],
     program: &Program,

@@ -1,19 +1,19 @@
-//! Why an access leaves its object, in numbers: `16 × 8 + 8 > 128`.
+//! Shows in numbers why an access leaves its object: `16 × 8 + 8 > 128`.
 
 use super::origin::Path;
 use super::template::fit;
 use crate::isa::Reg;
 use crate::verifier::Reject;
 
-/// The lines that say how large the object is, where the access is, and how large.
+/// The lines with the size of the object, the offset and the size of the access.
 const LINES: [&str; 3] = [
     "invalid access to map value, value_size={object} off={off} size={size}",
     "invalid access to map key, key_size={object} off={off} size={size}",
     "invalid access to memory, mem_size={object} off={off} size={size}",
 ];
 
-/// The sum of an access through `base` that the reject is about, with what each number
-/// is; in words where the reject has no numbers.
+/// The sum for an access through `base`, with the meaning of each number; in words if the
+/// reject has no numbers.
 pub(super) fn sum(reject: &Reject, path: Option<&Path<'_>>, base: Option<Reg>) -> String {
     numbers(reject, path, base)
         .unwrap_or_else(|| "offset + access size > size of the object".to_owned())
@@ -43,8 +43,8 @@ fn numbers(reject: &Reject, path: Option<&Path<'_>>, base: Option<Reg>) -> Optio
     ))
 }
 
-/// The parts of an offset that comes from an index: the index, the size of an element,
-/// and what is added beside them.
+/// The parts of an offset computed from an index: the index, the element size, and the
+/// constant that is added.
 fn parts(
     reject: &Reject,
     path: Option<&Path<'_>>,

@@ -1,30 +1,30 @@
-//! Templates of messages: `R{reg} invalid mem access '{type}'` fits the kernel's line
-//! and says what stands in the braces.
+//! Message templates: `R{reg} invalid mem access '{type}'` matches the kernel's line and
+//! captures the parts in braces.
 
-/// What a line of the kernel's held in the places that a template names.
+/// The parts of a line that a template captured.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Captures(Vec<(&'static str, String)>);
 
 impl Captures {
-    /// What stood in a place.
+    /// The text of a capture.
     pub fn get(&self, name: &str) -> Option<&str> {
         let mut captures = self.0.iter();
         let (_, text) = captures.find(|(known, _)| *known == name)?;
         Some(text)
     }
 
-    /// Adds what is known from elsewhere, unless the line said it.
+    /// Adds a value from elsewhere, unless the line has it.
     pub fn add(&mut self, name: &'static str, text: impl Into<String>) {
         if self.get(name).is_none() {
             self.0.push((name, text.into()));
         }
     }
 
-    /// A text with the places filled in.
+    /// Replaces the captures in a text.
     pub fn fill(&self, text: &str) -> String {
         let mut filled = String::new();
         let mut rest = text;
-        while let Some((before, name, after)) = place(rest) {
+        while let Some((before, name, after)) = split_capture(rest) {
             filled.push_str(before);
             filled.push_str(self.get(name).unwrap_or("?"));
             rest = after;
@@ -33,22 +33,22 @@ impl Captures {
     }
 }
 
-/// Splits a text at its first place: what is before it, its name, what comes after.
-fn place(text: &str) -> Option<(&str, &str, &str)> {
+/// Splits a text at its first capture: the text before it, its name, the text after it.
+fn split_capture(text: &str) -> Option<(&str, &str, &str)> {
     let (before, rest) = text.split_once('{')?;
     let (name, after) = rest.split_once('}')?;
     Some((before, name, after))
 }
 
-/// What a line holds in a template's places, if it fits. A place holds as little as it
-/// can, at the line's end all that is left; `{reg}` holds digits only.
+/// Matches a line against a template and returns the captures. A capture is as short as
+/// possible, except at the end of the line; `{reg}` matches digits only.
 pub(super) fn fit(template: &'static str, line: &str) -> Option<Captures> {
     let mut captures = Captures::default();
     let mut rest = line;
     let mut pattern = template;
-    while let Some((before, name, after)) = place(pattern) {
+    while let Some((before, name, after)) = split_capture(pattern) {
         rest = rest.strip_prefix(before)?;
-        let next = place(after).map_or(after, |(until, ..)| until);
+        let next = split_capture(after).map_or(after, |(until, ..)| until);
         let end = if name == "reg" {
             let digits = rest.find(|c: char| !c.is_ascii_digit());
             digits.unwrap_or(rest.len())

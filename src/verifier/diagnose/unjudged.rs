@@ -1,13 +1,13 @@
-//! The diagnosis of an unjudged program: what is not modelled, and where.
+//! The diagnosis of an unjudged program: the missing features, and their uses.
 
 use super::advice::Category;
 use super::diagnosis::{Diagnosis, Label};
 use crate::verifier::{Feature, Missing, Unjudged};
 
-/// The most instructions that are shown.
+/// The maximum number of instructions shown.
 const SHOWN: usize = 8;
 
-/// Says what keeps an unjudged program from being judged.
+/// Explains why a program is unjudged.
 pub(super) fn diagnose(unjudged: &Unjudged) -> Diagnosis {
     let mut uses: Vec<(Use<'_>, usize)> = Vec::new();
     for missing in unjudged.missing() {
@@ -32,7 +32,7 @@ pub(super) fn diagnose(unjudged: &Unjudged) -> Diagnosis {
     };
     Diagnosis {
         category: Category::NotJudged,
-        problem: "the program uses what bpflab does not model".to_owned(),
+        problem: "the program uses features that bpflab does not model".to_owned(),
         reason: format!(
             "not modelled: {}. Linux may accept or reject the program.",
             list.join(", ")
@@ -44,7 +44,7 @@ pub(super) fn diagnose(unjudged: &Unjudged) -> Diagnosis {
     }
 }
 
-/// The instruction at which the verifier stopped, then the others.
+/// Labels for the instruction at which the verifier stopped, then for the others.
 fn labels(unjudged: &Unjudged) -> Vec<Label> {
     let stopped = unjudged.stopped();
     let others = unjudged.missing().iter().filter(|other| *other != stopped);
@@ -61,7 +61,7 @@ fn labels(unjudged: &Unjudged) -> Vec<Label> {
         .collect()
 }
 
-/// What is used, wherever.
+/// A feature with the name of what is used, at any instruction.
 #[derive(PartialEq, Eq)]
 struct Use<'m>(Feature, Option<&'m str>);
 

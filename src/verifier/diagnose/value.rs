@@ -1,7 +1,6 @@
-//! A register's value in words: the log's notation is exact, and says little to who has
-//! not read it often.
+//! Describes a register's state in words, as readers may not know the log's notation.
 
-/// Types of the log's notation (`reg_type_str`, `kernel/bpf/log.c`) and what they are.
+/// Types in the log's notation (`reg_type_str`, `kernel/bpf/log.c`) and their descriptions.
 const TYPES: &[(&str, &str)] = &[
     ("scalar", "a number"),
     ("ctx", "the program's context"),
@@ -24,8 +23,8 @@ const TYPES: &[(&str, &str)] = &[
     ("ptr_", "a pointer to a kernel object"),
 ];
 
-/// What the log's notation of a register means: `map_value_or_null(id=1,map=hist,…)`
-/// is `a pointer to a map's value, or NULL`.
+/// Describes the log's notation of a register: `map_value_or_null(id=1,map=hist,…)` is `a
+/// pointer to a map's value, or NULL`.
 pub(super) fn describe(state: &str) -> String {
     let state = state.strip_prefix('P').unwrap_or(state);
     let name = state.split('(').next().unwrap_or(state);
@@ -35,7 +34,7 @@ pub(super) fn describe(state: &str) -> String {
     if state.starts_with(|c: char| c.is_ascii_digit() || c == '-') {
         return format!("the number {state}");
     }
-    // Modifiers of pointers to kernel objects stand before the type.
+    // Modifiers of kernel pointers precede the type.
     let name = ["rdonly_", "trusted_", "untrusted_", "rcu_", "percpu_"]
         .iter()
         .fold(name, |name, prefix| {
@@ -61,7 +60,7 @@ pub(super) fn describe(state: &str) -> String {
     }
 }
 
-/// What is known of a number. The log leaves out what is not limited.
+/// Describes the bounds of a scalar. The log omits unlimited bounds.
 fn scalar(bounds: &str) -> String {
     let limit = |name: &str| {
         let parts: Vec<&str> = bounds.split(',').collect();
@@ -83,7 +82,7 @@ fn scalar(bounds: &str) -> String {
         (None, None, None, Some(high)) => {
             format!("a number that may be negative, at most {high}")
         }
-        (None, None, None, None) => "a number that may be anything".to_owned(),
+        (None, None, None, None) => "any number".to_owned(),
     }
 }
 
@@ -94,7 +93,7 @@ mod tests {
     #[test]
     fn notations_become_words() {
         for (state, words) in [
-            ("scalar()", "a number that may be anything"),
+            ("scalar()", "any number"),
             (
                 "scalar(id=3,smin=0,smax=umax=0xffff)",
                 "a number from 0 to 0xffff",

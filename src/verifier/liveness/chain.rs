@@ -1,4 +1,4 @@
-//! The calls that lead to a frame.
+//! The call chain of a frame.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -6,12 +6,12 @@ use std::hash::{Hash, Hasher};
 use crate::spec::limits::MAX_CALL_FRAMES;
 use crate::util::Pc;
 
-/// Which calls led to a function: two chains are the same if they went through the
-/// same call instructions into the same function.
+/// The calls that lead to a function. Two chains are equal if they have the same call
+/// instructions and the same innermost function.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CallChain {
-    /// The call in each outer frame; last, the first instruction of the innermost
-    /// function.
+    /// The call instruction of each outer frame, then the first instruction of the
+    /// innermost function.
     callsites: [Pc; MAX_CALL_FRAMES],
     /// The first instruction of each frame's function.
     starts: [Pc; MAX_CALL_FRAMES],
@@ -20,9 +20,9 @@ pub(crate) struct CallChain {
 }
 
 impl CallChain {
-    /// The chain of these frames, outermost first: where each frame's function begins,
-    /// and the call in it that led to the next frame (of the last it is not looked at).
-    /// No more than [`MAX_CALL_FRAMES`] frames count.
+    /// The chain of these frames, outermost first: the start of each frame's function and
+    /// its call of the next frame (ignored for the last one). Frames beyond
+    /// [`MAX_CALL_FRAMES`] are ignored.
     pub(crate) fn new(frames: impl Iterator<Item = (Pc, Option<Pc>)>) -> Self {
         let mut chain = Self {
             callsites: [Pc(0); MAX_CALL_FRAMES],
@@ -48,19 +48,19 @@ impl CallChain {
         self.starts.get(self.depth).copied().unwrap_or_default()
     }
 
-    /// The call in this outer frame.
+    /// The call instruction of this outer frame.
     pub(super) fn callsite(&self, frame: usize) -> Pc {
         self.callsites.get(frame).copied().unwrap_or_default()
     }
 
-    /// The chain of the caller, and the call in it; none for the outermost frame.
+    /// The caller's chain and its call instruction; `None` for the outermost frame.
     pub(super) fn outer(&self) -> Option<(Self, Pc)> {
         let depth = self.depth.checked_sub(1)?;
         let call = self.callsite(depth);
         Some((Self { depth, ..*self }.close(), call))
     }
 
-    /// Lets the last entry name the function in place of a call.
+    /// Replaces the last entry by the start of the function.
     fn close(mut self) -> Self {
         let start = self.start();
         if let Some(last) = self.callsites.get_mut(self.depth) {
@@ -69,7 +69,7 @@ impl CallChain {
         self
     }
 
-    /// What tells chains apart.
+    /// The part that identifies a chain.
     fn key(&self) -> &[Pc] {
         self.callsites.get(..=self.depth).unwrap_or_default()
     }
@@ -91,7 +91,7 @@ impl Hash for CallChain {
     }
 }
 
-/// As the kernel's log names it: `(4,12)`.
+/// Formats as in the kernel's log: `(4,12)`.
 impl fmt::Display for CallChain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, site) in self.key().iter().enumerate() {

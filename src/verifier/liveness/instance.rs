@@ -1,39 +1,39 @@
-//! What one function does to the stack, called through one chain of calls.
+//! The stack accesses of one function, called through one call chain.
 
 use super::chain::CallChain;
 use crate::spec::limits::MAX_CALL_FRAMES;
 use crate::util::Pc;
 
-/// What an instruction does to the slots of one frame: a bit for each slot of eight
-/// bytes, bit 0 that at `fp-8`.
+/// The effects of an instruction on the slots of one frame: a bit for each slot of eight
+/// bytes, bit 0 for the one at `fp-8`.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Masks {
-    /// Slots that it may read; grows.
+    /// Slots that it may read; only grows.
     pub may_read: u64,
-    /// Slots that it writes each time; shrinks.
+    /// Slots that it always writes; only shrinks.
     pub must_write: u64,
-    /// Slots that are written from here to the function's end on each path.
+    /// Slots that are written on each path from here to the function's end.
     pub must_write_acc: u64,
-    /// Slots that may be read from here on before they are written.
+    /// Live slots: those that may be read from here on before they are written.
     pub live_before: u64,
 }
 
-/// A function as reached through one call chain.
+/// A function with the call chain that reaches it.
 #[derive(Debug)]
 pub(super) struct Instance {
     pub chain: CallChain,
-    /// Something was marked since the masks were last propagated.
+    /// Whether a mark was added since the last propagation.
     pub updated: bool,
-    /// One of the `must_write` became smaller since then.
+    /// Whether a `must_write` lost a slot since the last propagation.
     pub must_write_dropped: bool,
-    /// The masks of each instruction, for each frame that is touched.
+    /// The masks of each instruction, for each frame that is accessed.
     frames: [Option<Box<[Masks]>>; MAX_CALL_FRAMES],
     /// Whether an instruction's writes were ever committed.
     committed: Box<[bool]>,
 }
 
 impl Instance {
-    /// The function of `len` slots that `chain` leads to, of which nothing is known.
+    /// The function of `len` slots that `chain` leads to, without any masks.
     pub(super) fn new(chain: CallChain, len: usize) -> Self {
         Self {
             chain,
@@ -49,19 +49,19 @@ impl Instance {
         pc.0.wrapping_sub(self.chain.start().0) as usize
     }
 
-    /// Whether something is known of the slots of a frame.
+    /// Whether any slots of a frame are marked.
     pub(super) fn touches(&self, frame: usize) -> bool {
         matches!(self.frames.get(frame), Some(Some(_)))
     }
 
-    /// The masks of an instruction; zeros where nothing is known.
+    /// The masks of an instruction; zeros if there are none.
     pub(super) fn masks(&self, frame: usize, pc: Pc) -> Masks {
         let masks = self.frames.get(frame).and_then(Option::as_deref);
         let masks = masks.and_then(|masks| masks.get(self.relative(pc)));
         masks.copied().unwrap_or_default()
     }
 
-    /// The same to be changed. An instruction or a frame that does not exist has none.
+    /// The masks of an instruction, mutable; `None` for an invalid instruction or frame.
     pub(super) fn masks_mut(&mut self, frame: usize, pc: Pc) -> Option<&mut Masks> {
         let (at, len) = (self.relative(pc), self.committed.len());
         let masks = self.frames.get_mut(frame)?;
@@ -70,7 +70,7 @@ impl Instance {
             .get_mut(at)
     }
 
-    /// `pc` may read these slots.
+    /// Marks these slots as possibly read by `pc`.
     pub(super) fn read(&mut self, frame: usize, pc: Pc, slots: u64) {
         let Some(masks) = self.masks_mut(frame, pc) else {
             return;
@@ -82,8 +82,8 @@ impl Instance {
         }
     }
 
-    /// `pc` was walked once and wrote these slots of each frame. The first time they
-    /// are what it writes; later, no more than was written each time.
+    /// Commits one execution of `pc`, which wrote these slots of each frame. The first
+    /// commit sets the slots that it always writes, later ones intersect them.
     pub(super) fn commit(&mut self, pc: Pc, written: &[u64; MAX_CALL_FRAMES]) {
         let at = self.relative(pc);
         let Some(committed) = self.committed.get_mut(at) else {
@@ -105,7 +105,7 @@ impl Instance {
         }
     }
 
-    /// Forgets what is written on the way to the end, to be found again.
+    /// Clears the accumulated writes, so that they are computed again.
     pub(super) fn forget_accumulated(&mut self) {
         for masks in self.frames.iter_mut().flatten().flatten() {
             masks.must_write_acc = 0;

@@ -1,8 +1,8 @@
-//! What may still be read: registers before the walk, stack slots during it.
+//! Liveness: which registers and stack slots may still be read.
 //!
-//! A state that differs from an earlier one only in what is never read again is no
-//! new state; the verifier prunes by this. Both analyses are the kernel's of 6.18, for
-//! the number of instructions that it walks depends on them.
+//! Pruning ignores dead registers and slots. Registers are analysed before exploration, the
+//! stack during it. Both analyses are those of Linux 6.18, as the number of processed
+//! instructions depends on them.
 
 mod chain;
 mod instance;

@@ -1,4 +1,4 @@
-//! Which registers may be read from an instruction on before they are written
+//! Live registers: those that may be read before they are written
 //! (`compute_live_registers`, `kernel/bpf/verifier.c`).
 //!
 //! ```text
@@ -6,19 +6,18 @@
 //! in(i)  = out(i) \ writes(i) ∪ reads(i)
 //! ```
 //!
-//! The reads and writes are those of the kernel, which takes a call to read as many
-//! arguments as its prototype has, and a packet load to read everything.
+//! As in the kernel, a call reads as many arguments as its prototype has, and a packet load
+//! reads every register.
 
 use crate::isa::{CallTarget, Code, DecodeError, Field, Insn, Problem, Reg, RegSet, decode};
 use crate::util::Pc;
 use crate::verifier::structure::graph::Graph;
 use crate::verifier::structure::summary::Callees;
 
-/// Every register, and those that no instruction names.
+/// Every register, including bits that no instruction names.
 const EVERYTHING: u16 = u16::MAX;
 
-/// The registers that are live before each slot, a bit each. Nothing is live before
-/// what can't be reached.
+/// The live registers before each slot, as bit masks; empty for unreachable slots.
 pub(in crate::verifier) fn live(code: &Code, graph: &Graph, callees: &Callees<'_>) -> Vec<u16> {
     let effects: Vec<(u16, u16)> = (0..code.len())
         .map(|at| effect(code, Pc::from_index(at), callees))
@@ -43,7 +42,7 @@ pub(in crate::verifier) fn live(code: &Code, graph: &Graph, callees: &Callees<'_
     }
 }
 
-/// What an instruction reads and writes.
+/// The registers that an instruction reads and writes.
 fn effect(code: &Code, pc: Pc, callees: &Callees<'_>) -> (u16, u16) {
     let insn = match code.get(pc) {
         Some(Ok(insn)) => Some(insn),
@@ -66,9 +65,8 @@ fn effect(code: &Code, pc: Pc, callees: &Callees<'_>) -> (u16, u16) {
     }
 }
 
-/// The instruction that a slot which is none would be without the fields at fault. A
-/// register that does not exist becomes the frame pointer, whose liveness is of no
-/// interest.
+/// The instruction that an invalid slot would be without its invalid fields. An invalid
+/// register becomes the frame pointer, whose liveness is not used.
 fn stand_in(mut error: DecodeError) -> Option<Insn> {
     for _ in 0..4 {
         let mut raw = error.raw;
@@ -80,7 +78,7 @@ fn stand_in(mut error: DecodeError) -> Option<Insn> {
             (Field::Dst, _) => raw.regs &= 0xf0,
             (Field::Src, _) => raw = raw.with_src(0),
             (Field::Off, _) => raw.off = 0,
-            // A byte swap has no size 0.
+            // Byte swaps have no size 0.
             (Field::Imm, _) => raw.imm = if raw.imm == 0 { 16 } else { 0 },
             (Field::Opcode | Field::SecondSlot | Field::SecondImm, _) => return None,
         }

@@ -1,24 +1,24 @@
-//! Which stack slots may still be read: live variable analysis of the stack that grows
-//! with the walk (`kernel/bpf/liveness.c`).
+//! Live stack slots: an analysis that is extended during exploration
+//! (`kernel/bpf/liveness.c`).
 //!
-//! The unit is an [`Instance`]: a function as reached through one chain of calls. For
-//! each of its instructions and each frame it holds the slots that may be read (joined
-//! over the walks: a union) and those that are written each time (an intersection).
-//! From these, to a fixed point over the function's graph:
+//! The unit is an [`Instance`]: a function with the chain of calls that reaches it. For
+//! each instruction and each frame it has the slots that may be read (the union over all
+//! paths) and the slots that are always written (the intersection). From these, the
+//! following equations are solved to a fixed point over the function's graph:
 //!
 //! ```text
-//! after(i)       = ∪ before(s)           for s that follow i
-//! before(i)      = after(i) \ must_write(i) ∪ may_read(i)
-//! written(i)     = ∩ written(s) ∪ must_write(i)
+//! after(i)     = ∪ before(s)       for s that follow i
+//! before(i)    = after(i) \ must_write(i) ∪ may_read(i)
+//! written(i)   = ∩ written(s) ∪ must_write(i)
 //! ```
 //!
-//! What a function does to outer frames then becomes what the call does in its caller.
+//! The effects of a function on outer frames then become effects of the call instruction in
+//! its caller.
 //!
-//! The walk marks reads and writes instruction by instruction
-//! ([`begin`](StackLiveness::begin) … [`commit`](StackLiveness::commit)), has them
-//! propagated when a path ends ([`update`](StackLiveness::update)), and asks when it
-//! compares states ([`query`](StackLiveness::query)): what may not be read is no
-//! difference.
+//! Exploration marks reads and writes instruction by instruction
+//! ([`begin`](StackLiveness::begin) … [`commit`](StackLiveness::commit)), propagates them
+//! when a path ends ([`update`](StackLiveness::update)), and queries them when it compares
+//! states ([`query`](StackLiveness::query)): dead slots are ignored.
 
 use rustc_hash::FxHashMap;
 
@@ -29,35 +29,35 @@ use crate::util::Pc;
 use crate::verifier::log::Log;
 use crate::verifier::structure::{Structure, SubprogramInfo};
 
-/// What is known so far of the program's use of its stack.
+/// The stack accesses of the program found so far.
 #[derive(Debug, Default)]
 pub(crate) struct StackLiveness {
     instances: Vec<Instance>,
     by_chain: FxHashMap<CallChain, usize>,
-    /// Number of slots by first instruction, for the functions.
+    /// The number of slots of each function, by its first instruction.
     lengths: Vec<(Pc, usize)>,
-    /// The calls of helpers that call back.
+    /// The calls of helpers that call a callback.
     callbacks: Vec<Pc>,
-    /// The instance that the walk is in, once known.
+    /// The instance of the current frame, if known.
     current: Option<usize>,
-    /// The instruction being walked, and the slots of each frame that it wrote so far.
+    /// The current instruction, and the slots of each frame that it has written so far.
     writing: Pc,
     written: [u64; MAX_CALL_FRAMES],
-    question: Question,
+    queried: QueriedState,
 }
 
-/// The state that is being asked about.
+/// The state that is queried.
 #[derive(Debug, Default)]
-struct Question {
+struct QueriedState {
     instances: [usize; MAX_CALL_FRAMES],
     frame: usize,
     pc: Pc,
-    /// Of the call in each outer frame: where its slots have to be alive.
+    /// The resume point of each outer frame: where its slots have to be live.
     resumes: [Pc; MAX_CALL_FRAMES],
 }
 
 impl StackLiveness {
-    /// Of a program nothing of which was walked.
+    /// For a program that is not yet explored.
     pub(crate) fn new(structure: &Structure) -> Self {
         let length = |sub: &SubprogramInfo| (sub.start, sub.end.index() - sub.start.index());
         let insns = (0..).map(Pc).zip(&structure.insns);
@@ -69,21 +69,21 @@ impl StackLiveness {
         }
     }
 
-    /// The walk goes on in another frame or state: the instruction under way, a call or
-    /// an exit, is not [committed](Self::commit) any more.
+    /// Forgets the current instance: another frame or state follows. The current
+    /// instruction, a call or an exit, is not [committed](Self::commit) any more.
     pub(crate) fn reset_current(&mut self) {
         self.current = None;
     }
 
-    /// The walk of the instruction at `pc` begins. `chain` is that of the current
-    /// frame, asked for only after [`reset_current`](Self::reset_current).
+    /// Begins the instruction at `pc`. `chain` returns the chain of the current frame; it
+    /// is called only after [`reset_current`](Self::reset_current).
     pub(crate) fn begin(&mut self, chain: impl FnOnce() -> CallChain, pc: Pc) {
         self.ensure_current(chain);
         self.writing = pc;
         self.written = [0; MAX_CALL_FRAMES];
     }
 
-    /// The instruction at `pc` of the current frame may read these slots of `frame`.
+    /// Marks these slots of `frame` as possibly read by the instruction at `pc`.
     pub(crate) fn read(
         &mut self,
         chain: impl FnOnce() -> CallChain,
@@ -97,14 +97,14 @@ impl StackLiveness {
         }
     }
 
-    /// The instruction being walked writes these slots of `frame` whole.
+    /// Marks these slots of `frame` as fully written by the current instruction.
     pub(crate) fn write(&mut self, frame: usize, slots: u64) {
         if let Some(written) = self.written.get_mut(frame) {
             *written |= slots;
         }
     }
 
-    /// The walk of the instruction is over: what it wrote counts.
+    /// Ends the current instruction: its writes take effect.
     pub(crate) fn commit(&mut self) {
         let current = self.current.and_then(|at| self.instances.get_mut(at));
         if let Some(instance) = current {
@@ -112,8 +112,8 @@ impl StackLiveness {
         }
     }
 
-    /// A path or a function has ended: propagates what was marked, for the frames from
-    /// `current_frame` outwards, whose chains `chain` gives.
+    /// Propagates the marks at the end of a path or function, for the frames from
+    /// `current_frame` outwards; `chain` returns their chains.
     pub(crate) fn update(
         &mut self,
         structure: &Structure,
@@ -128,8 +128,8 @@ impl StackLiveness {
         }
     }
 
-    /// Gets ready for questions about a state: the chains of its frames, the number of
-    /// the innermost, and the instruction that comes next there.
+    /// Selects the state to query: the chains of its frames, the number of the innermost
+    /// frame, and the next instruction there.
     pub(crate) fn query(
         &mut self,
         chain: impl Fn(usize) -> CallChain,
@@ -137,30 +137,30 @@ impl StackLiveness {
         pc: Pc,
     ) {
         let innermost = chain(current_frame);
-        let mut question = Question {
+        let mut queried = QueriedState {
             frame: current_frame,
             pc,
-            ..Question::default()
+            ..QueriedState::default()
         };
-        let outer = question.instances.iter_mut().zip(&mut question.resumes);
+        let outer = queried.instances.iter_mut().zip(&mut queried.resumes);
         for (frame, (instance, resume)) in outer.enumerate().take(current_frame + 1) {
             *instance = self.lookup(&chain(frame));
-            // A callback returns to its call, a function to what follows it.
+            // A callback returns to its call instruction, a function to the next one.
             let call = innermost.callsite(frame);
             let again = self.callbacks.binary_search(&call).is_ok();
             *resume = Pc(call.0.wrapping_add(u32::from(!again)));
         }
-        self.question = question;
+        self.queried = queried;
     }
 
     /// Whether a slot of a frame of that state may be read before it is written.
     pub(crate) fn is_alive(&self, frame: usize, slot: usize) -> bool {
-        let Question {
+        let QueriedState {
             instances,
             frame: innermost,
             pc,
             resumes,
-        } = &self.question;
+        } = &self.queried;
         let alive = |at: usize, pc: Pc| {
             let instance = instances.get(at).and_then(|at| self.instances.get(*at));
             instance.is_some_and(|instance| {
@@ -186,7 +186,7 @@ impl StackLiveness {
         }
     }
 
-    /// The number of the instance of this chain.
+    /// The index of this chain's instance.
     fn lookup(&mut self, chain: &CallChain) -> usize {
         if let Some(at) = self.by_chain.get(chain) {
             return *at;
@@ -218,12 +218,12 @@ impl StackLiveness {
             ));
         }
         if let Some((outer, call)) = chain.outer() {
-            self.tell_caller(at, &outer, call);
+            self.update_caller(at, &outer, call);
         }
     }
 
-    /// What a function does to the frames of its callers, the call does.
-    fn tell_caller(&mut self, at: usize, outer: &CallChain, call: Pc) {
+    /// Adds the effects of a function on outer frames to the call in its caller.
+    fn update_caller(&mut self, at: usize, outer: &CallChain, call: Pc) {
         let outer = self.lookup(outer);
         let Some(inner) = self.instances.get(at) else {
             return;
@@ -246,7 +246,7 @@ impl StackLiveness {
     }
 }
 
-/// Solves the equations for one instance; gives the number of rounds.
+/// Solves the equations for one instance; returns the number of rounds.
 fn propagate(structure: &Structure, instance: &mut Instance, log: &mut Log) -> u32 {
     let graph = &structure.graph;
     let order = structure
@@ -271,7 +271,7 @@ fn propagate(structure: &Structure, instance: &mut Instance, log: &mut Log) -> u
     }
 }
 
-/// Solves them for one instruction; gives whether something is new.
+/// Solves the equations for one instruction; returns whether anything changed.
 fn solve(
     structure: &Structure,
     instance: &mut Instance,
@@ -327,7 +327,7 @@ struct Line<'a> {
 }
 
 impl Line<'_> {
-    /// What a mask gained and lost, if it did.
+    /// Logs the slots that a mask gained and lost, if any.
     fn write(&mut self, name: &str, old: u64, new: u64) {
         if old == new {
             return;
@@ -366,13 +366,13 @@ mod tests {
     use crate::verifier::structure::check;
     use crate::verifier::verdict::LogLevel;
 
-    /// The frames of a walk: where each function begins, and the call in it.
+    /// The frames of a state: the start of each function and its call of the next frame.
     type Frames = &'static [(u32, Option<u32>)];
 
     const MAIN: Frames = &[(0, None)];
 
-    /// A walk by hand.
-    struct Walk {
+    /// An exploration by hand.
+    struct Exploration {
         structure: Structure,
         liveness: StackLiveness,
         log: Log,
@@ -385,7 +385,7 @@ mod tests {
         }
     }
 
-    impl Walk {
+    impl Exploration {
         fn of(text: &str) -> Self {
             let program = Program::new("test", ProgType::Xdp, assemble(text).unwrap());
             let caller = Caller::of(program.prog_type);
@@ -398,7 +398,7 @@ mod tests {
             }
         }
 
-        /// One instruction: the slots of each frame that it reads and writes.
+        /// Executes one instruction, which reads and writes these slots of each frame.
         fn step(
             &mut self,
             frames: Frames,
@@ -427,7 +427,7 @@ mod tests {
             self.liveness.reset_current();
         }
 
-        /// The slots of a frame that are alive at `pc`.
+        /// The live slots of a frame at `pc`.
         fn alive(&mut self, frames: Frames, pc: u32, frame: usize) -> Vec<usize> {
             self.liveness.query(chain(frames), frames.len() - 1, Pc(pc));
             (0..64)
@@ -441,59 +441,60 @@ mod tests {
 
     #[test]
     fn a_slot_lives_from_its_writing_to_its_last_reading() {
-        let mut walk = Walk::of(BRANCHES);
-        walk.step(MAIN, 0, &[], &[(0, 1)]);
-        walk.step(MAIN, 2, &[(0, 1)], &[]);
-        walk.step(MAIN, 3, &[], &[(0, 1)]);
-        walk.step(MAIN, 4, &[(0, 2)], &[]);
-        walk.end(MAIN);
-        let mut alive = |pc| walk.alive(MAIN, pc, 0);
+        let mut exploration = Exploration::of(BRANCHES);
+        exploration.step(MAIN, 0, &[], &[(0, 1)]);
+        exploration.step(MAIN, 2, &[(0, 1)], &[]);
+        exploration.step(MAIN, 3, &[], &[(0, 1)]);
+        exploration.step(MAIN, 4, &[(0, 2)], &[]);
+        exploration.end(MAIN);
+        let mut alive = |pc| exploration.alive(MAIN, pc, 0);
         assert_eq!(alive(0), [1]);
         assert_eq!(alive(1), [0, 1]);
         assert_eq!(alive(3), [1]);
         assert_eq!(alive(5), [0; 0]);
     }
 
-    /// What one path writes and another leaves is not written for sure.
+    /// A slot that one path writes and another doesn't is not always written.
     #[test]
     fn writing_is_what_every_walk_does() {
-        let mut walk = Walk::of("r0 = 0\n *(u64 *)(r1 + 0) = r0\n r0 = *(u64 *)(r10 - 8)\n exit");
-        walk.step(MAIN, 1, &[], &[(0, 1)]);
-        walk.step(MAIN, 2, &[(0, 1)], &[]);
-        walk.end(MAIN);
-        assert_eq!(walk.alive(MAIN, 0, 0), [0; 0]);
-        walk.step(MAIN, 1, &[], &[]);
-        walk.end(MAIN);
-        assert_eq!(walk.alive(MAIN, 0, 0), [0]);
-        walk.step(MAIN, 1, &[], &[(0, 1)]);
-        walk.end(MAIN);
-        assert_eq!(walk.alive(MAIN, 0, 0), [0]);
+        let mut exploration =
+            Exploration::of("r0 = 0\n *(u64 *)(r1 + 0) = r0\n r0 = *(u64 *)(r10 - 8)\n exit");
+        exploration.step(MAIN, 1, &[], &[(0, 1)]);
+        exploration.step(MAIN, 2, &[(0, 1)], &[]);
+        exploration.end(MAIN);
+        assert_eq!(exploration.alive(MAIN, 0, 0), [0; 0]);
+        exploration.step(MAIN, 1, &[], &[]);
+        exploration.end(MAIN);
+        assert_eq!(exploration.alive(MAIN, 0, 0), [0]);
+        exploration.step(MAIN, 1, &[], &[(0, 1)]);
+        exploration.end(MAIN);
+        assert_eq!(exploration.alive(MAIN, 0, 0), [0]);
     }
 
     const CALLEE: &str = "call pc+2\n r0 = *(u64 *)(r10 - 8)\n exit\n \
                           *(u64 *)(r1 + 0) = r2\n r0 = *(u64 *)(r1 - 8)\n exit";
     const IN_CALLEE: Frames = &[(0, Some(0)), (3, None)];
 
-    /// What a function does to its caller's slots, the call does. The lines are those
-    /// of the kernel's log.
+    /// The effects of a function on its caller's slots are effects of the call. The lines
+    /// are those of the kernel's log.
     #[test]
     fn a_call_does_what_the_function_does() {
-        let mut walk = Walk::of(CALLEE);
+        let mut exploration = Exploration::of(CALLEE);
         // The call itself: nothing is committed once the callee is entered.
-        walk.liveness.begin(|| chain(MAIN)(0), Pc(0));
-        walk.enter();
-        walk.liveness.commit();
-        walk.step(IN_CALLEE, 3, &[], &[(0, 1)]);
-        walk.step(IN_CALLEE, 4, &[(0, 2)], &[]);
-        walk.end(IN_CALLEE);
-        walk.step(MAIN, 1, &[(0, 1)], &[]);
-        walk.end(MAIN);
-        assert_eq!(walk.alive(MAIN, 0, 0), [1]);
-        assert_eq!(walk.alive(MAIN, 1, 0), [0]);
-        // From inside: what it reads itself, and what is read after the call.
-        assert_eq!(walk.alive(IN_CALLEE, 3, 0), [0, 1]);
-        assert_eq!(walk.alive(IN_CALLEE, 5, 0), [0]);
-        let log = walk.log.into_text();
+        exploration.liveness.begin(|| chain(MAIN)(0), Pc(0));
+        exploration.enter();
+        exploration.liveness.commit();
+        exploration.step(IN_CALLEE, 3, &[], &[(0, 1)]);
+        exploration.step(IN_CALLEE, 4, &[(0, 2)], &[]);
+        exploration.end(IN_CALLEE);
+        exploration.step(MAIN, 1, &[(0, 1)], &[]);
+        exploration.end(MAIN);
+        assert_eq!(exploration.alive(MAIN, 0, 0), [1]);
+        assert_eq!(exploration.alive(MAIN, 1, 0), [0]);
+        // In the callee: its own reads, and reads after the call.
+        assert_eq!(exploration.alive(IN_CALLEE, 3, 0), [0, 1]);
+        assert_eq!(exploration.alive(IN_CALLEE, 5, 0), [0]);
+        let log = exploration.log.into_text();
         let lines = [
             "(0,3) frame 0 insn 4 +live -16 ",
             "(0,3) frame 0 insn 3 +live -16 ",
@@ -503,20 +504,21 @@ mod tests {
         assert!(log.starts_with(&lines.join("\n")), "{log}");
     }
 
-    /// The stack of the function itself is its own in each call.
+    /// The function's own stack is separate in each call.
     #[test]
     fn chains_are_kept_apart() {
-        let mut walk = Walk::of("call pc+2\n call pc+1\n exit\n r0 = *(u64 *)(r1 + 0)\n exit");
+        let mut exploration =
+            Exploration::of("call pc+2\n call pc+1\n exit\n r0 = *(u64 *)(r1 + 0)\n exit");
         let (first, second): (Frames, Frames) =
             (&[(0, Some(0)), (3, None)], &[(0, Some(1)), (3, None)]);
         for (frames, slots) in [(first, 1), (second, 4)] {
-            walk.enter();
-            walk.step(frames, 3, &[(0, slots)], &[]);
-            walk.end(frames);
+            exploration.enter();
+            exploration.step(frames, 3, &[(0, slots)], &[]);
+            exploration.end(frames);
         }
-        assert_eq!(walk.alive(MAIN, 0, 0), [0, 2]);
-        assert_eq!(walk.alive(MAIN, 1, 0), [2]);
-        assert_eq!(walk.alive(first, 3, 0), [0, 2]);
-        assert_eq!(walk.alive(second, 3, 0), [2]);
+        assert_eq!(exploration.alive(MAIN, 0, 0), [0, 2]);
+        assert_eq!(exploration.alive(MAIN, 1, 0), [2]);
+        assert_eq!(exploration.alive(first, 3, 0), [0, 2]);
+        assert_eq!(exploration.alive(second, 3, 0), [2]);
     }
 }

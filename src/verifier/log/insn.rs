@@ -1,4 +1,4 @@
-//! Instructions in the log: their text, the source line before it, the state behind.
+//! Instructions in the log: their text, the source line before them, the state after them.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,10 +10,10 @@ use crate::util::{HelperId, Pc, TypeId};
 use crate::verifier::env::{Touched, Verifier};
 use crate::verifier::state::State;
 
-/// The column at which the state behind an instruction begins, if that isn't further
-/// to the left than the text is long (`BPF_LOG_ALIGNMENT`).
+/// The column of the state after an instruction, unless the text is longer
+/// (`BPF_LOG_ALIGNMENT`).
 const COLUMN: usize = 40;
-/// It then begins at a multiple of this (`BPF_LOG_MIN_ALIGNMENT`).
+/// After a longer text, the column is a multiple of this (`BPF_LOG_MIN_ALIGNMENT`).
 const STEP: usize = 8;
 
 impl Touched {
@@ -29,14 +29,12 @@ impl Touched {
 }
 
 impl Verifier<'_> {
-    /// Prints everything that is known in the innermost frame of the current state, as
-    /// the rest of a line.
+    /// Prints the whole innermost frame of the current state, as the rest of a line.
     pub(crate) fn log_state(&mut self) {
         self.log_frame(self.state.current());
     }
 
-    /// Prints everything that is known in a frame of the current state
-    /// (`print_verifier_state` with `print_all`).
+    /// Prints a whole frame of the current state (`print_verifier_state` with `print_all`).
     pub(crate) fn log_frame(&mut self, frame: usize) {
         if self.log.is_on() {
             let text = StateText {
@@ -50,7 +48,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// Everything that is known in a frame of a state, for a message.
+    /// The text of a whole frame of a state, for a message.
     pub(crate) fn state_text<'a>(&'a self, state: &'a State, frame: usize) -> StateText<'a> {
         StateText {
             program: self.program,
@@ -61,8 +59,8 @@ impl Verifier<'_> {
         }
     }
 
-    /// Prints what was touched since the state was last printed, behind the
-    /// instruction if nothing was printed since (`print_insn_state`).
+    /// Prints the registers and slots touched since the last print: after the instruction,
+    /// if it was printed last, otherwise on a new line (`print_insn_state`).
     pub(crate) fn log_insn_state(&mut self) {
         if !self.log.is_on() {
             return;
@@ -70,7 +68,7 @@ impl Verifier<'_> {
         let last = &self.log.last;
         if last.end != 0 && last.end == self.log.len() {
             let gap = gap(last.len);
-            // In place of the line's end.
+            // Replaces the newline.
             self.log.truncate(self.log.len() - 1);
             self.log.write(format_args!("{:gap$};", ""));
         } else {
@@ -87,8 +85,8 @@ impl Verifier<'_> {
         self.touched = Touched::default();
     }
 
-    /// Prints the instruction under way, the source line that it came from, and before
-    /// both what its predecessors touched.
+    /// Prints the current instruction and its source line, preceded by the state that
+    /// earlier instructions touched.
     pub(crate) fn log_insn(&mut self) {
         if !self.log.is_on() {
             return;
@@ -109,15 +107,15 @@ impl Verifier<'_> {
         self.log.last.len = end - begin;
     }
 
-    /// Prints the source line of an instruction behind `prefix`, unless it was the last
-    /// to be printed (`verbose_linfo`).
+    /// Prints the source line of an instruction after `prefix`, unless it was the last one
+    /// printed (`verbose_linfo`).
     pub(crate) fn log_source(&mut self, pc: Pc, prefix: &str) {
         if !self.log.is_on() {
             return;
         }
         let lines = &self.program.lines;
         let after = lines.partition_point(|line| line.insn_off <= pc.0);
-        // The first line stands for what is before it too.
+        // The first line also stands for the instructions before it.
         let at = after.saturating_sub(1);
         let last = self.log.last.source.and_then(|at| lines.get(at));
         let (Some(line), Some(btf)) = (lines.get(at), self.program.btf.as_ref()) else {
@@ -134,13 +132,13 @@ impl Verifier<'_> {
         self.log.last.source = Some(at);
     }
 
-    /// A walk begins: the first source line is printed whatever was before.
+    /// Starts exploration of a function: its first source line is always printed.
     pub(crate) fn log_restart(&mut self) {
         self.log.last.source = None;
     }
 
-    /// Prints for each instruction which registers are read later, and the loop that it
-    /// is in (`compute_live_registers`, level 2).
+    /// Prints the live registers and the loop of each instruction
+    /// (`compute_live_registers`, level 2).
     pub(crate) fn log_live_registers(&mut self) {
         if !self.log.is_full() {
             return;
@@ -160,7 +158,7 @@ impl Verifier<'_> {
     }
 }
 
-/// The text of the instruction at a place, as the kernel prints it while it verifies.
+/// The text of an instruction as the kernel prints it during verification.
 struct InsnText<'a> {
     program: &'a Program,
     code: &'a Code,
@@ -178,13 +176,13 @@ impl fmt::Display for InsnText<'_> {
     }
 }
 
-/// Blanks behind an instruction's text of this length, its line's end included
-/// (`vlog_alignment`).
+/// The number of blanks after an instruction's text of length `len`, which includes the
+/// newline (`vlog_alignment`).
 fn gap(len: usize) -> usize {
     (len + STEP / 2).max(COLUMN).next_multiple_of(STEP) - len - 1
 }
 
-/// A place for each register but the frame pointer: its digit if it is live.
+/// A column for each register but the frame pointer: its digit if it is live.
 struct LiveRegs(u16);
 
 impl fmt::Display for LiveRegs {
@@ -200,8 +198,8 @@ impl fmt::Display for LiveRegs {
     }
 }
 
-/// Registers of a mask, as the steps of precision marking name them
-/// (`fmt_reg_mask`): `r0,r6`.
+/// The registers of a mask in the lines of precision backtracking (`fmt_reg_mask`):
+/// `r0,r6`.
 pub(crate) struct RegMask(pub u16);
 
 impl fmt::Display for RegMask {
@@ -210,7 +208,7 @@ impl fmt::Display for RegMask {
     }
 }
 
-/// Slots of a mask by their offsets (`bpf_fmt_stack_mask`): `-8,-24`.
+/// The slots of a mask by their offsets (`bpf_fmt_stack_mask`): `-8,-24`.
 pub(crate) struct SlotMask(pub u64);
 
 impl fmt::Display for SlotMask {
@@ -219,7 +217,7 @@ impl fmt::Display for SlotMask {
     }
 }
 
-/// The members of a mask with commas between them.
+/// The members of a mask, comma-separated.
 fn members(
     f: &mut fmt::Formatter<'_>,
     mask: u64,
@@ -233,17 +231,17 @@ fn members(
     Ok(())
 }
 
-/// The names that the kernel prints while it verifies. What it has replaced by an
-/// address by then has one here too: none that ever was, but as long as the kernel's,
-/// so that the columns are its own, and the same in every run.
+/// Names as the kernel prints them during verification. Where the kernel prints an address,
+/// this prints a placeholder of the same length, equal in every run, so that the columns
+/// match.
 pub(crate) struct Loaded<'a>(pub &'a Program);
 
-/// Where the kernel keeps its maps, and the values of those that programs address.
+/// Placeholder addresses for maps, and for map values.
 const MAPS: u64 = 0xffff_8881_0000_0000;
 const VALUES: u64 = 0xffff_c900_0000_0000;
-/// Where its functions and variables are.
+/// Placeholder addresses for kernel functions and variables.
 const SYMBOLS: u64 = 0xffff_ffff_8100_0000;
-/// From one map to the next.
+/// The distance between maps.
 const MAP_DISTANCE: u64 = 0x1_0000;
 
 impl Names for Loaded<'_> {

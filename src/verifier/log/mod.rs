@@ -1,6 +1,5 @@
-//! The log in the kernel's words (`kernel/bpf/log.c`): the `text`, and what is in it:
-//! instructions (`insn`), states (`state`), the types of registers (`name`) and their
-//! numbers (`number`).
+//! The kernel's log (`kernel/bpf/log.c`): the buffer (`text`), instructions (`insn`),
+//! states (`state`), register types (`name`) and scalars (`number`).
 
 mod insn;
 pub(crate) mod name;

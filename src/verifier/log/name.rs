@@ -1,4 +1,4 @@
-//! The name of what a register holds (`reg_type_str`, `kernel/bpf/log.c`): `scalar`,
+//! Names of register types (`reg_type_str`, `kernel/bpf/log.c`): `scalar`,
 //! `map_value_or_null`, `rdonly_mem`.
 
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 use crate::spec::helpers::TypeFlags;
 use crate::verifier::reg::{Kind, RegState};
 
-/// The flags that are named before the kind, in the order in which they stand.
+/// The flags that are printed before the type, in this order.
 const PREFIXES: [(TypeFlags, &str); 7] = [
     (TypeFlags::MEM_RDONLY, "rdonly_"),
     (TypeFlags::MEM_RINGBUF, "ringbuf_"),
@@ -17,7 +17,7 @@ const PREFIXES: [(TypeFlags, &str); 7] = [
     (TypeFlags::PTR_TRUSTED, "trusted_"),
 ];
 
-/// The name of what a register holds. A kernel object's structure is not in it.
+/// The name of a register's type, without the structure of a kernel object.
 pub(crate) fn type_name(reg: &RegState) -> TypeName {
     TypeName {
         kind: reg.kind,
@@ -25,8 +25,8 @@ pub(crate) fn type_name(reg: &RegState) -> TypeName {
     }
 }
 
-/// The name of a kind with flags; made by [`type_name`], or from what a check would
-/// have allowed. What else belongs to the kind (a map, a size) is not in the name.
+/// The name of a type with flags, made by [`type_name`] or from the types that a check
+/// allows. Attributes (a map, a size) are not in the name.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TypeName {
     pub kind: Kind,

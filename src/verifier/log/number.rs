@@ -1,12 +1,11 @@
-//! Numbers and their bounds in the log's notation: what is small in decimal, the rest
-//! in hexadecimal; bounds that are equal share their number; those that say nothing
-//! are left out.
+//! Scalars and their bounds in the log's notation: small numbers in decimal, others in
+//! hexadecimal. Equal bounds share one number; unlimited bounds are omitted.
 
 use std::fmt::{self, Display};
 
 use crate::verifier::scalar::Scalar;
 
-/// A number that is meant without a sign (`verbose_unum`).
+/// A number printed as unsigned (`verbose_unum`).
 pub(super) struct Unsigned(pub u64);
 
 impl Display for Unsigned {
@@ -19,7 +18,7 @@ impl Display for Unsigned {
     }
 }
 
-/// A number that is meant with a sign (`verbose_snum`).
+/// A number printed as signed (`verbose_snum`).
 pub(super) struct Signed(pub i64);
 
 impl Display for Signed {
@@ -32,7 +31,7 @@ impl Display for Signed {
     }
 }
 
-/// A bound: what it is called, and what it is, unless it is the widest.
+/// A bound: its name, and its value unless it is unlimited.
 struct Bound {
     name: &'static str,
     number: Option<u64>,
@@ -48,8 +47,8 @@ impl Bound {
         Self::unsigned(name, number.cast_unsigned(), widest.cast_unsigned())
     }
 
-    /// One of 32 bits joins those of 64 bits in decimal, where both look alike; in
-    /// hexadecimal its sign is not extended.
+    /// A 32-bit bound shares the number of a 64-bit one if both print the same: in decimal
+    /// they do, in hexadecimal the sign is not extended.
     fn signed32(name: &'static str, number: i32, widest: i32) -> Self {
         let printed = match i16::try_from(number) {
             Ok(small) => i64::from(small).cast_unsigned(),
@@ -72,8 +71,8 @@ impl Bound {
     }
 }
 
-/// The bounds of a number, each behind a comma if it isn't the first thing in the
-/// list (`print_scalar_ranges`). Minima are grouped with minima, maxima with maxima.
+/// The bounds of a scalar, comma-separated (`print_scalar_ranges`). Minima are grouped with
+/// minima, maxima with maxima.
 pub(super) fn ranges(
     f: &mut fmt::Formatter<'_>,
     scalar: &Scalar,
@@ -93,7 +92,7 @@ pub(super) fn ranges(
     while let Some((bound, later)) = rest.split_first_mut() {
         if let Some(number) = bound.number {
             write!(f, "{}{}=", std::mem::replace(separator, ","), bound.name)?;
-            // The next is of the other end; the one after it is of this end again.
+            // Minima and maxima alternate: skip every second bound.
             for twin in later.iter_mut().skip(1).step_by(2) {
                 if twin.prints_like(bound) {
                     twin.number = None;
@@ -155,8 +154,8 @@ mod tests {
         );
     }
 
-    /// In decimal -655 is -655 at any width; the same bits without a sign are not, and
-    /// in hexadecimal the widths differ.
+    /// In decimal, -655 prints the same at any width; as unsigned it differs, and in
+    /// hexadecimal the widths differ.
     #[test]
     fn the_sign_tells_numbers_apart() {
         let below = Scalar {

@@ -13,17 +13,17 @@ use crate::verifier::reg::{ADD_CONST, Kind, RegState};
 use crate::verifier::stack::{SLOT, Slot, SlotKind};
 use crate::verifier::state::{Entry, Frame, State};
 
-/// The text of one frame of a state, with what is held and without a line's end.
-/// It begins with a blank.
+/// The text of one frame of a state, with references. It begins with a blank and has no
+/// newline.
 pub(crate) struct StateText<'a> {
-    /// Whose types are named.
+    /// The program, for type names.
     pub program: &'a Program,
-    /// The maps that are.
+    /// Its maps, for their names.
     pub maps: &'a Maps<'a>,
     pub state: &'a State,
-    /// Number of the frame.
+    /// The number of the frame.
     pub frame: usize,
-    /// What of it is shown.
+    /// The registers and slots to print.
     pub touched: Touched,
 }
 
@@ -57,14 +57,14 @@ impl fmt::Display for StateText<'_> {
                 }
             }
         }
-        self.held(f)?;
+        self.references(f)?;
         f.write_str(entry(frame))
     }
 }
 
 impl StateText<'_> {
-    /// The references. (What has no id is a lock.)
-    fn held(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// The references. (Locks have no id.)
+    fn references(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, reference) in self.state.refs.iter().enumerate() {
             let before = if at == 0 { " refs=" } else { "," };
             write!(f, "{before}{}", reference.id)?;
@@ -73,8 +73,8 @@ impl StateText<'_> {
     }
 }
 
-/// The bytes of a slot, a letter each; of one with a spilled register those that the
-/// register leaves over.
+/// The bytes of a slot, a letter each; with a spilled register, only the bytes that are not
+/// part of it.
 fn slot_bytes(f: &mut fmt::Formatter<'_>, slot: &Slot) -> fmt::Result {
     let own = |kind: &&SlotKind| !slot.is_spill() || **kind != SlotKind::Spill;
     for kind in slot.bytes.iter().take_while(own) {
@@ -100,7 +100,7 @@ const fn entry(frame: &Frame) -> &'static str {
 pub(crate) struct RegText<'a> {
     pub program: &'a Program,
     pub maps: &'a Maps<'a>,
-    /// Number of the frame that it is in.
+    /// The number of its frame.
     pub frame: usize,
     pub reg: &'a RegState,
 }
@@ -139,7 +139,7 @@ impl fmt::Display for RegText<'_> {
 }
 
 impl RegText<'_> {
-    /// What stands in the brackets.
+    /// The attributes in the parentheses.
     fn attributes(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let reg = self.reg;
         let mut separator = "";
@@ -170,7 +170,7 @@ impl RegText<'_> {
             write!(f, "{}off={}", next(), Signed(reg.off.into()))?;
         }
         if reg.is_packet() {
-            // Below zero it is a mark, and prints as what it is in 64 bits.
+            // A negative range is printed as unsigned 64 bits.
             let range = i64::from(reg.range()).cast_unsigned();
             write!(f, "{}r={}", next(), Unsigned(range))?;
         }
@@ -178,7 +178,7 @@ impl RegText<'_> {
             write!(f, "{}sz={}", next(), Unsigned(size.into()))?;
         }
         if reg.kind == Kind::Dynptr {
-            // The only sort that a callback gets.
+            // The only dynptr type that a callback gets.
             write!(f, "{}type=local", next())?;
         }
         if let Some(offset) = reg.var.value() {
@@ -204,7 +204,7 @@ mod tests {
     use crate::util::{MapId, Pc};
     use crate::verifier::reg::{ADD_CONST64, MapRef};
     use crate::verifier::scalar::Scalar;
-    use crate::verifier::state::{Entry, Held, Reference};
+    use crate::verifier::state::{Entry, Reference, ReferenceKind};
     use crate::verifier::tnum::Tnum;
 
     fn program() -> Program {
@@ -335,7 +335,7 @@ mod tests {
         let reference = |id| Reference {
             id,
             pc: Pc(0),
-            held: Held::Object,
+            kind: ReferenceKind::Object,
         };
         let state = State {
             frames: vec![Frame::new(None, 0, 0), inner],

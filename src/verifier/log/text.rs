@@ -1,17 +1,17 @@
-//! The text of the log, which costs a test of a flag where it is off.
+//! The text of the log. If it is off, logging costs only a test of a flag.
 
 use std::fmt::{self, Write};
 
 use crate::verifier::verdict::LogLevel;
 
-/// What the log remembers of the line of the last instruction.
+/// The position of the last instruction's line in the log.
 #[derive(Debug)]
 pub(super) struct LastInsn {
-    /// Where the log ended behind it.
+    /// The end of the log after the line.
     pub end: usize,
-    /// How long its text was.
+    /// The length of its text.
     pub len: usize,
-    /// The source line that was printed last, as an index into the program's.
+    /// The index of the source line that was printed last.
     pub source: Option<usize>,
 }
 
@@ -46,32 +46,32 @@ impl Log {
         self.level.contains(LogLevel::ALL)
     }
 
-    /// How long the text is.
+    /// The length of the text.
     pub(crate) const fn len(&self) -> usize {
         self.text.len()
     }
 
-    /// Takes back what came after: at level 1 only the path that fails is kept.
+    /// Truncates the text: at level 1 only the failing path is kept.
     pub(crate) fn truncate(&mut self, len: usize) {
         self.text.truncate(len);
     }
 
-    /// Appends, if the log is on; see [`log!`].
+    /// Appends text, if the log is on; see [`log!`].
     pub(crate) fn write(&mut self, text: fmt::Arguments<'_>) {
         if self.is_on() {
-            // Writing to a string does not fail.
+            // Writing to a string can't fail.
             let _ = self.text.write_fmt(text);
         }
     }
 
-    /// The text, to be appended to by the statistics and the error.
+    /// The text, to which the caller appends the error and the statistics.
     pub(crate) fn into_text(self) -> String {
         self.text
     }
 }
 
-/// Appends to the log of a [`Verifier`](super::env::Verifier) if it is on, without a
-/// line's end of its own.
+/// Appends to the log of a [`Verifier`](super::env::Verifier) if it is on, without adding a
+/// newline.
 macro_rules! log {
     ($verifier:expr, $($text:tt)+) => {
         if $verifier.log.is_on() {

@@ -1,21 +1,25 @@
-//! Alignment. The stack always wants it, because its slots are followed one by one;
-//! other memory only where the machine or the program asks for it, and for atomics.
-//! (`check_ptr_alignment`.)
+//! Alignment (`check_ptr_alignment`). The stack always requires it, because its slots are
+//! tracked separately. Other memory requires it only for atomics, or if the CPU or the
+//! program does.
 
 use super::MemoryAccess;
 use crate::spec::ProgFlags;
 use crate::verifier::env::Verifier;
 use crate::verifier::reg::{Kind, RegState};
-use crate::verifier::reject::{Checked, reject};
+use crate::verifier::reject::{VerifyResult, reject};
 use crate::verifier::tnum::Tnum;
 
-/// Where the packet begins, so that the Internet header behind fourteen bytes of
-/// Ethernet is aligned (`NET_IP_ALIGN`).
+/// The start of the packet: with it, the IP header after fourteen bytes of Ethernet is
+/// aligned (`NET_IP_ALIGN`).
 const PACKET_START: i32 = 2;
 
 impl Verifier<'_> {
-    /// Whether the place is a multiple of the size, where that matters.
-    pub(in crate::verifier) fn check_alignment(&self, reg: &RegState, a: &MemoryAccess) -> Checked {
+    /// Checks that the address is a multiple of the size, where this is required.
+    pub(in crate::verifier) fn check_alignment(
+        &self,
+        reg: &RegState,
+        a: &MemoryAccess,
+    ) -> VerifyResult {
         let plain = reg.flags.is_empty();
         let stack = plain && matches!(reg.kind, Kind::Stack { .. });
         let flags = self.program.flags;

@@ -1,4 +1,4 @@
-//! The instructions that touch memory.
+//! The instructions that access memory.
 
 use super::{Access, MemoryAccess};
 use crate::isa::{AtomicOp, Operand, Reg, SignedSize, Size, Width};
@@ -6,17 +6,17 @@ use crate::verifier::env::Verifier;
 use crate::verifier::facts::Through;
 use crate::verifier::log::name::type_name;
 use crate::verifier::reg::{Kind, RegState};
-use crate::verifier::reject::{Checked, reject};
+use crate::verifier::reject::{VerifyResult, reject};
 
-/// The place that an instruction names.
+/// The memory operand of an instruction.
 #[derive(Clone, Copy)]
-pub(in crate::verifier) struct Place {
+pub(in crate::verifier) struct MemoryOperand {
     pub base: Reg,
     pub off: i16,
     pub size: Size,
 }
 
-impl Place {
+impl MemoryOperand {
     fn access(self, access: Access, value: Option<Reg>) -> MemoryAccess {
         MemoryAccess {
             base: self.base,
@@ -32,24 +32,24 @@ impl Place {
 }
 
 impl Verifier<'_> {
-    /// `dst = *(uN *)(base + off)` (`check_load_mem`).
+    /// Checks `dst = *(uN *)(base + off)` (`check_load_mem`).
     pub(in crate::verifier) fn check_load(
         &mut self,
         dst: Reg,
-        place: Place,
+        operand: MemoryOperand,
         signed: Option<SignedSize>,
         strict: bool,
-    ) -> Checked {
-        self.check_read(place.base)?;
+    ) -> VerifyResult {
+        self.check_read(operand.base)?;
         self.check_write(dst)?;
-        let kind = *self.reg(place.base);
+        let kind = *self.reg(operand.base);
         self.check_memory(&MemoryAccess {
             signed: signed.is_some(),
             strict,
-            ..place.access(Access::Read, Some(dst))
+            ..operand.access(Access::Read, Some(dst))
         })?;
         self.check_same_kind(&kind)?;
-        self.note_access(&kind, place.off);
+        self.note_access(&kind, operand.off);
         if !self.reg(dst).is_scalar() {
             return Ok(());
         }
@@ -61,41 +61,50 @@ impl Verifier<'_> {
         self.keep_consistent(dst, context)
     }
 
-    /// `*(uN *)(base + off) = src` (`check_store_reg`, and `do_check_insn` for constants).
+    /// Checks `*(uN *)(base + off) = src` (`check_store_reg`, and `do_check_insn` for
+    /// constants).
     pub(in crate::verifier) fn check_store(
         &mut self,
-        place: Place,
+        operand: MemoryOperand,
         src: Operand,
         strict: bool,
-    ) -> Checked {
+    ) -> VerifyResult {
         if let Operand::Reg(src) = src {
             self.check_read(src)?;
         }
-        self.check_read(place.base)?;
-        let kind = *self.reg(place.base);
+        self.check_read(operand.base)?;
+        let kind = *self.reg(operand.base);
         self.check_memory(&MemoryAccess {
             constant: src.imm(),
             strict,
-            ..place.access(Access::Write, src.reg())
+            ..operand.access(Access::Write, src.reg())
         })?;
         self.check_same_kind(&kind)?;
-        self.note_access(&kind, place.off);
+        self.note_access(&kind, operand.off);
         Ok(())
     }
 
-    /// `dst = load_acquire(base + off)`.
-    pub(in crate::verifier) fn check_load_acquire(&mut self, dst: Reg, place: Place) -> Checked {
-        self.check_load(dst, place, None, true)?;
-        self.check_atomic_pointer(place.base, "loads from")
+    /// Checks `dst = load_acquire(base + off)`.
+    pub(in crate::verifier) fn check_load_acquire(
+        &mut self,
+        dst: Reg,
+        operand: MemoryOperand,
+    ) -> VerifyResult {
+        self.check_load(dst, operand, None, true)?;
+        self.check_atomic_pointer(operand.base, "loads from")
     }
 
-    /// `store_release(base + off, src)`.
-    pub(in crate::verifier) fn check_store_release(&mut self, place: Place, src: Reg) -> Checked {
-        self.check_store(place, Operand::Reg(src), true)?;
-        self.check_atomic_pointer(place.base, "stores into")
+    /// Checks `store_release(base + off, src)`.
+    pub(in crate::verifier) fn check_store_release(
+        &mut self,
+        operand: MemoryOperand,
+        src: Reg,
+    ) -> VerifyResult {
+        self.check_store(operand, Operand::Reg(src), true)?;
+        self.check_atomic_pointer(operand.base, "stores into")
     }
 
-    /// A read-modify-write: as a load that may fill a register, then a store
+    /// Checks a read-modify-write: like a load, which may fill a register, then a store
     /// (`check_atomic_rmw`).
     pub(in crate::verifier) fn check_atomic(
         &mut self,
@@ -104,9 +113,9 @@ impl Verifier<'_> {
         base: Reg,
         off: i16,
         src: Reg,
-    ) -> Checked {
+    ) -> VerifyResult {
         let size = width.size();
-        let place = Place { base, off, size };
+        let operand = MemoryOperand { base, off, size };
         self.check_read(src)?;
         self.check_read(base)?;
         if op.compares() {
@@ -122,7 +131,7 @@ impl Verifier<'_> {
         }
         let access = |access, value| MemoryAccess {
             strict: true,
-            ..place.access(access, value)
+            ..operand.access(access, value)
         };
         self.check_memory(&access(Access::Read, None))?;
         if loaded.is_some() {
@@ -131,8 +140,8 @@ impl Verifier<'_> {
         self.check_memory(&access(Access::Write, None))
     }
 
-    /// Atomics work on the program's own memory only (`atomic_ptr_type_ok`).
-    fn check_atomic_pointer(&self, base: Reg, what: &str) -> Checked {
+    /// Checks that an atomic accesses the program's own memory (`atomic_ptr_type_ok`).
+    fn check_atomic_pointer(&self, base: Reg, what: &str) -> VerifyResult {
         let reg = self.reg(base);
         let foreign = match reg.kind {
             Kind::Packet { .. } | Kind::PacketMeta { .. } => true,
@@ -151,7 +160,7 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// Keeps what the access goes through, for the engines.
+    /// Records the memory that is accessed, for the engines.
     fn note_access(&mut self, reg: &RegState, off: i16) {
         let var = reg
             .var
@@ -171,9 +180,9 @@ impl Verifier<'_> {
         self.facts.see_access(self.pc, through);
     }
 
-    /// One instruction can't go through the context on one path and through something
-    /// else on another: it is rewritten for one of them (`save_aux_ptr_type`).
-    fn check_same_kind(&mut self, reg: &RegState) -> Checked {
+    /// Rejects an instruction that accesses the context on one path and other memory on
+    /// another: the kernel rewrites it for only one of them (`save_aux_ptr_type`).
+    fn check_same_kind(&mut self, reg: &RegState) -> VerifyResult {
         let converted = |reg: &RegState| {
             matches!(
                 reg.kind,

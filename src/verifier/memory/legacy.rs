@@ -5,17 +5,17 @@ use crate::spec::Traits;
 use crate::util::{Errno, Pc};
 use crate::verifier::env::Verifier;
 use crate::verifier::reg::{Kind, RegState};
-use crate::verifier::reject::{Checked, reject};
+use crate::verifier::reject::{VerifyResult, reject};
 
 impl Verifier<'_> {
-    /// `r0 = *(uN *)skb[index + off]`; where the walk goes on. A load past the packet's end
-    /// leaves the function with 0, so nothing may be held, and the caller of a function
-    /// has to expect that.
+    /// Checks `r0 = *(uN *)skb[index + off]` and returns where exploration continues. A
+    /// load past the packet's end returns 0 from the function. So no reference may be
+    /// acquired, and the caller of a subprogram has to expect this.
     pub(in crate::verifier) fn check_packet_load(
         &mut self,
         index: Option<Reg>,
         next: Pc,
-    ) -> Checked<Pc> {
+    ) -> VerifyResult<Pc> {
         self.check_packet_context()?;
         if let Some(index) = index {
             self.check_read(index)?;
@@ -30,13 +30,13 @@ impl Verifier<'_> {
         if self.state.current() == 0 {
             return Ok(next);
         }
-        self.fork(next, self.pc, Errno::ENOMEM)?;
+        self.push_branch(next, self.pc, Errno::ENOMEM)?;
         self.set_reg(Reg::R0, RegState::constant(0));
         self.check_return()
     }
 
-    /// Whether programs of this type have such loads.
-    pub(in crate::verifier) fn check_legacy_loads(&self) -> Checked {
+    /// Checks that programs of this type may use such loads.
+    pub(in crate::verifier) fn check_legacy_loads(&self) -> VerifyResult {
         let traits = self.program.prog_type.info().traits;
         if !traits.contains(Traits::LEGACY_LOADS) {
             reject!(
@@ -47,8 +47,8 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// What is checked before the index: the context is in r6, and nothing is held.
-    pub(in crate::verifier) fn check_packet_context(&mut self) -> Checked {
+    /// The checks before the index: the context is in r6, and no reference or lock is held.
+    pub(in crate::verifier) fn check_packet_context(&mut self) -> VerifyResult {
         self.check_legacy_loads()?;
         self.check_read(Reg::R6)?;
         self.check_leak(true, "BPF_LD_[ABS|IND]")?;

@@ -1,7 +1,7 @@
-//! Values of maps.
+//! Map values.
 //!
-//! Programs touch their bytes directly, but for the fields that only helpers may touch.
-//! What a frozen read-only map holds is a constant to the verifier.
+//! Programs access their bytes directly, except for special fields. The contents of a
+//! frozen read-only map are constants.
 
 use super::{Access, MemoryAccess};
 use crate::btf::{FieldKind, SpecialField};
@@ -11,17 +11,17 @@ use crate::spec::MapFlags;
 use crate::verifier::env::Verifier;
 use crate::verifier::log::name::type_name;
 use crate::verifier::reg::{Kind, MapRef, RegState};
-use crate::verifier::reject::{Checked, reject, unmodelled};
+use crate::verifier::reject::{VerifyResult, reject, unmodelled};
 
 impl Verifier<'_> {
-    /// A load or store of an instruction; what a load gives.
+    /// Checks a load or store, and returns the loaded register.
     pub(super) fn check_map_load_store(
         &mut self,
         a: &MemoryAccess,
         reg: &RegState,
         map: MapRef,
         off: i32,
-    ) -> Checked<RegState> {
+    ) -> VerifyResult<RegState> {
         self.check_map_access_type(a.base, off, a.size, a.access)?;
         self.check_map_bytes(a.base, off, a.size, false, true)?;
         let Some(place) = reg.var.value() else {
@@ -46,10 +46,10 @@ impl Verifier<'_> {
         Ok(RegState::constant(read(def, place, a.size, a.signed)))
     }
 
-    /// A load or store of a kernel pointer, all eight bytes of it
+    /// Checks a load or store of a kptr, which must be eight bytes
     /// (`check_map_kptr_access`).
-    fn check_kernel_pointer(&self, a: &MemoryAccess, field: &SpecialField) -> Checked {
-        // Atomics and loads that extend the sign.
+    fn check_kernel_pointer(&self, a: &MemoryAccess, field: &SpecialField) -> VerifyResult {
+        // Atomics and sign-extending loads.
         if a.strict || a.signed {
             reject!(
                 EACCES,
@@ -94,15 +94,15 @@ impl Verifier<'_> {
         );
     }
 
-    /// Bytes of a map's value, fields that only helpers may touch excepted
-    /// (`check_map_access`), for a helper.
+    /// Checks the access of a helper to a map value, excluding special fields
+    /// (`check_map_access`).
     pub(crate) fn check_map_access(
         &mut self,
         base: Reg,
         off: i32,
         size: u32,
         zero: bool,
-    ) -> Checked {
+    ) -> VerifyResult {
         self.check_map_bytes(base, off, size, zero, false)
     }
 
@@ -113,7 +113,7 @@ impl Verifier<'_> {
         size: u32,
         zero: bool,
         direct: bool,
-    ) -> Checked {
+    ) -> VerifyResult {
         let reg = *self.reg(base);
         let Some(map) = reg.map() else {
             return Ok(());
@@ -156,14 +156,14 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// Whether programs may read or write the map (`check_map_access_type`).
+    /// Checks that programs may read or write the map (`check_map_access_type`).
     pub(crate) fn check_map_access_type(
         &mut self,
         base: Reg,
         off: i32,
         size: u32,
         access: Access,
-    ) -> Checked {
+    ) -> VerifyResult {
         let Some(def) = self.reg(base).map().and_then(|map| self.map(map)) else {
             return Ok(());
         };
@@ -183,20 +183,20 @@ impl Verifier<'_> {
     }
 }
 
-/// Whether nobody can change the map any more, and a program may hold the address of its
-/// value (`bpf_map_is_rdonly`).
+/// Whether the contents can't change any more and programs may use the address of the value
+/// (`bpf_map_is_rdonly`).
 fn is_constant(def: &MapDef) -> bool {
     def.frozen && def.flags.contains(MapFlags::RDONLY_PROG) && def.map_type.info().direct_value
 }
 
-/// What the bytes at `place` hold (`bpf_map_direct_read`); they lie inside the value.
+/// Reads the value's bytes at `place`, which are inside the value (`bpf_map_direct_read`).
 fn read(def: &MapDef, place: i64, size: u32, signed: bool) -> u64 {
     let value = def.initial_value(&0u32.to_le_bytes()).unwrap_or(&[]);
     let mut bytes = [0; 8];
     let place = usize::try_from(place).unwrap_or(usize::MAX);
     let size = usize::try_from(size).unwrap_or(8).min(8);
     for (at, byte) in bytes.iter_mut().enumerate().take(size) {
-        // The definition may leave out zeros at the end.
+        // The definition may omit zeros at the end.
         *byte = place
             .checked_add(at)
             .and_then(|at| value.get(at))

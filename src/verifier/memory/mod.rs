@@ -1,4 +1,4 @@
-//! Loads and stores, each kind of pointer by its own rule (`check_mem_access`).
+//! Loads and stores, by kind of pointer (`check_mem_access`).
 
 mod align;
 pub(super) mod insn;
@@ -11,12 +11,12 @@ mod stack_write;
 use super::env::Verifier;
 use super::log::name::type_name;
 use super::reg::{Kind, RegState};
-use super::reject::{Checked, reject, unmodelled};
+use super::reject::{VerifyResult, reject, unmodelled};
 use crate::isa::Reg;
 use crate::spec::PacketAccess;
 use crate::spec::helpers::TypeFlags;
 
-/// What an instruction or a helper does with memory (`enum bpf_access_type`).
+/// The type of a memory access (`enum bpf_access_type`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Access {
     Read,
@@ -30,18 +30,18 @@ pub(crate) struct MemoryAccess {
     pub base: Reg,
     /// The offset in the instruction.
     pub off: i32,
-    /// Bytes: 1, 2, 4 or 8.
+    /// The size in bytes: 1, 2, 4 or 8.
     pub size: u32,
     /// Whether it loads or stores.
     pub access: Access,
-    /// The register that is loaded or stored; none for constants and where the number
-    /// does not matter.
+    /// The register that is loaded or stored; `None` for constants and where the value is
+    /// not used.
     pub value: Option<Reg>,
     /// The constant that is stored.
     pub constant: Option<i32>,
-    /// Whether a load extends the sign.
+    /// Whether a load sign-extends.
     pub signed: bool,
-    /// Whether alignment is checked strictly whatever the options say (atomics).
+    /// Whether alignment is checked strictly, regardless of the options (atomics).
     pub strict: bool,
 }
 
@@ -56,11 +56,11 @@ impl MemoryAccess {
 }
 
 impl Verifier<'_> {
-    /// Whether the access is allowed; sets the loaded register.
-    pub(crate) fn check_memory(&mut self, a: &MemoryAccess) -> Checked {
+    /// Checks the access, and sets the loaded register.
+    pub(crate) fn check_memory(&mut self, a: &MemoryAccess) -> VerifyResult {
         let reg = *self.reg(a.base);
         self.check_alignment(&reg, a)?;
-        // The fixed part of the pointer's offset is the instruction's from here on.
+        // `off` includes the fixed part of the pointer's offset from here on.
         let off = a.off.wrapping_add(reg.off);
         let loaded = match reg.kind {
             Kind::Stack { frame } if reg.flags.is_empty() => {
@@ -148,8 +148,8 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// Memory that a helper handed out, or that a global function was given.
-    fn check_mem(&mut self, a: &MemoryAccess, reg: &RegState, size: u32, off: i32) -> Checked {
+    /// Memory returned by a helper or passed to a global function.
+    fn check_mem(&mut self, a: &MemoryAccess, reg: &RegState, size: u32, off: i32) -> VerifyResult {
         let (at, name) = (a.base.number(), type_name(reg));
         if reg.maybe_null() {
             reject!(EACCES, "R{at} invalid mem access '{name}'");
@@ -164,7 +164,7 @@ impl Verifier<'_> {
         self.check_region(a.base, off, a.size, size, false)
     }
 
-    /// A load of fewer than eight bytes fills the rest with zeros or the sign.
+    /// Zero- or sign-extends a load of fewer than eight bytes.
     fn narrow_load(&mut self, a: &MemoryAccess) {
         let Some(to) = a.loaded() else { return };
         let reg = self.reg_mut(to);
@@ -177,8 +177,8 @@ impl Verifier<'_> {
         }
     }
 
-    /// Whether the program may touch packet bytes directly in this way
-    /// (`may_access_direct_pkt_data`); through a helper its prototype decides as well.
+    /// Whether the program may access packet bytes directly in this way
+    /// (`may_access_direct_pkt_data`); for a helper, its prototype decides as well.
     pub(crate) fn may_access_packet(&self, access: Access) -> bool {
         match self.program.prog_type.info().packet {
             PacketAccess::None => false,

@@ -1,4 +1,4 @@
-//! Bounds of objects whose size is known, packets included.
+//! Bounds of objects with a known size, including packets.
 
 use crate::isa::Reg;
 use crate::spec::limits::MAX_VAR_OFFSET;
@@ -6,13 +6,13 @@ use crate::util::Errno;
 use crate::verifier::env::Verifier;
 use crate::verifier::log::name::type_name;
 use crate::verifier::reg::{Kind, RegState};
-use crate::verifier::reject::{Checked, Reject, reject};
+use crate::verifier::reject::{Reject, VerifyResult, reject};
 
 impl Verifier<'_> {
-    /// Bytes `off + [0, size)` from wherever the register may point in an object of
-    /// `mem_size` bytes: its smallest and its largest variable offset must both fit
-    /// (`check_mem_region_access`). `zero` allows accesses of no bytes; `off` includes
-    /// the register's fixed offset.
+    /// Checks that `off + [0, size)` is inside an object of `mem_size` bytes, for the
+    /// smallest and for the largest variable offset of the register
+    /// (`check_mem_region_access`). `zero` allows accesses of no bytes; `off` includes the
+    /// register's fixed offset.
     pub(crate) fn check_region(
         &mut self,
         base: Reg,
@@ -20,7 +20,7 @@ impl Verifier<'_> {
         size: u32,
         mem_size: u32,
         zero: bool,
-    ) -> Checked {
+    ) -> VerifyResult {
         let reg = self.reg(base);
         let at = base.number();
         let (min, max) = (reg.var.smin, reg.var.umax);
@@ -51,16 +51,15 @@ impl Verifier<'_> {
         })
     }
 
-    /// Bytes of the packet that comparisons with its end have covered; they are counted
-    /// from the pointer with its variable offset, so only the fixed one is looked at
-    /// (`check_packet_access`).
+    /// Checks that the bytes are in the packet. The range of a packet pointer starts at its
+    /// variable offset, so only the fixed offset is compared (`check_packet_access`).
     pub(crate) fn check_packet_access(
         &mut self,
         base: Reg,
         off: i32,
         size: u32,
         zero: bool,
-    ) -> Checked {
+    ) -> VerifyResult {
         let reg = self.reg(base);
         let at = base.number();
         if reg.var.smin < 0 {
@@ -76,14 +75,14 @@ impl Verifier<'_> {
         checked.map_err(|reject| reject.and(format_args!("R{at} offset is outside of the packet")))
     }
 
-    /// A pointer that must be as it was given: not before its object, and without an
-    /// offset, or with a fixed one where that is allowed (`__check_ptr_off_reg`).
+    /// Checks a pointer that must not be modified: its offset is not negative, and zero, or
+    /// constant if a fixed offset is allowed (`__check_ptr_off_reg`).
     pub(crate) fn check_pointer_offset(
         &mut self,
         reg: &RegState,
         number: Reg,
         fixed_ok: bool,
-    ) -> Checked {
+    ) -> VerifyResult {
         let (at, name) = (number.number(), type_name(reg));
         let off = reg.off;
         if off < 0 {
@@ -109,7 +108,7 @@ impl Verifier<'_> {
     }
 }
 
-/// Bytes `off + [0, size)` of an object (`__check_mem_access`).
+/// Checks that `off + [0, size)` is inside an object (`__check_mem_access`).
 fn check_bytes(
     reg: &RegState,
     base: Reg,
@@ -117,15 +116,15 @@ fn check_bytes(
     size: u32,
     mem_size: u32,
     zero: bool,
-) -> Checked {
-    // The kernel hands the offset on in 32 bits.
+) -> VerifyResult {
+    // The kernel passes the offset as 32 bits.
     #[expect(clippy::cast_possible_truncation, reason = "what the kernel does")]
     let off = off as i32;
     let end = i64::from(off) + i64::from(size);
     if off >= 0 && (size > 0 || zero) && end <= i64::from(mem_size) {
         return Ok(());
     }
-    // And prints the size as a signed number.
+    // The kernel prints the size as a signed number.
     let size = size.cast_signed();
     let plain = reg.flags.is_empty();
     match reg.kind {

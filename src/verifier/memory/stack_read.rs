@@ -1,16 +1,15 @@
-//! Loads from the stack.
+//! Loads from the stack (`check_stack_read`).
 //!
-//! A load of a spilled register gives that register back, if it is as wide; any other
-//! gives a number that is known only where all its bytes are zero. Bytes that were never
-//! written may be read: whoever may load programs for tracing may read kernel memory
-//! anyway. (`check_stack_read`.)
+//! A load of a spilled register with its full width restores that register. Any other load
+//! gives an unknown scalar, or 0 if all its bytes are zero. Unwritten bytes may be read: a
+//! privileged program may read kernel memory anyway.
 
 use super::{Access, MemoryAccess};
 use crate::isa::Reg;
 use crate::spec::limits::{MAX_VAR_OFFSET, STACK_SIZE};
 use crate::verifier::env::Verifier;
 use crate::verifier::reg::RegState;
-use crate::verifier::reject::{Checked, reject};
+use crate::verifier::reject::{VerifyResult, reject};
 use crate::verifier::stack::{
     SLOT, Slot, SlotKind, byte_of, in_frame, slot_number, slot_of, starts_slot,
 };
@@ -18,7 +17,7 @@ use crate::verifier::stack::{
 const LOWEST: i64 = -(STACK_SIZE as i64);
 
 impl Verifier<'_> {
-    /// The bytes lie in the frame; makes the slots that they need
+    /// Checks that the bytes are in the frame, and adds the slots that they need
     /// (`check_stack_access_within_bounds`). `off` includes the register's fixed offset.
     pub(crate) fn check_stack_bounds(
         &mut self,
@@ -26,7 +25,7 @@ impl Verifier<'_> {
         off: i32,
         size: u32,
         access: Access,
-    ) -> Checked {
+    ) -> VerifyResult {
         let reg = *self.reg(base);
         let at = base.number();
         let what = match access {
@@ -69,8 +68,8 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// Makes a frame's slots up to and with this one, and remembers how deep its
-    /// function's stack is.
+    /// Extends a frame up to and including this slot, and updates the stack depth of its
+    /// function.
     fn grow_stack(&mut self, frame: u8, slot: usize) {
         let Some(frame) = self.state.frames.get_mut(usize::from(frame)) else {
             return;
@@ -89,7 +88,7 @@ impl Verifier<'_> {
         reg: &RegState,
         frame: u8,
         off: i32,
-    ) -> Checked {
+    ) -> VerifyResult {
         match reg.var.value() {
             Some(var) => self.read_fixed(
                 a,
@@ -111,9 +110,15 @@ impl Verifier<'_> {
         }
     }
 
-    /// Somewhere in a range of bytes: zero if all of them are.
-    fn read_variable(&mut self, a: &MemoryAccess, reg: &RegState, frame: u8, off: i32) -> Checked {
-        // Bounds were checked: all this lies in the frame.
+    /// A load at a variable offset: 0 if all possible bytes are zero, otherwise unknown.
+    fn read_variable(
+        &mut self,
+        a: &MemoryAccess,
+        reg: &RegState,
+        frame: u8,
+        off: i32,
+    ) -> VerifyResult {
+        // The bounds are checked: all these bytes are in the frame.
         let min = in_frame(reg.var.smin + i64::from(off));
         let max = in_frame(reg.var.smax + i64::from(off) + i64::from(a.size));
         let slots = (slot_of(max - 1)..=slot_of(min)).fold(0, |mask, slot| mask | 1u64 << slot);
@@ -126,7 +131,7 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    fn read_fixed(&mut self, a: &MemoryAccess, frame: u8, off: i32) -> Checked {
+    fn read_fixed(&mut self, a: &MemoryAccess, frame: u8, off: i32) -> VerifyResult {
         let slot = slot_of(off);
         self.touch_stack(frame, slot);
         self.check_fastcall_contract(frame, off);
@@ -136,7 +141,7 @@ impl Verifier<'_> {
         };
         if !content.is_spill() {
             if let Some(to) = a.value {
-                // Not wider than the slot.
+                // The access is not wider than the slot.
                 let value = self.bytes_as_number(frame, off, off + a.size.cast_signed());
                 *self.reg_mut(to) = value;
             }
@@ -150,8 +155,7 @@ impl Verifier<'_> {
                 self.note_step(Some((frame, slot_number(slot))), Default::default());
                 return Ok(());
             };
-            // A number without an id (one that was widened) stays without: fills make
-            // no links.
+            // A scalar without id (a widened one) stays without: fills don't create links.
             Some((to, content.reg))
         } else {
             if !content.reg.is_scalar() {
@@ -186,12 +190,12 @@ impl Verifier<'_> {
         self.state.frames.get(usize::from(frame))?.stack.get(slot)
     }
 
-    /// The log shows a slot, by its number: the kernel does so whatever frame it is of.
+    /// Marks a slot for the log, by its number only: the kernel ignores the frame here.
     pub(super) fn touch_stack(&mut self, _frame: u8, slot: usize) {
         self.touch_slot(slot);
     }
 
-    /// What bytes `[min, max)` hold that are no spilled register as a whole
+    /// The scalar in bytes `[min, max)`, which are not a whole spilled register
     /// (`mark_reg_stack_read`).
     fn bytes_as_number(&mut self, frame: u8, min: i32, max: i32) -> RegState {
         for off in min..max {
@@ -207,8 +211,8 @@ impl Verifier<'_> {
     }
 }
 
-/// A load of other bytes of a slot than a number was spilled to: zero if they are, and
-/// whether that is for the number's sake.
+/// A load of a part of a slot that doesn't match a spilled scalar: zero if those bytes are
+/// zero, and whether that depends on the spilled scalar.
 fn part_of(slot: &Slot, off: i32, size: usize) -> (RegState, bool) {
     let first = byte_of(off);
     let count = |wanted: SlotKind| {

@@ -1,13 +1,13 @@
-//! Stores to the stack.
+//! Stores to the stack (`check_stack_write`).
 //!
-//! A store of a whole register at the start of a slot spills it, with all that is known
-//! of it; a pointer can't be stored otherwise. Any other store leaves bytes of which is
-//! known that they are zero, or nothing. (`check_stack_write`.)
+//! A store of a whole register at the start of a slot spills it with its state; pointers
+//! can only be stored like this. Any other store leaves bytes that are known to be zero, or
+//! of unknown value.
 
 use super::MemoryAccess;
 use crate::verifier::env::Verifier;
 use crate::verifier::reg::{Kind, RegState};
-use crate::verifier::reject::{Checked, reject};
+use crate::verifier::reject::{VerifyResult, reject};
 use crate::verifier::stack::{
     SLOT, Slot, SlotKind, byte_of, in_frame, slot_number, slot_of, starts_slot,
 };
@@ -19,7 +19,7 @@ impl Verifier<'_> {
         reg: &RegState,
         frame: u8,
         off: i32,
-    ) -> Checked {
+    ) -> VerifyResult {
         match reg.var.value() {
             Some(var) => self.write_fixed(
                 a,
@@ -38,12 +38,12 @@ impl Verifier<'_> {
             .get_mut(slot)
     }
 
-    fn write_fixed(&mut self, a: &MemoryAccess, frame: u8, off: i32) -> Checked {
+    fn write_fixed(&mut self, a: &MemoryAccess, frame: u8, off: i32) -> VerifyResult {
         let slot = slot_of(off);
         let size = a.size as usize;
         let starts_slot = starts_slot(off);
         if starts_slot && size == SLOT {
-            // Only a whole slot is overwritten for certain.
+            // Only a whole slot counts as overwritten.
             self.stack_write(frame, 1 << slot);
         }
         self.check_fastcall_contract(frame, off);
@@ -92,7 +92,8 @@ impl Verifier<'_> {
         if let Some(value) = a.value
             && zero
         {
-            // The bytes are no register any more that could be marked later.
+            // The bytes are not a spilled register, so they can't be marked as precise
+            // later.
             self.mark_precise(value)?;
         }
         let Some(content) = self.slot_mut(frame, slot) else {
@@ -110,10 +111,16 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// Somewhere in a range of bytes: nothing is known of them afterwards, but that those
-    /// which were zero still are if zero is written.
-    fn write_variable(&mut self, a: &MemoryAccess, reg: &RegState, frame: u8, off: i32) -> Checked {
-        // Bounds were checked: all this lies in the frame.
+    /// A store at a variable offset: all possible bytes become unknown, but zero bytes stay
+    /// zero if zero is written.
+    fn write_variable(
+        &mut self,
+        a: &MemoryAccess,
+        reg: &RegState,
+        frame: u8,
+        off: i32,
+    ) -> VerifyResult {
+        // The bounds are checked: all these bytes are in the frame.
         let min = in_frame(reg.var.smin + i64::from(off));
         let max = in_frame(reg.var.smax + i64::from(off) + i64::from(a.size));
         let zero = match a.value {

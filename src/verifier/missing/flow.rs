@@ -1,10 +1,10 @@
-//! What each register may hold before each instruction, as far as it matters to what is
-//! not modelled: a typed kernel pointer, the buffer of an iterator, a map, the value of a
-//! map with kernel pointers.
+//! The types that each register may hold before each instruction, as far as missing
+//! features depend on them: a typed kernel pointer, an iterator's buffer, a map, a map
+//! value with kptrs.
 //!
-//! A forward analysis over all paths, whether the verifier would explore them or not. It
-//! never says less than what the exploration meets. All bytes of all stacks are one: a
-//! load that is not through one of these pointers may yield whatever was stored anywhere.
+//! This is a forward analysis over all paths in the graph, a superset of those explored, so
+//! it never misses a type that exploration finds. All stack bytes count as one cell: a load
+//! that isn't through one of these pointers may return any type stored anywhere.
 
 use bitflags::bitflags;
 
@@ -22,7 +22,7 @@ use crate::verifier::maps::Maps;
 use crate::verifier::reg::MapRef;
 
 bitflags! {
-    /// What a register may hold.
+    /// The types that a register may hold.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub(super) struct Holds: u8 {
         /// The program's context.
@@ -31,16 +31,16 @@ bitflags! {
         const TYPED = 1 << 1;
         /// A map (`CONST_PTR_TO_MAP`).
         const MAP = 1 << 2;
-        /// The value of a map that has kernel pointers.
+        /// A map value with kptrs.
         const KPTR_VALUE = 1 << 3;
-        /// One of these with something added to it.
+        /// One of these after pointer arithmetic.
         const MOVED = 1 << 4;
         /// The buffer of an iterator (`PTR_TO_BUF`).
         const BUFFER = 1 << 5;
     }
 }
 
-/// What the registers may hold before an instruction.
+/// The types of the registers before an instruction.
 type Registers = [Holds; Reg::COUNT];
 
 /// The analysis of a program.
@@ -49,16 +49,16 @@ pub(super) struct Flow<'p> {
     caller: &'p Caller<'p>,
     code: Code,
     target: Option<AttachTarget<'p>>,
-    /// Kernel pointers in the values of any map.
+    /// The kptr fields of all maps.
     kptrs: Vec<SpecialField>,
     has_inner_maps: bool,
     before: Vec<Registers>,
     seen: Vec<bool>,
-    /// What was stored to memory.
+    /// The types stored to memory.
     stored: Holds,
-    /// What functions may return.
+    /// The types that functions may return.
     returned: Holds,
-    /// What functions that are called back may get.
+    /// The types passed to callbacks.
     callback: Holds,
 }
 
@@ -95,14 +95,13 @@ impl<'p> Flow<'p> {
         insns.filter_map(|(pc, insn)| Some((pc, insn.ok()?)))
     }
 
-    /// What a register may hold before an instruction.
+    /// The types that a register may hold before an instruction.
     pub(super) fn holds(&self, pc: Pc, reg: Reg) -> Holds {
         let before = self.before.get(pc.index());
         before.map_or(Holds::empty(), |before| before[reg.index()])
     }
 
-    /// Whether an access of so many bytes at this offset may touch a kernel pointer in
-    /// the value of a map.
+    /// Whether an access of `size` bytes at `off` may include a kptr in a map value.
     pub(super) fn is_kptr(&self, (off, size): (i64, u64), held: Holds) -> bool {
         let size = i64::try_from(size).unwrap_or(i64::MAX);
         let touches = |field: &SpecialField| {
@@ -115,8 +114,8 @@ impl<'p> Flow<'p> {
         held.contains(Holds::MOVED) || self.kptrs.iter().any(touches)
     }
 
-    /// Until nothing changes: what is stored, returned and passed to callbacks is known
-    /// once all instructions were seen.
+    /// Iterates to a fixed point: the types stored, returned and passed to callbacks are
+    /// complete only after all instructions were visited.
     fn solve(&mut self) {
         let mut first = Registers::default();
         first[Reg::R1.index()] = Holds::CONTEXT;
@@ -144,7 +143,7 @@ impl<'p> Flow<'p> {
             for start in functions {
                 self.enter(start, &called_back, &mut pending);
             }
-            // These are explored by themselves, too.
+            // Global functions are explored on their own, too.
             for (start, signature) in global_functions(self.program) {
                 let mut entry = Registers::default();
                 for (reg, argument) in Reg::ARGUMENTS.into_iter().zip(signature.arguments()) {
@@ -156,7 +155,7 @@ impl<'p> Flow<'p> {
                 }
                 self.enter(start, &entry, &mut pending);
             }
-            // All again: what they yield may depend on what was stored since.
+            // All again: their results may depend on types stored since.
             let seen = (0u32..).zip(&self.seen).filter(|(_, seen)| **seen);
             pending.extend(seen.map(|(pc, _)| Pc(pc)));
             while let Some(pc) = pending.pop() {
@@ -168,7 +167,7 @@ impl<'p> Flow<'p> {
         }
     }
 
-    /// A path comes to an instruction with these registers.
+    /// Merges these registers into the state before an instruction.
     fn enter(&mut self, pc: Pc, registers: &Registers, pending: &mut Vec<Pc>) {
         let at = pc.index();
         let (Some(before), Some(seen)) = (self.before.get_mut(at), self.seen.get_mut(at)) else {
@@ -209,7 +208,7 @@ impl<'p> Flow<'p> {
         }
     }
 
-    /// What the registers may hold behind an instruction.
+    /// The types of the registers after an instruction.
     fn transfer(&mut self, insn: &Insn, regs: &mut Registers) {
         let of = |regs: &Registers, src: Operand| {
             src.reg().map_or(Holds::empty(), |reg| regs[reg.index()])
@@ -266,7 +265,7 @@ impl<'p> Flow<'p> {
         }
     }
 
-    /// What a 64-bit immediate is.
+    /// The type of a 64-bit immediate.
     fn named(&self, source: Pseudo) -> Holds {
         match source {
             Pseudo::MapIdx { .. } => Holds::MAP,
@@ -283,7 +282,7 @@ impl<'p> Flow<'p> {
         }
     }
 
-    /// The value of a map.
+    /// The type of a map value.
     fn value(&self) -> Holds {
         if self.kptrs.is_empty() {
             Holds::empty()
@@ -313,7 +312,7 @@ impl<'p> Flow<'p> {
         loaded
     }
 
-    /// What 8 bytes of the context hold.
+    /// The type of 8 bytes of the context.
     fn field(&self, base: Holds, off: i16) -> Holds {
         let any = Holds::TYPED | Holds::BUFFER;
         if base.contains(Holds::MOVED) {
@@ -338,7 +337,7 @@ impl<'p> Flow<'p> {
         }
     }
 
-    /// What a call returns.
+    /// The type that a call returns.
     fn called(&mut self, callee: CallTarget, regs: &Registers) -> Holds {
         let passed = Reg::ARGUMENTS.into_iter().map(|reg| regs[reg.index()]);
         let passed = passed.fold(Holds::empty(), |all, one| all | one);
@@ -376,7 +375,7 @@ impl<'p> Flow<'p> {
     }
 }
 
-/// The global functions of a program by their first instruction, but for its entry.
+/// The global functions of a program by their first instruction, except for its entry.
 pub(super) fn global_functions(
     program: &Program,
 ) -> impl Iterator<Item = (Pc, signature::Signature)> {
@@ -388,7 +387,7 @@ pub(super) fn global_functions(
     })
 }
 
-/// The instruction that a relative address names.
+/// The target of a relative address.
 fn target(pc: Pc, rel: i32) -> Option<Pc> {
     let at = i64::from(pc.0) + 1 + i64::from(rel);
     u32::try_from(at).ok().map(Pc)

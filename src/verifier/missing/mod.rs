@@ -1,10 +1,10 @@
-//! What this verifier does not model. A program that uses it is neither accepted nor
-//! rejected: it is unjudged.
+//! Features that this verifier does not model. A program that uses one is neither accepted
+//! nor rejected: it is unjudged.
 //!
-//! The exploration stops where it comes to such a use; [`scan`] finds every use in the
-//! program. What a program, an instruction, an argument or a result needs is said once,
-//! by the functions of [`Feature`], which both ask. Uses that depend on what a register
-//! holds are found by `flow`, which says what a register may hold.
+//! Exploration stops at the first such use; [`scan`] finds every use in the program. The
+//! functions of [`Feature`] say which features a program, an instruction, an argument or a
+//! result needs; both exploration and scan call them. For uses that depend on register
+//! contents, the scan uses the types that registers may hold, computed by `flow`.
 
 mod flow;
 mod scan;
@@ -35,7 +35,7 @@ macro_rules! features {
             /// Every feature.
             pub const ALL: &[Self] = &[$(Self::$variant,)+];
 
-            /// The key: `kfunc`, `typed_pointer`.
+            /// The key in `--json`: `kfunc`, `typed_pointer`.
             #[must_use]
             pub const fn key(self) -> &'static str {
                 match self {
@@ -77,7 +77,7 @@ features! {
 }
 
 impl Feature {
-    /// What a program's type needs.
+    /// The feature that a program's type needs.
     pub(super) fn of_type(prog_type: ProgType) -> Option<Self> {
         match prog_type {
             ProgType::StructOps => Some(Self::StructOps),
@@ -86,14 +86,14 @@ impl Feature {
         }
     }
 
-    /// What an instruction needs, whatever its registers hold.
+    /// The feature that an instruction needs, regardless of its registers.
     pub(super) fn of_insn(program: &Program, insn: &Insn) -> Option<Self> {
         let is_arena = |index: usize| {
             let map = program.maps.get(index);
             map.is_some_and(|map| map.map_type == MapType::Arena)
         };
         match *insn {
-            // What stands for a weak function that is missing needs nothing.
+            // The placeholder of an unresolved weak kfunc.
             Insn::Call(CallTarget::Kfunc { id: TypeId(0), .. }) => None,
             Insn::Call(CallTarget::Kfunc { .. }) => Some(Self::Kfunc),
             Insn::AddrSpaceCast { .. } => {
@@ -112,7 +112,7 @@ impl Feature {
         }
     }
 
-    /// What an argument of a helper needs, whatever is passed.
+    /// The feature that an argument type of a helper needs.
     pub(super) const fn of_argument(kind: ArgKind) -> Option<Self> {
         match kind {
             ArgKind::PtrToDynptr => Some(Self::Dynptr),
@@ -121,7 +121,7 @@ impl Feature {
         }
     }
 
-    /// What the result of a helper needs.
+    /// The feature that the result of a helper needs.
     pub(super) fn of_result(program: &Program, kind: RetKind) -> Option<Self> {
         match kind {
             RetKind::PtrToMemOrBtfId => Some(Self::TypedPointer),
@@ -131,7 +131,7 @@ impl Feature {
     }
 }
 
-/// Whether a type of the kernel's is a function.
+/// Whether a type in the kernel's BTF is a function.
 fn is_function(program: &Program, id: TypeId) -> bool {
     let kernel = program.kernel_btf.as_ref();
     let ty = kernel.and_then(|btf| btf.get(id));
@@ -149,7 +149,7 @@ impl fmt::Display for Feature {
 pub struct Missing {
     /// The feature.
     pub feature: Feature,
-    /// The name of what is used: the kfunc, the helper, the symbol.
+    /// The name of the kfunc, the helper or the symbol.
     pub name: Option<String>,
     /// The instruction that uses it; `None` if the program as a whole does.
     pub pc: Option<Pc>,

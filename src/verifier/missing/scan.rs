@@ -1,4 +1,4 @@
-//! Every use in a program of what is not modelled, whether a path executes it or not.
+//! Finds every use of a missing feature in a program, also in dead code.
 
 use super::flow::{Flow, Holds, global_functions};
 use super::{Feature, Missing};
@@ -51,7 +51,7 @@ impl Scan<'_> {
         }
     }
 
-    /// Global functions with a dynptr among their parameters, by their first instruction.
+    /// The global functions with a dynptr parameter, by their first instruction.
     fn takers_of_dynptrs(&self) -> Vec<Pc> {
         let takes =
             |(_, arguments): &(Pc, Signature)| arguments.arguments().contains(&Argument::Dynptr);
@@ -90,7 +90,7 @@ impl Scan<'_> {
             if held.contains(Holds::MAP) {
                 self.add(Feature::MapField, Some(pc));
             }
-            // Constants that are stored are judged, and atomics.
+            // Stores of constants and atomics are modelled.
             let judged = match insn {
                 Insn::Store { src, .. } => src.reg().is_none(),
                 Insn::Load { .. } => false,
@@ -102,7 +102,7 @@ impl Scan<'_> {
         }
     }
 
-    /// Arguments of functions: dynptrs, and kernel objects for global functions.
+    /// Arguments of subprograms: dynptrs, and kernel objects for global functions.
     fn subprogram_call(&mut self, pc: Pc, target: i64) {
         let functions = self.program.subprograms.iter();
         let mut at = functions.filter(|function| i64::from(function.start.0) == target);
@@ -120,7 +120,7 @@ impl Scan<'_> {
     }
 }
 
-/// What passing such a value as an argument of a helper needs.
+/// The feature that passing this value as an argument of a helper needs.
 fn passed(arg: Arg, held: Holds) -> Option<Feature> {
     let takes_object = match (arg.kind, arg.detail) {
         (ArgKind::Anything | ArgKind::PtrToBtfIdSockCommon, _)

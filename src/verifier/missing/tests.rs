@@ -1,4 +1,4 @@
-//! The list of what is not modelled is whole: where the exploration stops is in it.
+//! The list of missing features is complete: it contains the one where exploration stops.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::program::Program;
 use crate::spec::{KernelConfig, ProgType};
 use crate::verifier::{Options, Unverified, caller_of, verify};
 
-/// What stopped a program's exploration, if anything not modelled did.
+/// The missing feature at which a program's exploration stopped, if any.
 fn stopped(program: &Arc<Program>) -> Option<Missing> {
     match verify(program, &Options::default()).outcome {
         Err(Unverified::Unjudged(unjudged)) => Some(unjudged.stopped().clone()),
@@ -19,7 +19,7 @@ fn stopped(program: &Arc<Program>) -> Option<Missing> {
     }
 }
 
-/// Whether [`scan`] finds what stops the exploration; what it finds otherwise.
+/// Whether [`scan`] finds the feature at which exploration stops; otherwise what it finds.
 fn is_in_list(program: &Arc<Program>, stopped: &Missing) -> Result<(), Vec<Missing>> {
     let found = scan(program, &caller_of(program, KernelConfig::default()));
     if found.contains(stopped) {
@@ -83,7 +83,7 @@ fn so_it_is_in_our_objects() {
     assert!(unjudged >= 20, "{unjudged}");
 }
 
-/// The uses of a program, as text.
+/// The uses in a program, as text.
 fn uses(prog_type: ProgType, text: &str) -> Vec<String> {
     let program = Arc::new(Program::new("p", prog_type, assemble(text).unwrap()));
     match verify(&program, &Options::default()).outcome {
@@ -97,7 +97,7 @@ fn uses(prog_type: ProgType, text: &str) -> Vec<String> {
 
 #[test]
 fn all_uses_are_found_behind_the_first() {
-    // The exploration stops at the first one.
+    // Exploration stops at the first one.
     let text = "r1 = r10\nr1 += -16\nr2 = 0\ncall 199\nr0 = 0\n\
                 r1 = r10\nr1 += -16\nr2 = 0\ncall 200\nr0 = 0\nexit";
     let found = uses(ProgType::Xdp, text);
@@ -118,13 +118,13 @@ fn a_reject_that_comes_first_is_a_reject() {
         let program = Arc::new(Program::new("p", ProgType::Xdp, assemble(text).unwrap()));
         verify(&program, &Options::default()).verdict
     };
-    // The kernel, too, sees the register before it comes to the dynptr.
+    // The kernel, too, checks the register before the dynptr.
     let before = reject("r0 = r5\nr1 = r10\nr1 += -16\nr2 = 0\ncall 199\nr0 = 0\nexit");
     assert_eq!(
         (before.errno.map(|errno| errno.0), &before.message[..]),
         (Some(13), "R5 !read_ok")
     );
-    // What is behind it nobody knows.
+    // The code after it is not judged.
     let behind = reject("r1 = r10\nr1 += -16\nr2 = 0\ncall 199\nr0 = r5\nexit");
     assert!(behind.is_unjudged());
     assert_eq!(behind.errno, None);

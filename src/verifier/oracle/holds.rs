@@ -1,9 +1,9 @@
-//! Whether a state holds what a run has.
+//! Whether a state contains the values of a run.
 //!
-//! Numbers are members of what is known of them. Pointers are told by the object that
-//! they point to and by their distance from its start; what no distance can be taken of,
-//! such as a socket, must not be null unless it may be. Registers of one id have the
-//! same value, or are as far from each other as the walk noted.
+//! Scalars have to be members of their known bits and bounds. Pointers are compared by
+//! object and offset. A pointer without a known object, such as a socket, must not be null
+//! unless it is nullable. Registers with the same id have the same value, or the distance
+//! that the verifier noted.
 
 use std::fmt;
 
@@ -17,66 +17,66 @@ use crate::verifier::reg::{ADD_CONST, ADD_CONST32, AT_END, BEYOND_END, Kind, Map
 use crate::verifier::stack::{SLOT, Slot, SlotKind};
 use crate::verifier::state::State;
 
-/// How many neighbours of an element are tried for a pointer that may have left it.
+/// The number of adjacent map values to try for a pointer that may be outside its own.
 const NEIGHBOURS: u64 = 64;
 
-/// A run beside the states of a walk.
-pub(super) struct Beside<'a> {
+/// A run to be compared with explored states.
+pub(super) struct Comparison<'a> {
     pub run: &'a dyn Run,
     pub maps: &'a Maps<'a>,
-    /// The frame of the run that is the walk's first.
+    /// The frame of the run that is frame 0 of the states.
     pub base: usize,
 }
 
-/// What does not lie in a state.
+/// A mismatch between a run and a state.
 #[derive(Debug)]
-pub(super) struct Misfit {
-    /// The frame, of the state.
+pub(super) struct Mismatch {
+    /// The frame, numbered as in the state.
     pub frame: usize,
     what: What,
     value: u64,
-    /// How much was found to hold before.
-    pub held: usize,
+    /// The number of values that matched before.
+    pub matched: usize,
 }
 
 #[derive(Debug)]
 enum What {
     Reg(usize),
     Slot(usize),
-    /// The register or slot is linked to another, and is not so far from it.
+    /// The register or slot is linked to another, but at a different distance.
     Link(usize),
 }
 
-impl fmt::Display for Misfit {
+impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.what {
             What::Reg(number) => write!(f, "R{number}")?,
             What::Slot(number) => write!(f, "fp-{}", (number + 1) * SLOT)?,
-            What::Link(number) => write!(f, "what is linked as id {number}")?,
+            What::Link(number) => write!(f, "the scalar linked as id {number}")?,
         }
         write!(f, " of frame {} is {:#x}", self.frame, self.value)
     }
 }
 
-impl Beside<'_> {
-    /// Whether every register and slot of the run lies in a state of a walk.
-    pub(super) fn holds(&self, state: &State, functions: &[Function]) -> Result<(), Misfit> {
+impl Comparison<'_> {
+    /// Checks that every register and slot of the run is contained in a state.
+    pub(super) fn holds(&self, state: &State, functions: &[Function]) -> Result<(), Mismatch> {
         let mut links = Links::default();
-        let mut held = 0;
+        let mut matched = 0;
         let innermost = state.current();
         for (frame, known) in state.frames.iter().enumerate() {
             let mut judge = |holds: bool, what: What, value: u64| {
-                held += usize::from(holds);
-                let misfit = Misfit {
+                matched += usize::from(holds);
+                let mismatch = Mismatch {
                     frame,
                     what,
                     value,
-                    held,
+                    matched,
                 };
-                if holds { Ok(()) } else { Err(misfit) }
+                if holds { Ok(()) } else { Err(mismatch) }
             };
             for reg in Reg::ALL {
-                // The caller's other registers are gone.
+                // The caller-saved registers of outer frames are not preserved.
                 if frame != innermost && reg <= Reg::R5 {
                     continue;
                 }
@@ -120,7 +120,7 @@ impl Beside<'_> {
         }
     }
 
-    /// Whether what a lookup in a map finds is a map or a socket.
+    /// Whether a lookup in this map returns a map or a socket.
     fn finds_no_values(&self, map: MapRef) -> bool {
         let def = self.maps.def(map);
         def.is_some_and(|def| {
@@ -132,7 +132,7 @@ impl Beside<'_> {
         })
     }
 
-    /// Whether a register of the walk can hold a value.
+    /// Whether a register of the state can have this value.
     fn reg(&self, reg: &RegState, value: u64, functions: &[Function]) -> bool {
         if value == 0 && reg.maybe_null() {
             return true;
@@ -148,7 +148,7 @@ impl Beside<'_> {
                 frame < self.run.depth() && from(self.run.reg(frame, Reg::FP))
             }
             Kind::MapPtr { map, .. } if !map.inner => self.run.map(map.id).is_none_or(from),
-            // What else a lookup finds is told from a value once it is not null.
+            // Other lookup results become map or socket pointers only after the null check.
             Kind::MapValue { map, .. } if reg.maybe_null() && self.finds_no_values(map) => true,
             Kind::MapValue { map, .. } => {
                 let known = (!map.inner).then_some(map.id);
@@ -172,7 +172,7 @@ impl Beside<'_> {
                 }
                 None => value != 0,
             },
-            // The kernel takes such a pointer to be anything, and checks each load.
+            // The kernel allows any address here, and checks each load at run time.
             Kind::BtfId { .. } => true,
             Kind::MapPtr { .. }
             | Kind::MapKey { .. }
@@ -188,18 +188,17 @@ impl Beside<'_> {
     }
 }
 
-/// Memory that can't be counted on to be there.
+/// Memory that may not be readable.
 const UNREADABLE: TypeFlags = TypeFlags::PTR_UNTRUSTED.union(TypeFlags::MEM_USER);
 
-/// What the variable part of a pointer's offset is.
+/// The value of the variable offset of a pointer.
 fn distance(reg: &RegState, value: u64, start: u64) -> u64 {
     value
         .wrapping_sub(start)
         .wrapping_sub(i64::from(reg.off).cast_unsigned())
 }
 
-/// Whether a packet pointer that is checked up to `range` bytes has as many before the
-/// end.
+/// Whether a packet pointer with this range has that many bytes before the end.
 fn reaches(reg: &RegState, value: u64, range: i32, end: u64) -> bool {
     match range {
         AT_END => value >= end,
@@ -211,9 +210,8 @@ fn reaches(reg: &RegState, value: u64, range: i32, end: u64) -> bool {
     }
 }
 
-/// Whether a pointer can be so far from the first value of a map. It may have left the
-/// value that it belongs to, if it comes back before it is used, so that its neighbours
-/// are tried too.
+/// Whether a pointer can have this offset from a map's first value. Its arithmetic may
+/// leave the value if it returns before an access, so adjacent values are tried too.
 fn in_value(reg: &RegState, place: ValuePlace) -> bool {
     let span = i64::try_from(place.span).unwrap_or(i64::MAX).max(1);
     let inside = place.offset.wrapping_sub(reg.off.into()).rem_euclid(span);
@@ -227,7 +225,7 @@ fn in_value(reg: &RegState, place: ValuePlace) -> bool {
         .any(|offset| reg.var.contains(offset.cast_unsigned()))
 }
 
-/// Bytes of a slot that hold a register.
+/// The number of bytes of a slot that hold a spilled register.
 fn spilled(slot: &Slot) -> usize {
     let spill = |kind: &&SlotKind| **kind == SlotKind::Spill;
     slot.bytes.iter().rev().take_while(spill).count()
@@ -237,12 +235,12 @@ fn id(reg: &RegState) -> usize {
     (reg.id & !ADD_CONST) as usize
 }
 
-/// The numbers of linked registers, less their distances.
+/// The values of linked registers, minus their distances.
 #[derive(Default)]
 struct Links(Vec<(usize, u64, bool)>);
 
 impl Links {
-    /// Adds a register; whether it is where the others of its id say.
+    /// Adds a register; returns whether it agrees with the others of its id.
     fn add(&mut self, reg: &RegState, value: u64) -> bool {
         if !reg.is_scalar() || id(reg) == 0 {
             return true;

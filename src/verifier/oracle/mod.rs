@@ -1,14 +1,13 @@
-//! What the walk believed, to be held against what a run does.
+//! The oracle: compares the explored states of a program with actual runs.
 //!
-//! A [`Trace`] keeps every state that the walk was in, by instruction and by the calls
-//! that led there. A run is then right if at each of its instructions some state of that
-//! place holds what it has in registers and on the stack ([`Trace::check`]). Whoever runs
-//! programs says what a run has ([`Run`]).
+//! A [`Trace`] has every explored state, by instruction and call chain. A run is consistent
+//! if at each of its instructions, some state there contains its registers and stack
+//! ([`Trace::check`]). An engine provides the run's values by implementing [`Run`].
 //!
-//! The walk of a verdict cuts paths off where a kept state covers what *matters*; what
-//! doesn't matter is then not what the kept state says. A trace therefore walks on unless
-//! a kept state holds everything that the current one does, and it ends at a limit of
-//! instructions: beyond it, nothing is claimed ([`Agreement::Unknown`]).
+//! Normal pruning ignores dead registers and imprecise scalars, so a pruned run may differ
+//! from the recorded states in these. While recording, a state is therefore pruned only if
+//! an explored state subsumes all of it. A trace ends at a limit of states: beyond it,
+//! nothing is claimed ([`Agreement::Unknown`]).
 
 mod holds;
 pub(crate) mod record;
@@ -19,8 +18,8 @@ pub use self::run::{PacketEnds, Run, ValuePlace};
 use std::fmt;
 use std::sync::Arc;
 
-use self::holds::{Beside, Misfit};
-use self::record::{Place, Recording};
+use self::holds::{Comparison, Mismatch};
+use self::record::{ProgramPoint, Recording};
 use crate::program::Program;
 use crate::util::Pc;
 use crate::verifier::env::Touched;
@@ -28,32 +27,32 @@ use crate::verifier::log::StateText;
 use crate::verifier::maps::Maps;
 use crate::verifier::state::State;
 
-/// Every state that a walk of a program was in.
+/// Every explored state of a program.
 #[derive(Debug)]
 pub struct Trace {
     program: Arc<Program>,
     recording: Recording,
 }
 
-/// What a trace says of a run at an instruction.
+/// The result of checking a run at an instruction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Agreement {
-    /// The walk was in a state that holds what the run has.
+    /// Some explored state contains the run's values.
     Holds,
-    /// The walk was cut off by its limit, and nothing that it saw holds this.
+    /// Exploration stopped at its limit, and no explored state contains the run's values.
     Unknown,
-    /// The walk was never in such a state.
+    /// No explored state contains the run's values.
     Violated(Box<Violation>),
 }
 
-/// A run did what the verifier took to be impossible.
+/// A run reached a state that the verifier considers impossible.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// The instruction that the run was about to execute.
+    /// The next instruction of the run.
     pub pc: Pc,
-    /// How many states the walk was in there; 0 if it never came there by these calls.
+    /// The number of explored states there; 0 if no path reached it by these calls.
     pub states: usize,
-    /// What does not lie in the one of them that holds the most.
+    /// The first mismatch with the state that matches the most.
     pub what: String,
     /// That state, in the log's notation.
     pub state: String,
@@ -70,7 +69,7 @@ impl fmt::Display for Violation {
         match states {
             0 => write!(
                 f,
-                "instruction {pc}: the walk never came there by these calls"
+                "instruction {pc}: no explored path reaches it through these calls"
             ),
             _ => write!(
                 f,
@@ -92,48 +91,48 @@ impl Trace {
         &self.program
     }
 
-    /// Whether the walk came to its end, so that what it did not see can't be.
+    /// Whether exploration was complete, so that all other states are impossible.
     #[must_use]
     pub const fn is_complete(&self) -> bool {
         self.recording.complete
     }
 
-    /// How many states there are.
+    /// The number of states.
     #[must_use]
     pub fn len(&self) -> usize {
         self.recording.states.values().map(Vec::len).sum()
     }
 
-    /// Whether there is none.
+    /// Whether there are no states.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.recording.states.is_empty()
     }
 
-    /// Whether a run that is about to execute an instruction has what the walk believed
-    /// that it can have.
+    /// Checks that some explored state contains the values of a run before its next
+    /// instruction.
     #[must_use]
     pub fn check(&self, run: &dyn Run) -> Agreement {
         let base = self.base(run);
-        let place = Place {
+        let point = ProgramPoint {
             root: run.start(base),
             calls: (base + 1..run.depth())
                 .filter_map(|frame| run.callsite(frame))
                 .collect(),
             pc: run.pc(),
         };
-        let states = self.recording.states.get(&place).map_or(&[][..], |v| v);
+        let states = self.recording.states.get(&point).map_or(&[][..], |v| v);
         let maps = Maps::new(&self.program);
         let maps = &maps;
-        let beside = Beside { run, maps, base };
-        let mut nearest: Option<(&State, Misfit)> = None;
+        let comparison = Comparison { run, maps, base };
+        let mut nearest: Option<(&State, Mismatch)> = None;
         for state in states {
-            match beside.holds(state, &self.recording.functions) {
+            match comparison.holds(state, &self.recording.functions) {
                 Ok(()) => return Agreement::Holds,
                 Err(why) => {
                     if nearest
                         .as_ref()
-                        .is_none_or(|(_, best)| why.held > best.held)
+                        .is_none_or(|(_, best)| why.matched > best.matched)
                     {
                         nearest = Some((state, why));
                     }
@@ -161,8 +160,8 @@ impl Trace {
         }))
     }
 
-    /// The frame at which the walk began that saw the innermost one: a global function is
-    /// walked on its own, unless a helper calls it back.
+    /// The frame at which exploration of the innermost one began: a global function is
+    /// explored on its own, unless it is a callback.
     fn base(&self, run: &dyn Run) -> usize {
         let alone = |frame: &usize| {
             let start = run.start(*frame);

@@ -1,4 +1,4 @@
-//! Recording the states of a walk.
+//! Recording of explored states.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -7,10 +7,10 @@ use crate::spec::limits::MAX_CALL_FRAMES;
 use crate::util::Pc;
 use crate::verifier::state::State;
 
-/// Where a walk is: at an instruction, by these calls from where it began.
+/// A program point: an instruction, with the chain of calls that led there.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Place {
-    /// The first instruction of the function where the walk began.
+pub(super) struct ProgramPoint {
+    /// The first instruction of the function that exploration started with.
     pub root: Pc,
     pub calls: SmallVec<[Pc; MAX_CALL_FRAMES]>,
     pub pc: Pc,
@@ -20,20 +20,20 @@ pub(super) struct Place {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Function {
     pub start: Pc,
-    /// Whether it is walked on its own.
+    /// Whether it is explored on its own.
     pub global: bool,
 }
 
-/// What was recorded.
+/// The recorded states.
 #[derive(Debug, Default)]
 pub(crate) struct Recording {
     pub functions: Vec<Function>,
-    pub(super) states: FxHashMap<Place, Vec<State>>,
-    /// Whether the walk came to its end.
+    pub(super) states: FxHashMap<ProgramPoint, Vec<State>>,
+    /// Whether exploration was complete.
     pub complete: bool,
 }
 
-/// Records a walk, up to a number of states.
+/// Records explored states, up to a limit.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     pub recording: Recording,
@@ -52,8 +52,7 @@ impl Recorder {
         }
     }
 
-    /// The walk is in this state before the instruction at its place; whether there is
-    /// room for it.
+    /// Records the state before its current instruction; returns whether there was room.
     pub(crate) fn record(&mut self, state: &State) -> bool {
         let Some(left) = self.left.checked_sub(1) else {
             return false;
@@ -61,7 +60,7 @@ impl Recorder {
         self.left = left;
         let root = state.frames.first().map_or(0, |frame| frame.subprogram);
         let root = self.recording.functions.get(root as usize);
-        let place = Place {
+        let point = ProgramPoint {
             root: root.map_or(Pc(0), |function| function.start),
             calls: state
                 .frames
@@ -76,7 +75,7 @@ impl Recorder {
             history: Vec::new(),
             ..*state
         };
-        self.recording.states.entry(place).or_default().push(kept);
+        self.recording.states.entry(point).or_default().push(kept);
         true
     }
 }

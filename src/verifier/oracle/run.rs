@@ -1,31 +1,30 @@
-//! What a run has, as whoever runs programs says it.
+//! The values of a run, as provided by an engine.
 
 use crate::isa::Reg;
 use crate::util::{MapId, Pc};
 
-/// A run that is about to execute an instruction. Frames are numbered from the
-/// outermost, 0. Addresses are what registers hold.
+/// A run before its next instruction. Frames are numbered from the outermost, 0. Addresses
+/// are the values that registers hold.
 pub trait Run {
     /// The instruction.
     fn pc(&self) -> Pc;
 
-    /// How many functions are being executed; at least 1.
+    /// The number of active functions; at least 1.
     fn depth(&self) -> usize;
 
     /// The first instruction of a frame's function.
     fn start(&self, frame: usize) -> Pc;
 
-    /// The call by which a frame was entered.
+    /// The call instruction that entered a frame.
     fn callsite(&self, frame: usize) -> Option<Pc>;
 
     /// Whether a helper called it.
     fn is_callback(&self, frame: usize) -> bool;
 
-    /// A register of a frame. Of frames that wait for a call's end only those are asked
-    /// for that the call leaves alone.
+    /// A register of a frame. For outer frames, only callee-saved registers are queried.
     fn reg(&self, frame: usize, reg: Reg) -> u64;
 
-    /// Eight bytes of a frame's stack as a number, `8 * (slot + 1)` below its end.
+    /// Eight bytes of a frame's stack, at `8 * (slot + 1)` below its end.
     fn slot(&self, frame: usize, slot: usize) -> Option<u64>;
 
     /// The program's context.
@@ -34,36 +33,36 @@ pub trait Run {
     /// The packet, if there is one.
     fn packet(&self) -> Option<PacketEnds>;
 
-    /// What stands for one of the program's maps.
+    /// The address that stands for one of the program's maps.
     fn map(&self, map: MapId) -> Option<u64>;
 
-    /// Where in a map's values an address lies. Of which map is not said if it came out
-    /// of a map of maps.
+    /// The position of an address among a map's values. `map` is `None` for a map from a
+    /// map of maps.
     fn value(&self, map: Option<MapId>, address: u64) -> Option<ValuePlace>;
 
-    /// What stands for the function that begins at an instruction.
+    /// The address that stands for the function that begins at an instruction.
     fn function(&self, start: Pc) -> u64;
 
-    /// Whether so many bytes can be read there.
+    /// Whether `len` bytes are readable there.
     fn is_readable(&self, address: u64, len: u64) -> bool;
 }
 
-/// Where a packet lies.
+/// The addresses of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PacketEnds {
-    /// Where the metadata before it begins.
+    /// The start of the metadata before it.
     pub meta: u64,
-    /// Where it begins.
+    /// The start of its data.
     pub data: u64,
-    /// Where it ends.
+    /// Its end.
     pub end: u64,
 }
 
-/// A place among the values of a map.
+/// A position among the values of a map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ValuePlace {
-    /// Bytes from the first value's start.
+    /// The offset from the start of the first value, in bytes.
     pub offset: i64,
-    /// From one value's start to the next.
+    /// The distance between the starts of two values.
     pub span: u64,
 }

@@ -1,4 +1,4 @@
-//! The oracle must find what is false: runs are made up that have one thing wrong.
+//! The oracle must find violations: each run here has one value that is wrong.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ const PACKET: u64 = 0x3000;
 const PACKET_END: u64 = 0x3020;
 const MAP: u64 = 0x4000;
 const VALUES: u64 = 0x5000;
-/// From one value to the next.
+/// The distance between values.
 const SPAN: u64 = 64;
 
-/// A run of one frame.
+/// A run with one frame.
 #[derive(Clone)]
 struct Made {
     pc: u32,
@@ -27,7 +27,7 @@ struct Made {
     stack: [u64; 4],
 }
 
-/// Before the instruction at `pc`, with these registers besides the frame pointer.
+/// A run before the instruction at `pc`, with these registers besides the frame pointer.
 fn made(pc: u32, regs: &[(Reg, u64)]) -> Made {
     let mut run = Made {
         pc,
@@ -110,7 +110,7 @@ fn traced(text: &str) -> Trace {
     trace(&Arc::new(program), &Options::default(), 1000).unwrap()
 }
 
-/// What is wrong with a run; `None` if all is well.
+/// The violation of a run; `None` if there is none.
 fn wrong(trace: &Trace, run: &Made) -> Option<String> {
     match trace.check(run) {
         Agreement::Holds => None,
@@ -135,7 +135,11 @@ fn numbers_and_the_context() {
         panic!("{never:?}");
     };
     assert_eq!(violation.states, 0);
-    assert!(violation.to_string().contains("never came there"));
+    assert!(
+        violation
+            .to_string()
+            .contains("no explored path reaches it")
+    );
 }
 
 #[test]
@@ -222,5 +226,5 @@ fn what_is_linked_stays_linked() {
         wrong(&trace, &made(4, &regs))
     };
     assert_eq!(run(10, 14), None);
-    assert!(run(10, 15).unwrap().contains("is linked as id"));
+    assert!(run(10, 15).unwrap().contains("the scalar linked as id"));
 }

@@ -1,18 +1,18 @@
-//! One instruction back: what has to be known before it, so that what is wanted is
-//! known behind it (`backtrack_insn`).
+//! One step back: what has to be precise before an instruction so that the wanted registers
+//! and slots are precise after it (`backtrack_insn`).
 
 use super::marks::Marks;
 use crate::isa::{AluOp, CallTarget, Insn, Operand, Reg};
 use crate::util::{HelperId, Pc};
-use crate::verifier::reject::{Checked, reject};
+use crate::verifier::reject::{VerifyResult, reject};
 use crate::verifier::state::Step;
 use crate::verifier::structure::Structure;
 
-/// What came of a step back.
+/// The result of a step back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Back {
     Traced,
-    /// The way can't be followed further: every number has to be precise.
+    /// The origin can't be tracked: every scalar has to become precise.
     Unsupported,
 }
 
@@ -25,15 +25,16 @@ pub(super) struct StepBack<'a> {
     pub structure: &'a Structure,
     pub pc: Pc,
     pub insn: Insn,
-    /// The instruction that was walked next; none if there was none.
+    /// The instruction executed next; `None` if there is none.
     pub next: Option<Pc>,
-    /// What was noted of it.
+    /// Its entry in the jump history.
     pub step: Option<&'a Step>,
 }
 
 impl StepBack<'_> {
-    /// Takes it.
-    pub(super) fn take(&self, marks: &mut Marks) -> Checked<Back> {
+    /// Replaces the registers and slots wanted after the instruction by those wanted before
+    /// it.
+    pub(super) fn take(&self, marks: &mut Marks) -> VerifyResult<Back> {
         self.sync_links(marks);
         let back = match self.insn {
             Insn::Alu {
@@ -58,7 +59,7 @@ impl StepBack<'_> {
                 }
                 Back::Traced
             }
-            // The register itself is wanted before, too.
+            // The register is still wanted before.
             Insn::Alu { .. } | Insn::Neg { .. } | Insn::Endian { .. } => Back::Traced,
             Insn::Load { dst, .. } | Insn::LoadSx { dst, .. } | Insn::LoadAcquire { dst, .. } => {
                 self.load(marks, dst)
@@ -66,8 +67,8 @@ impl StepBack<'_> {
             Insn::Store { base, src, .. } => self.store(marks, base, src.reg()),
             Insn::StoreRelease { base, src, .. } => self.store(marks, base, Some(src)),
             Insn::Atomic { op, base, src, .. } => match op.old(src) {
-                // What was there is loaded, which Linux 6.18 forgets (CVE-2026-43009): it
-                // takes states for the same that differ in it.
+                // The old value is loaded from memory. Linux 6.18 ignores this
+                // (CVE-2026-43009) and considers states equal that differ in it.
                 Some(old) => self.load(marks, old),
                 None => self.store(marks, base, Some(src)),
             },
@@ -90,7 +91,7 @@ impl StepBack<'_> {
         Ok(back)
     }
 
-    /// What was bounded here together is wanted together.
+    /// If one of the scalars linked here is wanted, all are.
     fn sync_links(&self, marks: &mut Marks) {
         if let Some(step) = self.step
             && !step.linked.is_empty()
@@ -110,8 +111,8 @@ impl StepBack<'_> {
         Back::Traced
     }
 
-    /// Only the stack keeps numbers; of other memory, what was known of the loaded
-    /// number was known by the load.
+    /// Only stack slots hold tracked scalars. A value loaded from other memory has no
+    /// earlier origin.
     fn load(&self, marks: &mut Marks, dst: Reg) -> Back {
         if marks.take(dst)
             && let Some((frame, slot)) = self.step.and_then(|step| step.stack)
@@ -123,7 +124,7 @@ impl StepBack<'_> {
 
     fn store(&self, marks: &mut Marks, base: Reg, src: Option<Reg>) -> Back {
         if marks.wants(base) {
-            // A number as address: it came of the difference of two pointers.
+            // A scalar as address: it is the difference of two pointers.
             return Back::Unsupported;
         }
         if let Some((frame, slot)) = self.step.and_then(|step| step.stack)
@@ -135,8 +136,8 @@ impl StepBack<'_> {
         Back::Traced
     }
 
-    /// A comparison bounded both, so both are wanted if one is. Pointers to the stack
-    /// have no numbers.
+    /// The comparison bounds both scalars, so both are wanted if one is. Stack pointers are
+    /// not scalars.
     fn compare(&self, marks: &mut Marks, dst: Reg, src: Reg) -> Back {
         if marks.wants(dst) || marks.wants(src) {
             let pointers = self.step.map_or((false, false), |step| step.stack_operands);
@@ -150,13 +151,13 @@ impl StepBack<'_> {
         Back::Traced
     }
 
-    fn call(&self, marks: &mut Marks, target: CallTarget) -> Checked<Back> {
+    fn call(&self, marks: &mut Marks, target: CallTarget) -> VerifyResult<Back> {
         let info = self.structure.insns.get(self.pc.index());
         let follows = self.next == Some(Pc(self.pc.0 + 1));
         match target {
             CallTarget::Subprogram { rel } => self.subprogram(marks, rel),
-            // From the callback out to the call of the helper that calls it: its
-            // arguments are not the callback's.
+            // Out of the callback to the helper call: the call's arguments are not the
+            // callback's.
             _ if info.is_some_and(|info| info.calls_callback) && !follows => {
                 leaving(marks, "callback")?;
                 forget_arguments(marks);
@@ -168,7 +169,7 @@ impl StepBack<'_> {
         }
     }
 
-    fn subprogram(&self, marks: &mut Marks, rel: i32) -> Checked<Back> {
+    fn subprogram(&self, marks: &mut Marks, rel: i32) -> VerifyResult<Back> {
         let target = i64::from(self.pc.0) + 1 + i64::from(rel);
         let functions = &self.structure.subprograms;
         let found = functions.binary_search_by_key(&target, |sub| sub.start.0.into());
@@ -176,7 +177,7 @@ impl StepBack<'_> {
             reject!(EFAULT, "verifier bug: backtracking call of no function");
         };
         if function.global {
-            // It is verified on its own, and returns any number.
+            // It is verified on its own, and returns an unknown scalar.
             let regs = marks.regs(marks.frame);
             if regs & Marks::ARGUMENTS != 0 {
                 reject!(
@@ -187,7 +188,7 @@ impl StepBack<'_> {
             marks.take(Reg::R0);
             return Ok(Back::Traced);
         }
-        // Out of the function to its caller, whose arguments they are.
+        // Out of the function to its caller, which set the arguments.
         leaving(marks, "static subprog")?;
         let frame = marks.frame;
         for reg in Reg::ARGUMENTS {
@@ -200,8 +201,8 @@ impl StepBack<'_> {
         self.leave_frame(marks)
     }
 
-    /// A helper sets `r0`; the arguments were wanted behind the call by mistake.
-    fn helper(&self, marks: &mut Marks, id: Option<HelperId>) -> Checked<Back> {
+    /// A helper sets `r0`. It is a bug if arguments are wanted after the call.
+    fn helper(&self, marks: &mut Marks, id: Option<HelperId>) -> VerifyResult<Back> {
         marks.take(Reg::R0);
         let regs = marks.regs(marks.frame);
         if regs & Marks::ARGUMENTS != 0 {
@@ -216,9 +217,9 @@ impl StepBack<'_> {
         Ok(Back::Traced)
     }
 
-    /// From behind a call into the function: only `r0` comes from there, and of a
-    /// callback not even that.
-    fn exit(&self, marks: &mut Marks) -> Checked<Back> {
+    /// Into the function that was called: only `r0` comes from there, and nothing from a
+    /// callback.
+    fn exit(&self, marks: &mut Marks) -> VerifyResult<Back> {
         let info = |pc: Pc| self.structure.insns.get(pc.index());
         if let Some(next) = self.next
             && info(next).is_some_and(|info| info.calls_callback)
@@ -243,7 +244,7 @@ impl StepBack<'_> {
         Ok(Back::Traced)
     }
 
-    fn enter_frame(&self, marks: &mut Marks) -> Checked {
+    fn enter_frame(&self, marks: &mut Marks) -> VerifyResult {
         if marks.frame + 1 >= crate::spec::limits::MAX_CALL_FRAMES {
             reject!(
                 EFAULT,
@@ -255,7 +256,7 @@ impl StepBack<'_> {
         Ok(())
     }
 
-    fn leave_frame(&self, marks: &mut Marks) -> Checked<Back> {
+    fn leave_frame(&self, marks: &mut Marks) -> VerifyResult<Back> {
         let Some(frame) = marks.frame.checked_sub(1) else {
             reject!(EFAULT, "verifier bug: subprog exit from frame 0");
         };
@@ -264,8 +265,8 @@ impl StepBack<'_> {
     }
 }
 
-/// At the start of a function, nothing but its arguments can be wanted of its frame.
-fn leaving(marks: &Marks, what: &str) -> Checked {
+/// Checks that only arguments of the frame are wanted at the start of a function.
+fn leaving(marks: &Marks, what: &str) -> VerifyResult {
     let (regs, slots) = (marks.regs(marks.frame), marks.slots(marks.frame));
     if regs & !Marks::ARGUMENTS != 0 {
         reject!(EFAULT, "verifier bug: {what} unexpected regs {regs:x}");

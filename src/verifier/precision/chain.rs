@@ -1,25 +1,25 @@
-//! The way back through the kept states (`__mark_chain_precision`).
+//! Backtracking through the checkpoints (`__mark_chain_precision`).
 //!
-//! From an instruction that needs to know a number, back to where the number came
-//! from: instruction by instruction to the state that was kept last, then from there to
-//! the one before. In each of these states what is wanted is marked as precise, until
-//! nothing is wanted or all of it is marked already. The state in which the walk stands
-//! gets no marks: they count only in comparisons with kept states.
+//! It starts at an instruction that needs a precise scalar and goes back to the origin of
+//! the value: instruction by instruction to the last checkpoint, then to the one before it.
+//! In each checkpoint the wanted scalars are marked as precise, until nothing is wanted or
+//! all of it is marked already. The current state gets no marks: only checkpoints are
+//! compared.
 
 use super::back::{Back, StepBack};
+use super::backtrack_cache::BacktrackCache;
 use super::marks::{Marks, bits};
-use super::trodden::Trodden;
 use crate::program::Program;
 use crate::util::Pc;
 use crate::verifier::env::Touched;
 use crate::verifier::log::{Loaded, Log, RegMask, SlotMask, StateText};
 use crate::verifier::maps::Maps;
 use crate::verifier::prune::Arena;
-use crate::verifier::reject::{Checked, reject};
+use crate::verifier::reject::{VerifyResult, reject};
 use crate::verifier::state::{NO_PC, State, StateId, Step};
 use crate::verifier::structure::Structure;
 
-/// What the way back needs.
+/// The parts of the verifier that backtracking uses.
 pub(crate) struct Chain<'a> {
     pub program: &'a Program,
     pub maps: &'a Maps<'a>,
@@ -28,35 +28,35 @@ pub(crate) struct Chain<'a> {
     pub log: &'a mut Log,
 }
 
-/// How the way through the instructions since a state was kept ended.
-enum Way {
+/// How backtracking to a checkpoint ended.
+enum Backtracked {
     /// Nothing is wanted any more.
     Done,
-    /// At the kept state, before this instruction.
-    Kept,
+    /// At the checkpoint.
+    AtCheckpoint,
     Unsupported,
 }
 
 impl Chain<'_> {
-    /// Marks what `marks` wants of the state `start`, which stands before `pc`. Whether
-    /// a mark was new. `trodden` is given if `start` is where the walk stands.
+    /// Marks the scalars in `marks`, starting from the state `start`, which is before `pc`.
+    /// Returns whether a mark was new. Pass `cache` only if `start` is the current state.
     pub(crate) fn mark(
         &mut self,
         start: &State,
         pc: Pc,
         mut marks: Marks,
-        mut trodden: Option<&mut Trodden>,
-    ) -> Checked<bool> {
+        mut cache: Option<&mut BacktrackCache>,
+    ) -> VerifyResult<bool> {
         let mut changed = false;
         if marks.is_empty() {
             return Ok(changed);
         }
         if self.log.is_full() {
-            // The log has every step.
-            trodden = None;
+            // The log needs every step.
+            cache = None;
         }
         let (mut first, mut last, mut next) = (start.first, pc, None);
-        let mut kept = None;
+        let mut checkpoint = None;
         loop {
             if self.log.is_full() {
                 self.log.write(format_args!(
@@ -69,58 +69,58 @@ impl Chain<'_> {
             }
             if last == NO_PC {
                 return self
-                    .mark_arguments(kept, start, &mut marks)
+                    .mark_arguments(checkpoint, start, &mut marks)
                     .map(|new| changed | new);
             }
-            let way = self.follow(start, kept, last, &mut next, &mut marks, trodden.take())?;
-            match way {
-                Way::Done => return Ok(changed),
-                Way::Kept => {}
-                Way::Unsupported => {
+            let end = self.follow(start, checkpoint, last, &mut next, &mut marks, cache.take())?;
+            match end {
+                Backtracked::Done => return Ok(changed),
+                Backtracked::AtCheckpoint => {}
+                Backtracked::Unsupported => {
                     self.mark_all(start);
                     return Ok(changed);
                 }
             }
-            let Some(parent) = kept.map_or(start, |id| self.arena.get(id)).parent else {
+            let Some(parent) = checkpoint.map_or(start, |id| self.arena.get(id)).parent else {
                 break;
             };
-            changed |= self.mark_kept(parent, &mut marks)?;
+            changed |= self.mark_checkpoint(parent, &mut marks)?;
             if marks.is_empty() {
                 return Ok(changed);
             }
             next = Some(first);
             let state = self.arena.get(parent);
             (first, last) = (state.first, state.last);
-            kept = Some(parent);
+            checkpoint = Some(parent);
         }
-        // Something was missed.
+        // The origin was not found.
         self.mark_all(start);
         Ok(changed)
     }
 
-    /// Back from `last` to where the state was kept that `kept`, or else `start`, came
-    /// from. The instruction before which `start` stands is not walked yet.
+    /// Goes back from `last` to the parent checkpoint of `checkpoint`, or of `start` without it.
+    /// The instruction at which `start` is has not been executed yet.
     fn follow(
         &mut self,
         start: &State,
-        kept: Option<StateId>,
+        checkpoint: Option<StateId>,
         last: Pc,
         next: &mut Option<Pc>,
         marks: &mut Marks,
-        mut trodden: Option<&mut Trodden>,
-    ) -> Checked<Way> {
-        let state = kept.map_or(start, |id| self.arena.get(id));
+        mut cache: Option<&mut BacktrackCache>,
+    ) -> VerifyResult<Backtracked> {
+        let state = checkpoint.map_or(start, |id| self.arena.get(id));
         let code = &self.structure.code;
         let mut pc = last;
         let mut steps = state.history.as_slice();
-        let mut walked = kept.is_some();
+        let mut executed = checkpoint.is_some();
         loop {
-            // The second slot of a 64-bit immediate is nothing to go back over.
-            if walked && let Some(insn) = code.insn(pc) {
-                if let Some(trodden) = &mut trodden
-                    && trodden.visit(pc, steps, state.history.len(), marks)
+            // Skips the second slot of a 64-bit immediate.
+            if executed && let Some(insn) = code.insn(pc) {
+                if let Some(cache) = &mut cache
+                    && cache.visit(pc, steps, state.history.len(), marks)
                 {
-                    return Ok(Way::Done);
+                    return Ok(Backtracked::Done);
                 }
                 if self.log.is_full() {
                     self.log.write(format_args!(
@@ -140,16 +140,16 @@ impl Chain<'_> {
                     step: steps.last().filter(|step| step.pc == pc),
                 };
                 if back.take(marks)? == Back::Unsupported {
-                    return Ok(Way::Unsupported);
+                    return Ok(Backtracked::Unsupported);
                 }
             }
-            walked = true;
+            executed = true;
             if marks.is_empty() {
-                return Ok(Way::Done);
+                return Ok(Backtracked::Done);
             }
             *next = Some(pc);
             match before(state.first, pc, &mut steps) {
-                None => return Ok(Way::Kept),
+                None => return Ok(Backtracked::AtCheckpoint),
                 Some(before) => pc = before,
             }
             if pc.index() >= code.len() {
@@ -162,9 +162,9 @@ impl Chain<'_> {
         }
     }
 
-    /// Marks what is wanted of a kept state. What is marked already, or no number, is
-    /// not wanted any more.
-    fn mark_kept(&mut self, id: StateId, marks: &mut Marks) -> Checked<bool> {
+    /// Marks the wanted scalars of a checkpoint. Those that are marked already, and
+    /// registers that are not scalars, are not wanted any more.
+    fn mark_checkpoint(&mut self, id: StateId, marks: &mut Marks) -> VerifyResult<bool> {
         let mut changed = false;
         for number in (0..=marks.frame).rev() {
             let state = self.arena.get_mut(id);
@@ -212,15 +212,15 @@ impl Chain<'_> {
         Ok(changed)
     }
 
-    /// The way ended at the entry of a function that is verified on its own: its
-    /// arguments may be wanted, and nothing else.
+    /// At the entry of a function that is verified on its own, only its arguments may still
+    /// be wanted.
     fn mark_arguments(
         &mut self,
-        kept: Option<StateId>,
+        checkpoint: Option<StateId>,
         start: &State,
         marks: &mut Marks,
-    ) -> Checked<bool> {
-        let state = kept.map_or(start, |id| self.arena.get(id));
+    ) -> VerifyResult<bool> {
+        let state = checkpoint.map_or(start, |id| self.arena.get(id));
         let outermost = state.frames.first();
         let subprogram = outermost.map_or(0, |frame| frame.subprogram);
         let (regs, slots) = (marks.regs(marks.frame), marks.slots(marks.frame));
@@ -235,7 +235,7 @@ impl Chain<'_> {
             );
         }
         let mut changed = false;
-        let Some(id) = kept else {
+        let Some(id) = checkpoint else {
             return Ok(changed);
         };
         let frame = self.arena.get_mut(id).frames.first_mut();
@@ -251,8 +251,7 @@ impl Chain<'_> {
         Ok(changed)
     }
 
-    /// Marks every number of every kept state that led here
-    /// (`mark_all_scalars_precise`).
+    /// Marks every scalar of every checkpoint on the path (`mark_all_scalars_precise`).
     pub(crate) fn mark_all(&mut self, start: &State) {
         if self.log.is_full() {
             self.log.write(format_args!(
@@ -292,9 +291,9 @@ impl Chain<'_> {
     }
 }
 
-/// The instruction that was walked before the one at `pc`, which is behind `steps`;
-/// none at the start (`get_prev_insn_idx`). The first instruction may be walked more
-/// than once: the start is where its steps end, or where it was jumped to from before.
+/// The instruction executed before the one at `pc`, given the remaining `steps` of the
+/// history; `None` at the start (`get_prev_insn_idx`). The first instruction may be
+/// executed more than once: the start is where its steps end, or where it was jumped to.
 pub(crate) fn before(first: Pc, pc: Pc, steps: &mut &[Step]) -> Option<Pc> {
     if pc == first && (steps.is_empty() || steps.len() == 1 && steps[0].pc == pc) {
         return None;

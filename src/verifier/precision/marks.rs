@@ -1,24 +1,24 @@
-//! Registers and slots whose numbers are wanted, on the way back (`struct
+//! The registers and slots wanted as precise during backtracking (`struct
 //! backtrack_state`).
 
 use crate::isa::Reg;
 use crate::spec::limits::MAX_CALL_FRAMES;
 use crate::verifier::state::Linked;
 
-/// Sets of registers and slots, for each frame.
+/// Sets of registers and slots, one for each frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Marks {
-    /// The frame that the way back is in.
+    /// The frame that backtracking is in.
     pub frame: usize,
     regs: [u16; MAX_CALL_FRAMES],
     slots: [u64; MAX_CALL_FRAMES],
 }
 
 impl Marks {
-    /// The registers that carry arguments: `r1` to `r5`.
+    /// The argument registers: `r1` to `r5`.
     pub(super) const ARGUMENTS: u16 = 0x3e;
 
-    /// None, in a frame.
+    /// Empty sets, in this frame.
     pub(crate) fn new(frame: usize) -> Self {
         Self {
             frame,
@@ -30,7 +30,7 @@ impl Marks {
         self.regs == [0; MAX_CALL_FRAMES] && self.slots == [0; MAX_CALL_FRAMES]
     }
 
-    /// Those of the current frame, if there are none in others.
+    /// The sets of the current frame, if those of the others are empty.
     pub(super) fn only_here(&self) -> Option<(u16, u64)> {
         let here = (self.regs(self.frame), self.slots(self.frame));
         let others = |frame: &usize| *frame != self.frame;
@@ -40,12 +40,12 @@ impl Marks {
         (!elsewhere).then_some(here)
     }
 
-    /// The registers of a frame, a bit each.
+    /// The registers of a frame, as a bit mask.
     pub(super) fn regs(&self, frame: usize) -> u16 {
         self.regs.get(frame).copied().unwrap_or(0)
     }
 
-    /// The slots of a frame, a bit each.
+    /// The slots of a frame, as a bit mask.
     pub(super) fn slots(&self, frame: usize) -> u64 {
         self.slots.get(frame).copied().unwrap_or(0)
     }
@@ -79,26 +79,26 @@ impl Marks {
         self.regs(self.frame) >> reg.index() & 1 == 1
     }
 
-    /// Wants a register of the current frame.
+    /// Adds a register of the current frame.
     pub(super) fn want(&mut self, reg: Reg) {
         self.set_reg(self.frame, reg.index());
     }
 
-    /// Takes a register of the current frame from what is wanted; whether it was.
+    /// Removes a register of the current frame; returns whether it was wanted.
     pub(super) fn take(&mut self, reg: Reg) -> bool {
         let wanted = self.wants(reg);
         self.clear_reg(self.frame, reg.index());
         wanted
     }
 
-    /// Whether a slot is wanted; it is not afterwards.
+    /// Removes a slot; returns whether it was wanted.
     pub(super) fn take_slot(&mut self, frame: usize, slot: usize) -> bool {
         let wanted = self.slots(frame) >> slot & 1 == 1;
         self.clear_slot(frame, slot);
         wanted
     }
 
-    /// If one of these is wanted, all are: they were bounded together
+    /// If one of these is wanted, adds all: a comparison bounded them together
     /// (`bt_sync_linked_regs`).
     pub(super) fn sync(&mut self, linked: impl Iterator<Item = Linked> + Clone) {
         let wanted = linked.clone().any(|link| {
@@ -123,7 +123,7 @@ impl Marks {
     }
 }
 
-/// Numbers of the bits that are set.
+/// The numbers of the set bits.
 pub(super) fn bits(set: u64) -> impl Iterator<Item = usize> {
     (0..64).filter(move |bit| set >> bit & 1 == 1)
 }

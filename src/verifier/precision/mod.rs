@@ -1,30 +1,44 @@
-//! Precision: numbers that a path's safety rests on, found by walking back.
+//! Precision: finds the scalars on whose value the safety of a path depends, by
+//! backtracking.
 //!
-//! Two states that differ only in numbers on which nothing rests are the same for
-//! pruning. So no number is precise at first; where one is needed (as the offset of a
-//! pointer, in a branch that goes one way only, as a size), it and what it was made of
-//! are marked in the kept states that led here.
+//! Rule: a scalar is *precise* if the verifier used its range: as a pointer's offset, as a
+//! size, or to decide a branch. Pruning ignores all other scalars. So every scalar starts
+//! as imprecise. Where its range is used, the scalar and its origins are marked as precise
+//! in the checkpoints on the path.
+//!
+//! ```text
+//!    0: call 7                   ; bpf_get_prandom_u32
+//!    1: r6 = -1000
+//!    2: if r0 != 0 goto +1
+//!    3: r6 = -8                  ; explored first
+//!    4: r1 = r10                 ; checkpoint with r6 = -8
+//!    5: r1 += r6                 ; marks r6 precise in the checkpoint
+//!    6: *(u8 *)(r1 + 0) = 0
+//! ```
+//!
+//! Without the mark, the checkpoint at 4 would prune the other path, whose `r6 = -1000`
+//! writes outside the stack.
 
 mod back;
+mod backtrack_cache;
 mod chain;
 mod marks;
 #[cfg(test)]
 mod tests;
-mod trodden;
 
+pub(crate) use backtrack_cache::BacktrackCache;
 pub(crate) use chain::{Chain, before};
 pub(crate) use marks::Marks;
-pub(crate) use trodden::Trodden;
 
 use super::env::Verifier;
-use super::reject::{Checked, reject};
+use super::reject::{VerifyResult, reject};
 use super::state::LinkedSet;
 use crate::isa::Reg;
 
 impl Verifier<'_> {
-    /// The path's safety rests on this register's number: marks it, and all that it
-    /// was made of, on the way here (`mark_chain_precision`).
-    pub(crate) fn mark_precise(&mut self, reg: Reg) -> Checked {
+    /// Marks the scalar in this register, and its origins on the path, as precise
+    /// (`mark_chain_precision`).
+    pub(crate) fn mark_precise(&mut self, reg: Reg) -> VerifyResult {
         if !self.reg(reg).is_scalar() {
             reject!(EFAULT, "verifier bug: backtracking misuse");
         }
@@ -33,17 +47,17 @@ impl Verifier<'_> {
         self.mark_chain(marks)
     }
 
-    /// The same for the number in a slot of a frame.
-    pub(crate) fn mark_slot_precise(&mut self, frame: u8, slot: usize) -> Checked {
+    /// Marks the scalar in a slot of a frame.
+    pub(crate) fn mark_slot_precise(&mut self, frame: u8, slot: usize) -> VerifyResult {
         let mut marks = Marks::new(self.state.current());
         marks.set_slot(frame.into(), slot);
         self.mark_chain(marks)
     }
 
-    /// The same for registers and slots of several frames
+    /// Marks the scalars in registers and slots of several frames
     /// (`mark_chain_precision_batch`).
-    pub(crate) fn mark_chain(&mut self, marks: Marks) -> Checked {
-        let mut trodden = std::mem::take(&mut self.arena.trodden);
+    pub(crate) fn mark_chain(&mut self, marks: Marks) -> VerifyResult {
+        let mut cache = std::mem::take(&mut self.arena.backtrack_cache);
         let mut chain = Chain {
             program: self.program,
             maps: &self.maps,
@@ -51,14 +65,13 @@ impl Verifier<'_> {
             arena: &mut self.arena,
             log: &mut self.log,
         };
-        let done = chain.mark(&self.state, self.pc, marks, Some(&mut trodden));
-        self.arena.trodden = trodden;
+        let done = chain.mark(&self.state, self.pc, marks, Some(&mut cache));
+        self.arena.backtrack_cache = cache;
         done.map(|_| ())
     }
 
-    /// Notes which operands of the comparison under way are pointers to the stack: the
-    /// way back need not know their numbers (`INSN_F_DST_REG_STACK`,
-    /// `INSN_F_SRC_REG_STACK`).
+    /// Records which operands of the current comparison are stack pointers: backtracking
+    /// doesn't need their values (`INSN_F_DST_REG_STACK`, `INSN_F_SRC_REG_STACK`).
     pub(crate) fn note_compared_pointers(&mut self, dst: bool, src: bool) {
         if !dst && !src {
             return;

@@ -1,4 +1,4 @@
-//! The way back through small programs, as the log tells it.
+//! Backtracking through small programs, as shown by the log.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ fn verdict(text: &str, log: LogLevel) -> Verdict {
     verify(&program, &options).verdict
 }
 
-/// Each step back: the frame, the instruction, and what was wanted behind it.
+/// Each step back: the frame, the instruction, and the registers and slots wanted after it.
 fn steps(text: &str) -> Vec<String> {
     let verdict = verdict(text, LogLevel::ALL);
     assert!(verdict.is_accepted(), "{}", verdict.log);
@@ -33,7 +33,7 @@ fn steps(text: &str) -> Vec<String> {
     verdict.log.lines().filter_map(step).collect()
 }
 
-/// A use of `r1 = fp + {reg}` as the address of a byte, which makes `reg` precise.
+/// Adds a use of `r1 = fp + {reg}` as an address, which makes `reg` precise.
 fn with_use(before: &str, reg: &str) -> String {
     format!("{before}\nr1 = r10\nr1 += {reg}\n*(u8 *)(r1 -64) = 0\nr0 = 0\nexit\n")
 }
@@ -47,7 +47,7 @@ fn through_a_spill_and_a_fill() {
     assert_eq!(steps(&with_use(text, "r8")), way);
 }
 
-/// A comparison of two numbers bounds both.
+/// A comparison of two scalars bounds both.
 #[test]
 fn through_a_comparison() {
     let text = "call 7\nr6 = r0\ncall 7\nr6 &= 7\nr0 &= 7\nif r6 > r0 goto +0";
@@ -63,7 +63,7 @@ fn through_a_comparison() {
     assert_eq!(steps(&with_use(text, "r6"))[..7], way);
 }
 
-/// What is learnt of one of two registers that hold the same is learnt of both.
+/// A bound on one of two linked registers holds for both.
 #[test]
 fn through_a_comparison_of_a_linked_register() {
     let text = "call 7\nr6 = r0\nr7 = r0\nif r7 > 5 goto +3";
@@ -71,7 +71,7 @@ fn through_a_comparison_of_a_linked_register() {
     assert_eq!(steps(&with_use(text, "r6")), way);
 }
 
-/// Back into the function that returned the number.
+/// Into the callee that returned the scalar.
 #[test]
 fn into_a_function() {
     let main = with_use("call pc+6\nr0 &= 7", "r0");
@@ -82,7 +82,7 @@ fn into_a_function() {
     assert_eq!(steps(&text), way);
 }
 
-/// From a function out to its caller, whose argument it was.
+/// Out of a callee to its caller, which passed the scalar.
 #[test]
 fn out_of_a_function() {
     let main = "call 7\nr0 &= 7\nr2 = r0\ncall pc+2\nr0 = 0\nexit\n";
@@ -93,7 +93,7 @@ fn out_of_a_function() {
     assert_eq!(steps(&text), way);
 }
 
-/// Nothing is known of what a legacy load read: all numbers become precise.
+/// The result of a legacy packet load is not tracked: all scalars become precise.
 #[test]
 fn a_packet_load_ends_the_way() {
     let text = with_use("r6 = r1\nr0 = *(u8 *)skb[0]\nr0 &= 7", "r0");
@@ -102,8 +102,8 @@ fn a_packet_load_ends_the_way() {
     assert!(log.contains("frame0: falling back to forcing all scalars precise"));
 }
 
-/// A number that is not known to be needed is no difference; one that is makes two
-/// states. Pruning would be wrong else: the second way uses another offset.
+/// States that differ in an imprecise scalar are the same; states that differ in a precise
+/// one are not. Otherwise the second path, with another offset, would be pruned.
 #[test]
 fn a_needed_number_keeps_ways_apart() {
     let text = |last: &str| {
@@ -116,8 +116,8 @@ fn a_needed_number_keeps_ways_apart() {
     assert!(!used.is_accepted());
 }
 
-/// Going each way once finds what going each way every time does: the log has the
-/// whole ways, so that they are gone where it is on.
+/// The cache finds the same marks as full backtracking. The log needs every step, so with a
+/// log the cache is off.
 #[test]
 fn shortcuts_change_nothing() {
     let texts = [

@@ -1,55 +1,56 @@
-//! The states that were kept, and where they stand.
+//! The explored states.
 //!
-//! Each instruction has a list of the states kept before it, the latest first
-//! (`explored_states`). A state that was of no use leaves its list, and is freed as
-//! soon as no path from it is being walked (`free_list`).
+//! Each instruction has a list of the checkpoints before it, the latest first
+//! (`explored_states`). A checkpoint that rarely prunes anything leaves its list. It is
+//! freed once all paths from it are explored (`free_list`).
 
 use super::ids::IdMap;
 use super::scc::{Visit, VisitId, Visits};
 use crate::util::Pc;
-use crate::verifier::precision::Trodden;
+use crate::verifier::precision::BacktrackCache;
 use crate::verifier::state::{Frame, State, StateId};
 
-/// A kept state (`struct bpf_verifier_state_list`).
+/// A checkpoint (`struct bpf_verifier_state_list`).
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct Checkpoint {
     pub state: State,
-    /// The next one in its list.
+    /// The next checkpoint in its list.
     pub next: Option<StateId>,
-    /// How often it covered a state that arrived, and how often it did not.
+    /// How many states it pruned, and how many it was compared with in vain.
     pub hits: u32,
     pub misses: u32,
-    /// The register that told the current state from it last, in a comparison, and at
-    /// a glance.
+    /// The register that differed last, in a full comparison and in the quick one for
+    /// loops.
     pub hints: [u8; 2],
     /// Whether it left its list.
     pub dropped: bool,
-    /// The walk of a loop that it belongs to.
+    /// The loop visit that it belongs to.
     pub visit: Option<VisitId>,
 }
 
-/// The states that were kept (`explored_states` and `free_list`).
+/// The explored states (`explored_states` and `free_list`).
 #[derive(Debug, Default)]
 pub(crate) struct Arena {
-    kept: Vec<Kept>,
-    /// The places whose states were freed; their memory is used again.
+    checkpoints: Vec<Checkpoint>,
+    /// The indices of freed checkpoints, whose memory is reused.
     free: Vec<StateId>,
-    /// States whose memory can be used again.
+    /// States whose memory can be reused.
     spare: Vec<State>,
-    /// The first state of each list.
+    /// The head of each list.
     lists: Vec<Option<StateId>>,
-    /// How many are in lists, and how many dropped.
+    /// The number of checkpoints in lists, and of those that left their list but aren't
+    /// freed.
     listed: u64,
     dropped: u64,
     pub(super) visits: Visits,
-    /// For comparisons.
+    /// The id map, reused by all comparisons.
     ids: IdMap,
-    /// Of the way since the last state was kept.
-    pub(in crate::verifier) trodden: Trodden,
+    /// For the path since the last checkpoint.
+    pub(in crate::verifier) backtrack_cache: BacktrackCache,
 }
 
 impl Arena {
-    /// For a program of so many slots.
+    /// The explored states of a program with `slots` slots.
     pub(crate) fn new(slots: usize) -> Self {
         Self {
             lists: vec![None; slots],
@@ -58,50 +59,49 @@ impl Arena {
     }
 
     pub(crate) fn get(&self, id: StateId) -> &State {
-        &self.kept(id).state
+        &self.checkpoint(id).state
     }
 
     pub(crate) fn get_mut(&mut self, id: StateId) -> &mut State {
-        &mut self.kept_mut(id).state
+        &mut self.checkpoint_mut(id).state
     }
 
-    /// Forgets every state, for the walk of the next function (`free_states`).
-    /// The statistics go on, as the kernel's do.
+    /// Removes every state, before the next function is explored (`free_states`). The
+    /// statistics continue, as in the kernel.
     pub(crate) fn clear(&mut self) {
-        let places = u32::try_from(self.kept.len()).unwrap_or(u32::MAX);
-        self.free = (0..places).rev().map(StateId).collect();
+        let len = u32::try_from(self.checkpoints.len()).unwrap_or(u32::MAX);
+        self.free = (0..len).rev().map(StateId).collect();
         self.lists.fill(None);
         self.visits.clear();
     }
 
-    /// Room for a comparison; `last_id` is the last id that the walk gave out.
+    /// Takes the id map for a comparison; `last_id` is the last id assigned.
     pub(super) fn take_ids(&mut self, last_id: u32) -> IdMap {
         let mut ids = std::mem::take(&mut self.ids);
         ids.reset(last_id);
         ids
     }
 
-    /// It can be used again.
+    /// Returns the id map for reuse.
     pub(super) fn return_ids(&mut self, ids: &mut IdMap) {
         self.ids = std::mem::take(ids);
     }
 
-    /// How many states there are now, those that wait for a loop's end included
-    /// (`update_peak_states`).
+    /// The current number of states, including back edges (`update_peak_states`).
     pub(super) fn count(&self) -> u64 {
         self.listed + self.dropped + self.visits.backedges
     }
 
-    pub(super) fn kept(&self, id: StateId) -> &Kept {
-        &self.kept[id.0 as usize]
+    pub(super) fn checkpoint(&self, id: StateId) -> &Checkpoint {
+        &self.checkpoints[id.0 as usize]
     }
 
-    pub(super) fn kept_mut(&mut self, id: StateId) -> &mut Kept {
-        &mut self.kept[id.0 as usize]
+    pub(super) fn checkpoint_mut(&mut self, id: StateId) -> &mut Checkpoint {
+        &mut self.checkpoints[id.0 as usize]
     }
 
-    /// The first of the states that were kept at an instruction in a call from
-    /// `callsite` — and of a few others: the kernel hashes the two.
+    /// The first checkpoint in the list for an instruction in a call from `callsite`. The
+    /// kernel hashes the two, so the list may contain checkpoints of other instructions.
     pub(super) fn first(&self, pc: Pc, callsite: Option<Pc>) -> Option<StateId> {
         *self.lists.get(self.list(pc, callsite))?
     }
@@ -112,19 +112,19 @@ impl Arena {
         hash as usize % self.lists.len().max(1)
     }
 
-    /// Puts a copy of a state at the head of its list; `visit` is the walk of a loop
-    /// that it belongs to. The copy gets the history, which begins anew behind it.
-    pub(super) fn keep(&mut self, state: &mut State, slots: usize) -> StateId {
+    /// Stores a copy of a state at the head of its list. The copy takes the jump history;
+    /// the history of `state` is cleared.
+    pub(super) fn insert(&mut self, state: &mut State, slots: usize) -> StateId {
         if self.lists.len() != slots {
             self.lists.resize(slots, None);
         }
         let list = self.list(state.pc, state.frame().callsite);
         let next = self.lists.get(list).copied().flatten();
-        let id = self.place_for(state);
-        let kept = self.kept_mut(id);
-        std::mem::swap(&mut kept.state.history, &mut state.history);
+        let id = self.store(state);
+        let checkpoint = self.checkpoint_mut(id);
+        std::mem::swap(&mut checkpoint.state.history, &mut state.history);
         state.history.clear();
-        kept.next = next;
+        checkpoint.next = next;
         if let Some(head) = self.lists.get_mut(list) {
             *head = Some(id);
         }
@@ -132,17 +132,17 @@ impl Arena {
         id
     }
 
-    /// Puts a copy of a state, without its history, where one was freed, or at the end.
-    fn place_for(&mut self, state: &State) -> StateId {
+    /// Stores a copy of a state, without its history, in a freed entry or at the end.
+    fn store(&mut self, state: &State) -> StateId {
         let Some(id) = self.free.pop() else {
-            let id = u32::try_from(self.kept.len()).unwrap_or(u32::MAX);
+            let id = u32::try_from(self.checkpoints.len()).unwrap_or(u32::MAX);
             let state = State {
                 frames: state.frames.clone(),
                 refs: state.refs.clone(),
                 history: Vec::new(),
                 ..*state
             };
-            self.kept.push(Kept {
+            self.checkpoints.push(Checkpoint {
                 state,
                 next: None,
                 hits: 0,
@@ -153,22 +153,22 @@ impl Arena {
             });
             return StateId(id);
         };
-        let kept = self.kept_mut(id);
-        copy_state(&mut kept.state, state);
-        (kept.next, kept.hits, kept.misses) = (None, 0, 0);
-        (kept.dropped, kept.visit) = (false, None);
+        let checkpoint = self.checkpoint_mut(id);
+        copy_state(&mut checkpoint.state, state);
+        (checkpoint.next, checkpoint.hits, checkpoint.misses) = (None, 0, 0);
+        (checkpoint.dropped, checkpoint.visit) = (false, None);
         id
     }
 
-    /// Takes a state out of its list, in which it follows `before`, and frees it if it
-    /// is not needed.
+    /// Removes a checkpoint from its list, in which it follows `before`, and frees it if
+    /// possible.
     pub(super) fn drop_from_list(&mut self, id: StateId, before: Option<StateId>) {
-        let kept = self.kept_mut(id);
-        kept.dropped = true;
-        let (next, pc) = (kept.next.take(), kept.state.pc);
-        let callsite = kept.state.frame().callsite;
+        let checkpoint = self.checkpoint_mut(id);
+        checkpoint.dropped = true;
+        let (next, pc) = (checkpoint.next.take(), checkpoint.state.pc);
+        let callsite = checkpoint.state.frame().callsite;
         match before {
-            Some(before) => self.kept_mut(before).next = next,
+            Some(before) => self.checkpoint_mut(before).next = next,
             None => {
                 let list = self.list(pc, callsite);
                 if let Some(head) = self.lists.get_mut(list) {
@@ -181,26 +181,29 @@ impl Arena {
         self.free_if_done(id);
     }
 
-    /// Frees a dropped state from which no path is being walked, and from which no
-    /// loop waits for its marks (`maybe_free_verifier_state`).
+    /// Frees a checkpoint that left its list if all paths from it are explored and no back
+    /// edge of its loop is pending (`maybe_free_verifier_state`).
     pub(super) fn free_if_done(&mut self, id: StateId) {
-        let kept = self.kept(id);
-        if !kept.dropped || kept.state.branches != 0 || self.is_incomplete(id) {
+        let checkpoint = self.checkpoint(id);
+        if !checkpoint.dropped || checkpoint.state.branches != 0 || self.is_incomplete(id) {
             return;
         }
-        self.kept_mut(id).dropped = false;
+        self.checkpoint_mut(id).dropped = false;
         self.dropped -= 1;
         self.free.push(id);
     }
 
-    /// Whether the state's marks are not complete: it is in a loop that is still being
-    /// walked and was found to come back to it (`incomplete_read_marks`).
+    /// Whether the checkpoint may still get precision marks: it is in a loop with back
+    /// edges that is still being explored (`incomplete_read_marks`).
     pub(super) fn is_incomplete(&self, id: StateId) -> bool {
-        let visit = self.kept(id).visit.and_then(|visit| self.visits.get(visit));
+        let visit = self
+            .checkpoint(id)
+            .visit
+            .and_then(|visit| self.visits.get(visit));
         visit.is_some_and(Visit::is_incomplete)
     }
 
-    /// A copy of a state, in the memory of one that is not needed any more.
+    /// Copies a state, into the memory of a recycled one if possible.
     pub(crate) fn copy(&mut self, state: &State) -> State {
         match self.spare.pop() {
             Some(mut copy) => {
@@ -212,14 +215,13 @@ impl Arena {
         }
     }
 
-    /// The memory of this state can be used again.
+    /// Takes a state whose memory can be reused.
     pub(crate) fn recycle(&mut self, state: State) {
         self.spare.push(state);
     }
 }
 
-/// Makes one state the same as another, but for the history, in the memory that it
-/// has.
+/// Copies a state without its history, reusing the memory of `to`.
 fn copy_state(to: &mut State, from: &State) {
     let mut frames = std::mem::take(&mut to.frames);
     frames.truncate(from.frames.len());

@@ -1,5 +1,5 @@
-//! What may not be read again is taken out of a kept state, so that it makes no
-//! difference (`clean_live_states`).
+//! Removes dead registers and slots from checkpoints, so that comparisons ignore them
+//! (`clean_live_states`).
 
 use crate::isa::Reg;
 use crate::util::Pc;
@@ -8,14 +8,14 @@ use crate::verifier::reg::RegState;
 use crate::verifier::stack::Slot;
 
 impl Verifier<'_> {
-    /// Cleans the states kept at `pc` from which no path is being walked any more, and
-    /// whose marks are complete: they are final.
-    pub(super) fn clean_kept(&mut self, pc: Pc) {
+    /// Cleans the checkpoints at `pc` that are final: all paths from them are explored, and
+    /// their marks are complete.
+    pub(super) fn clean_checkpoints(&mut self, pc: Pc) {
         let mut next = self.arena.first(pc, self.state.frame().callsite);
         while let Some(id) = next {
-            let kept = self.arena.kept(id);
-            next = kept.next;
-            let state = &kept.state;
+            let checkpoint = self.arena.checkpoint(id);
+            next = checkpoint.next;
+            let state = &checkpoint.state;
             let clean = state.branches == 0
                 && !state.cleaned
                 && state.pc == pc

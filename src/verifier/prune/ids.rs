@@ -1,31 +1,51 @@
-//! Ids in two states: equal up to their names.
+//! Matching of register ids between two states.
+//!
+//! Ids are arbitrary numbers, so two states match if a one-to-one renaming maps the ids of
+//! the old state to those of the current one, across all registers, slots and references.
+//!
+//! ```text
+//!    0: call 5                   ; bpf_ktime_get_ns
+//!    1: r7 = r0
+//!    2: call 5
+//!    3: r6 = r0
+//!    4: if r6 > r7 goto +1
+//!    5: r7 = r6                  ; on this path, r6 and r7 share an id
+//!    6: if r7 > 4 goto +4        ; and this bounds r6, too
+//!    7: r9 = r10
+//!    8: r9 += -8
+//!    9: r9 += r6
+//!   10: r0 = *(u8 *)(r9 + 0)
+//!   11: r0 = 0
+//! ```
+//!
+//! The path through insn 5 is safe. At insn 6 its state must not subsume the state from
+//! insn 4, in which `r6` and `r7` have different ids: there, `r6` is unbounded at insn 9.
 
 use crate::verifier::reg::ADD_CONST;
 
-/// Which id of an old state stands for which of the current one, as far as the
-/// comparison of the two has come (`struct bpf_idmap`).
+/// The pairs of old and current ids found so far in a comparison (`struct bpf_idmap`).
 #[derive(Debug, Default)]
 pub(crate) struct IdMap {
-    /// Old and current.
+    /// (old, current).
     pairs: Vec<(u32, u32)>,
-    /// The last id that stands in for none.
+    /// The last temporary id given to a scalar without id.
     stand_in: u32,
 }
 
 impl IdMap {
-    /// Forgets all pairs; `last_id` is the last id that the walk gave out.
+    /// Removes all pairs; `last_id` is the last id assigned by the verifier.
     pub(super) fn reset(&mut self, last_id: u32) {
-        self.forget();
+        self.clear();
         self.stand_in = last_id;
     }
 
-    /// Forgets all pairs.
-    pub(super) fn forget(&mut self) {
+    /// Removes all pairs.
+    pub(super) fn clear(&mut self) {
         self.pairs.clear();
     }
 
-    /// Whether the old id can stand for the current one: both are none, or they are
-    /// paired with each other and with no other (`check_ids`).
+    /// Whether the old id matches the current one: both are 0, or they are paired with each
+    /// other and with no other id (`check_ids`).
     pub(super) fn same(&mut self, old: u32, current: u32) -> bool {
         if old == 0 || current == 0 {
             return old == current;
@@ -39,10 +59,9 @@ impl IdMap {
         true
     }
 
-    /// The same for numbers (`check_scalar_ids` of 6.18.44). An old number without id
-    /// asks for nothing. A current one without id is linked to no other, and so is like
-    /// one with an id of its own. What is linked at a distance has to be so to the same
-    /// base.
+    /// The same for scalars (`check_scalar_ids` of 6.18.44). An old scalar without id
+    /// matches any. A current one without id counts as having a unique id, as it is linked
+    /// to no other. Scalars linked at a distance also need matching base ids.
     pub(super) fn same_number(&mut self, old: u32, current: u32) -> bool {
         if old == 0 {
             return true;
@@ -74,8 +93,8 @@ mod tests {
         assert!(ids.same(4, 7), "forgotten");
     }
 
-    /// Two numbers that were linked are not two that are not, but the other way round
-    /// the current state only knows more.
+    /// Two linked scalars don't match two independent ones. The reverse is fine: the
+    /// current state only knows more.
     #[test]
     fn independent_numbers_are_not_linked_ones() {
         let mut ids = IdMap::default();

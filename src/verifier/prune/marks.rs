@@ -1,5 +1,5 @@
-//! What a covering state needs, the covered one needs, too; and the end of a path, when
-//! that of a loop may be known.
+//! Propagates precision from a checkpoint to the state that it pruned, and completes loops
+//! at the end of a path.
 
 use super::scc::VisitId;
 use crate::isa::Reg;
@@ -7,24 +7,24 @@ use crate::util::Pc;
 use crate::verifier::env::Verifier;
 use crate::verifier::log::{Log, log};
 use crate::verifier::precision::{Chain, Marks};
-use crate::verifier::reject::Checked;
+use crate::verifier::reject::VerifyResult;
 use crate::verifier::state::{State, StateId};
 
-/// How often the marks of a loop go round before all numbers in it are marked
-/// (`MAX_BACKEDGE_ITERS`).
+/// The maximum number of rounds over a loop's back edges; then all of its scalars are
+/// marked (`MAX_BACKEDGE_ITERS`).
 const MAX_ROUNDS: u32 = 64;
 
 impl Verifier<'_> {
-    /// The kept state covers the current one: what is precise in it has to be so on
-    /// the way here (`propagate_precision`).
-    pub(super) fn propagate_to_current(&mut self, from: StateId) -> Checked {
+    /// A checkpoint prunes the current state: marks on the current path what is precise in
+    /// the checkpoint (`propagate_precision`).
+    pub(super) fn propagate_to_current(&mut self, from: StateId) -> VerifyResult {
         let marks = wanted(self.arena.get(from), &mut self.log);
         self.mark_chain(marks)
     }
 
-    /// A path from the current state came to its end (`update_branch_counts`).
-    pub(crate) fn end_of_path(&mut self) -> Checked {
-        self.arena.trodden.forget();
+    /// Ends a path: updates the branch counts of its checkpoints (`update_branch_counts`).
+    pub(crate) fn end_of_path(&mut self) -> VerifyResult {
+        self.arena.backtrack_cache.clear();
         self.state.branches = self.state.branches.saturating_sub(1);
         let mut parent = self.state.parent;
         while let Some(id) = parent {
@@ -40,10 +40,10 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// If the state is the one by which a loop was entered, all paths through the loop
-    /// have ended (`maybe_exit_scc`).
-    fn exit_loop(&mut self, id: StateId) -> Checked {
-        let Some(number) = self.arena.kept(id).visit else {
+    /// Completes a loop if the state is its entry: all paths through the loop are explored
+    /// (`maybe_exit_scc`).
+    fn exit_loop(&mut self, id: StateId) -> VerifyResult {
+        let Some(number) = self.arena.checkpoint(id).visit else {
             return Ok(());
         };
         let Some(visit) = self.arena.visits.get_mut(number) else {
@@ -62,9 +62,9 @@ impl Verifier<'_> {
         self.propagate_backedges(number)
     }
 
-    /// Marks on the way to each back edge what the state needs that it came back to,
-    /// until no mark is new (`propagate_backedges`).
-    fn propagate_backedges(&mut self, visit: VisitId) -> Checked {
+    /// Propagates precision from each back edge's checkpoint along the path of the back
+    /// edge, until no mark is new (`propagate_backedges`).
+    fn propagate_backedges(&mut self, visit: VisitId) -> VerifyResult {
         let Some(visit) = self.arena.visits.get_mut(visit) else {
             return Ok(());
         };
@@ -92,10 +92,10 @@ impl Verifier<'_> {
             rounds += 1;
             let mut changed = false;
             for edge in edges.iter().rev() {
-                let Some(covering) = edge.equal_to else {
+                let Some(subsuming) = edge.equal_to else {
                     continue;
                 };
-                let marks = wanted(chain.arena.get(covering), chain.log);
+                let marks = wanted(chain.arena.get(subsuming), chain.log);
                 changed |= chain.mark(edge, edge.pc, marks, None)?;
             }
             if !changed {
@@ -108,12 +108,12 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// A copy of the current state waits for the marks of the one that it came back to
+    /// Stores a copy of the current state as a back edge to the checkpoint that subsumes it
     /// (`add_scc_backedge`).
     pub(super) fn add_backedge(&mut self, pc: Pc, to: StateId) {
         let mut edge = self.arena.copy(&self.state);
         (edge.equal_to, edge.pc) = (Some(to), pc);
-        let number = self.arena.kept(to).visit;
+        let number = self.arena.checkpoint(to).visit;
         let visit = number.and_then(|number| self.arena.visits.get_mut(number));
         let Some(visit) = visit else {
             return;
@@ -127,13 +127,13 @@ impl Verifier<'_> {
         self.note_peak();
     }
 
-    /// How many states there are (`update_peak_states`).
+    /// Updates the peak number of states (`update_peak_states`).
     pub(super) fn note_peak(&mut self) {
         self.counts.peak_states = self.counts.peak_states.max(self.arena.count());
     }
 }
 
-/// The numbers of a state that are precise.
+/// The precise scalars of a state.
 fn wanted(state: &State, log: &mut Log) -> Marks {
     let mut marks = Marks::new(state.current());
     for (number, frame) in state.frames.iter().enumerate().rev() {

@@ -1,27 +1,27 @@
-//! Pruning: a path ends where a kept state covers it.
+//! Pruning: a path ends where an explored state subsumes the current state.
 //!
-//! Before some instructions (`InsnInfo::prune_point`) the current state is compared
-//! with those that were kept there. If one of them covers it, all that can follow has
-//! been found safe; else it may be kept in its turn. The kernel's own judgement of when
-//! a state is worth keeping, and for how long, decides how many instructions are
-//! walked, and so whether a program is too complex: it is followed to the letter.
+//! At some instructions (`InsnInfo::prune_point`) the current state is compared with the
+//! checkpoints there. If one of them subsumes it, everything that can follow is known to be
+//! safe. Otherwise the state may become a checkpoint itself. When the kernel creates and
+//! drops checkpoints decides how many instructions it processes, and so whether a program
+//! is too complex: these heuristics are reproduced exactly.
 //!
 //! | file | its job |
 //! |---|---|
-//! | `visit` | the story: compare, cut, keep (`is_state_visited`) |
-//! | `arena` | the kept states, in lists by instruction |
-//! | `cover`, `ids` | whether one state covers another |
-//! | `clean` | what is dead is no difference |
-//! | `scc` | loops, whose states get their marks late |
-//! | `marks` | marks that pass from the covering state to the covered, the end of a path |
-//! | `widen` | what a callback changes at each call is any number |
+//! | `visit` | compares, prunes, creates checkpoints (`is_state_visited`) |
+//! | `arena` | the checkpoints, in lists by instruction |
+//! | `subsume`, `ids` | whether one state subsumes another |
+//! | `clean` | removes dead registers and slots from checkpoints |
+//! | `scc` | loops, whose checkpoints get their precision marks late |
+//! | `marks` | propagates precision to the pruned state; the end of a path |
+//! | `widen` | makes scalars unknown that a callback changes at each call |
 
 mod arena;
 mod clean;
-mod cover;
 mod ids;
 mod marks;
 mod scc;
+mod subsume;
 #[cfg(test)]
 mod tests;
 mod visit;

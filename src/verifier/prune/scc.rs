@@ -1,11 +1,25 @@
-//! Loops that are being walked.
+//! Loops under exploration (`struct bpf_scc_visit`). A loop is a strongly connected
+//! component of the control-flow graph.
 //!
-//! A path that comes back to a state in a loop can only be cut if nothing is known of
-//! what that state's other paths will need: their marks are not made yet. So the place
-//! where it came back (a "back edge") is kept, and when the last path out of the loop
-//! has ended, what the state turned out to need is marked on the way to each of them,
-//! until nothing new comes of it. (`struct bpf_scc_visit`; a loop is a strongly
-//! connected component of the program's graph.)
+//! ```text
+//!    0: r7 = -16
+//!    1: may_goto +7              ; checkpoint with r7 = -16
+//!    2: call 7
+//!    3: if r0 == 42 goto +2
+//!    4: r7 = -1000
+//!    5: goto -5                  ; back edge to 1
+//!    6: r1 = r10
+//!    7: r1 += r7                 ; makes r7 precise at 1
+//!    8: r2 = *(u8 *)(r1 + 0)
+//!    9: r0 = 0
+//! ```
+//!
+//! Insn 5 may reach 1 before insn 7 is explored. Then `r7` is still imprecise in the
+//! checkpoint at 1, and a comparison that ignores imprecise scalars would prune the state
+//! with `r7 = -1000`. So states of an unfinished loop are compared with every range, and a
+//! pruned state is stored as a *back edge*. When all paths through the loop are explored,
+//! the precision marks of the checkpoint are propagated along each back edge, until no new
+//! mark appears.
 
 use std::fmt;
 
@@ -16,18 +30,17 @@ use crate::util::Pc;
 use crate::verifier::state::{State, StateId};
 use crate::verifier::structure::InsnInfo;
 
-/// A loop, as reached through calls (`struct bpf_scc_callchain`).
+/// A loop, with the calls that reach it (`struct bpf_scc_callchain`).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Loop {
-    /// The calls from frames that are in no loop.
+    /// The calls from frames that are not in a loop.
     callsites: [Pc; MAX_CALL_FRAMES],
-    /// Its number.
+    /// The number of the component.
     scc: u32,
 }
 
 impl Loop {
-    /// The loop that the outermost frame which is in one is in
-    /// (`compute_scc_callchain`).
+    /// The loop of the outermost frame that is in one (`compute_scc_callchain`).
     pub(super) fn of(state: &State, insns: &[InsnInfo]) -> Option<Self> {
         let mut found = Self::default();
         for number in 0..state.frames.len() {
@@ -43,7 +56,7 @@ impl Loop {
     }
 }
 
-/// As the log has it (`format_callchain`): it ends the calls at number 0.
+/// Formats as in the log (`format_callchain`), which ends the calls at number 0.
 impl fmt::Display for Loop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("(")?;
@@ -54,33 +67,33 @@ impl fmt::Display for Loop {
     }
 }
 
-/// The walk of a loop, by its place in [`Visits`].
+/// The index of a loop visit in [`Visits`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct VisitId(u32);
 
-/// The walk of a loop.
+/// The exploration of a loop.
 #[derive(Debug)]
 pub(super) struct Visit {
     pub of: Loop,
-    /// The first state kept in it, until all paths from there have ended.
+    /// The first checkpoint in it, until all paths from there are explored.
     pub entry: Option<StateId>,
-    /// Where paths came back, with [`State::equal_to`] telling to which state.
+    /// The pruned states; [`State::equal_to`] is the checkpoint that subsumes each.
     pub backedges: Vec<State>,
 }
 
 impl Visit {
-    /// Whether states in it may still get marks.
+    /// Whether checkpoints in it may still get precision marks.
     pub(super) fn is_incomplete(&self) -> bool {
         !self.backedges.is_empty()
     }
 }
 
-/// Every loop that was walked.
+/// All loop visits.
 #[derive(Debug, Default)]
 pub(super) struct Visits {
     visits: Vec<Visit>,
     by_loop: FxHashMap<Loop, VisitId>,
-    /// How many back edges wait in all.
+    /// The number of pending back edges of all visits.
     pub backedges: u64,
 }
 
@@ -93,7 +106,7 @@ impl Visits {
         self.visits.get_mut(id.0 as usize)
     }
 
-    /// The walk of a loop; whether `state` is the first that was kept in it
+    /// Returns the visit of a loop; `true` if `state` is the first checkpoint in it
     /// (`maybe_enter_scc`).
     pub(super) fn enter(&mut self, of: Loop, state: StateId) -> (VisitId, bool) {
         let new = VisitId(u32::try_from(self.visits.len()).unwrap_or(u32::MAX));
@@ -114,7 +127,7 @@ impl Visits {
     }
 
     pub(super) fn clear(&mut self) {
-        // The kernel's count goes on: it is of the whole verification.
+        // The kernel's count is that of the whole verification.
         self.visits.clear();
         self.by_loop.clear();
     }

@@ -1,9 +1,9 @@
-//! States made by hand, for the tests of the files beside this one.
+//! Hand-made states for the tests of this module.
 
 use crate::util::Pc;
 use crate::verifier::state::{Frame, State};
 
-/// A state before `pc`, reached by calls at these instructions.
+/// A state before `pc`, with calls at these instructions.
 pub(super) fn state(calls: &[u32], pc: Pc) -> State {
     let mut frames = vec![Frame::new(None, 0, 0)];
     for (number, call) in (1..).zip(calls) {

@@ -1,52 +1,52 @@
-//! The current state meets those that were kept (`is_state_visited`).
+//! Compares the current state with the checkpoints at an instruction (`is_state_visited`).
 
-use super::cover::{Closeness, Comparison, may_loop};
 use super::scc::Loop;
+use super::subsume::{Comparison, ExactLevel, may_loop};
 use crate::spec::ProgFlags;
 use crate::util::{Errno, Pc};
 use crate::verifier::env::Verifier;
 use crate::verifier::log::log;
-use crate::verifier::reject::{Checked, Reject};
+use crate::verifier::reject::{Reject, VerifyResult};
 use crate::verifier::state::{LinkedSet, StateId};
 
-/// Steps of history after which a state is kept in any case.
+/// The history length from which a checkpoint is always created.
 const LONG_HISTORY: usize = 40;
-/// Misses that a state survives, for each hit, and at first.
+/// A checkpoint is dropped after this many misses for each hit, and as many more.
 const PATIENCE: u32 = 3;
-/// The same where a state is always kept, while paths from it are being walked: loops
-/// converge there.
+/// The same at an instruction with forced checkpoints, while paths from the checkpoint are
+/// being explored: such loops converge.
 const LOOP_PATIENCE: u32 = 64;
 
-/// What the kept states say of the current one.
+/// The result of the comparison with the checkpoints.
 enum Found {
-    /// Nothing.
+    /// No checkpoint ends the path.
     Nothing,
-    /// This one covers it; `looping` if its marks are not complete yet.
-    Covered { by: StateId, looping: bool },
-    /// The walk is here again, and nothing has changed.
-    Endless { since: StateId },
+    /// This checkpoint subsumes the state; `looping` if its marks are incomplete.
+    Subsumed { by: StateId, looping: bool },
+    /// An infinite loop: the state is identical to this checkpoint on the same path.
+    InfiniteLoop { since: StateId },
 }
 
 impl Verifier<'_> {
-    /// Looks for a kept state that covers the current one, and keeps this one if it
-    /// is worth it. Whether the path ends here (`is_state_visited`).
-    pub(crate) fn is_visited(&mut self, pc: Pc) -> Checked<bool> {
+    /// Compares the current state with the checkpoints at `pc`, and creates one if the
+    /// heuristics say so. Returns whether the path is pruned (`is_state_visited`).
+    pub(crate) fn is_visited(&mut self, pc: Pc) -> VerifyResult<bool> {
         let force = self.program.flags.contains(ProgFlags::TEST_STATE_FREQ)
             || self.insn_info(pc).force_checkpoint
             || self.state.history.len() > LONG_HISTORY;
         let jumps = self.counts.jumps - self.counts.jumps_before;
         let processed = self.counts.processed - self.counts.processed_before;
-        // States need not be closer than this.
+        // Checkpoints have a minimum distance.
         let mut add = force || jumps >= 2 && processed >= 8;
-        // In a loop, the states of most rounds help nobody.
+        // Within a loop, few checkpoints ever prune a state.
         let rare = !force && jumps < 20 && processed < 100;
 
         if self.recorder.is_none() {
-            self.clean_kept(pc);
+            self.clean_checkpoints(pc);
         }
         match self.find(pc, rare, &mut add) {
-            Found::Covered { by, looping } => {
-                self.arena.kept_mut(by).hits += 1;
+            Found::Subsumed { by, looping } => {
+                self.arena.checkpoint_mut(by).hits += 1;
                 if self.insn_info(pc).jmp_point {
                     self.note_step(None, LinkedSet::default());
                 }
@@ -56,29 +56,30 @@ impl Verifier<'_> {
                 }
                 return Ok(true);
             }
-            Found::Endless { since } => return Err(self.endless(pc, since)),
+            Found::InfiniteLoop { since } => return Err(self.infinite_loop(pc, since)),
             Found::Nothing => {}
         }
         if add {
-            self.keep(pc);
+            self.add_checkpoint(pc);
         }
         Ok(false)
     }
 
-    /// Compares with each state that was kept here.
+    /// Compares with each checkpoint at `pc`.
     fn find(&mut self, pc: Pc, rare: bool, add: &mut bool) -> Found {
         let info = self.insn_info(pc);
-        let (checkpoint, calls_back) = (info.force_checkpoint, info.calls_callback);
+        let (forced, calls_back) = (info.force_checkpoint, info.calls_callback);
         let may_goto = matches!(self.code().insn(pc), Some(crate::isa::Insn::MayGoto { .. }));
         let mut count = 0;
-        // Of the last state that was compared: one that calls back takes it over.
+        // From the checkpoint compared last: a call with a callback uses the previous
+        // value.
         let mut looping = false;
         let (mut before, mut next) = (None, self.arena.first(pc, self.state.frame().callsite));
         while let Some(id) = next {
             count += 1;
-            let kept = self.arena.kept(id);
-            let state = &kept.state;
-            next = kept.next;
+            let checkpoint = self.arena.checkpoint(id);
+            let state = &checkpoint.state;
+            next = checkpoint.next;
             if state.pc != pc {
                 before = Some(id);
                 continue;
@@ -87,19 +88,19 @@ impl Verifier<'_> {
                 if self.is_same_entry(id) {
                     if may_goto
                         && state.may_goto_depth != self.state.may_goto_depth
-                        && self.is_covered(id, Closeness::RangeWithin)
+                        && self.is_subsumed(id, ExactLevel::RangeWithin)
                     {
-                        return Found::Covered {
+                        return Found::Subsumed {
                             by: id,
                             looping: true,
                         };
                     }
                     if calls_back {
-                        if self.is_covered(id, Closeness::RangeWithin) {
-                            return Found::Covered { by: id, looping };
+                        if self.is_subsumed(id, ExactLevel::RangeWithin) {
+                            return Found::Subsumed { by: id, looping };
                         }
-                    } else if self.is_endless(id) {
-                        return Found::Endless { since: id };
+                    } else if self.is_infinite_loop(id) {
+                        return Found::InfiniteLoop { since: id };
                     }
                 }
                 if rare {
@@ -107,20 +108,20 @@ impl Verifier<'_> {
                 }
             } else {
                 looping = self.arena.is_incomplete(id);
-                let closeness = if looping {
-                    Closeness::RangeWithin
+                let level = if looping {
+                    ExactLevel::RangeWithin
                 } else {
-                    Closeness::NotExact
+                    ExactLevel::NotExact
                 };
-                if self.is_covered(id, closeness) {
-                    return Found::Covered { by: id, looping };
+                if self.is_subsumed(id, level) {
+                    return Found::Subsumed { by: id, looping };
                 }
             }
-            let kept = self.arena.kept_mut(id);
-            kept.misses += u32::from(*add);
-            let long = checkpoint && kept.state.branches > 0;
+            let checkpoint = self.arena.checkpoint_mut(id);
+            checkpoint.misses += u32::from(*add);
+            let long = forced && checkpoint.state.branches > 0;
             let patience = if long { LOOP_PATIENCE } else { PATIENCE };
-            if kept.misses > kept.hits * patience + patience {
+            if checkpoint.misses > checkpoint.hits * patience + patience {
                 self.arena.drop_from_list(id, before);
             } else {
                 before = Some(id);
@@ -131,8 +132,8 @@ impl Verifier<'_> {
         Found::Nothing
     }
 
-    /// Whether the kept state is of the same entry into a callback that is called
-    /// later: if not, coming here again is not going round.
+    /// Whether the checkpoint is in the same entry of an asynchronous callback; if not,
+    /// reaching this instruction again is not a loop.
     fn is_same_entry(&self, id: StateId) -> bool {
         use crate::verifier::state::Entry::AsyncCallback;
         match (self.arena.get(id).frame().entry, self.state.frame().entry) {
@@ -142,39 +143,39 @@ impl Verifier<'_> {
         }
     }
 
-    fn is_covered(&mut self, id: StateId, closeness: Closeness) -> bool {
+    fn is_subsumed(&mut self, id: StateId, level: ExactLevel) -> bool {
         let mut ids = self.arena.take_ids(self.last_id);
-        let kept = self.arena.kept(id);
-        let (insns, closeness) = match self.recorder {
-            None => (self.structure.insns.as_slice(), closeness),
-            // What is recorded is to hold of registers too that are never read again.
-            Some(_) => ([].as_slice(), Closeness::RangeWithin),
+        let checkpoint = self.arena.checkpoint(id);
+        let (insns, level) = match self.recorder {
+            None => (self.structure.insns.as_slice(), level),
+            // The oracle checks dead registers, too.
+            Some(_) => ([].as_slice(), ExactLevel::RangeWithin),
         };
         let mut comparison = Comparison {
             insns,
             ids: &mut ids,
-            closeness,
-            hint: kept.hints[0],
+            level,
+            hint: checkpoint.hints[0],
         };
-        let covered = comparison.states(&kept.state, &self.state);
+        let subsumed = comparison.states(&checkpoint.state, &self.state);
         let hint = comparison.hint;
         self.arena.return_ids(&mut ids);
-        self.arena.kept_mut(id).hints[0] = hint;
-        covered
+        self.arena.checkpoint_mut(id).hints[0] = hint;
+        subsumed
     }
 
-    /// Whether the walk came back to a state that it is still walking from, and nothing
-    /// has changed that could end it.
-    fn is_endless(&mut self, id: StateId) -> bool {
-        let kept = self.arena.kept_mut(id);
-        let (old, current) = (&kept.state, &self.state);
+    /// Whether the current state is a repetition: the same path passed an identical state,
+    /// and nothing has changed that could end the loop.
+    fn is_infinite_loop(&mut self, id: StateId) -> bool {
+        let checkpoint = self.arena.checkpoint_mut(id);
+        let (old, current) = (&checkpoint.state, &self.state);
         old.may_goto_depth == current.may_goto_depth
             && old.callback_unroll_depth == current.callback_unroll_depth
-            && may_loop(old, current, &mut kept.hints[1])
-            && self.is_covered(id, Closeness::Exact)
+            && may_loop(old, current, &mut checkpoint.hints[1])
+            && self.is_subsumed(id, ExactLevel::Exact)
     }
 
-    fn endless(&self, pc: Pc, since: StateId) -> Reject {
+    fn infinite_loop(&self, pc: Pc, since: StateId) -> Reject {
         let frame = self.state.current();
         let text = |state| self.state_text(state, frame);
         Reject::new(
@@ -185,25 +186,26 @@ impl Verifier<'_> {
         .and(format_args!("old state:{}", text(self.arena.get(since))))
     }
 
-    /// Keeps the current state: paths that come here later are compared with it. It
-    /// has no marks yet; those that were made on the way here are forgotten, for what
-    /// follows has made none.
-    fn keep(&mut self, pc: Pc) {
+    /// Makes the current state a checkpoint. Its precision marks are cleared: the code that
+    /// follows has not required any yet.
+    fn add_checkpoint(&mut self, pc: Pc) {
         self.counts.total_states += 1;
         self.counts.jumps_before = self.counts.jumps;
         self.counts.processed_before = self.counts.processed;
-        self.arena.trodden.forget();
+        self.arena.backtrack_cache.clear();
         for reg in self.state.all_regs_mut() {
             if reg.is_scalar() {
                 reg.precise = false;
             }
         }
         (self.state.pc, self.state.last) = (pc, self.prev);
-        let id = self.arena.keep(&mut self.state, self.structure.code.len());
+        let id = self
+            .arena
+            .insert(&mut self.state, self.structure.code.len());
         self.note_peak();
         if let Some(of) = Loop::of(&self.state, &self.structure.insns) {
             let (visit, first) = self.arena.visits.enter(of, id);
-            self.arena.kept_mut(id).visit = Some(visit);
+            self.arena.checkpoint_mut(id).visit = Some(visit);
             if first && self.log.is_full() {
                 log!(self, "SCC enter {of}\n");
             }

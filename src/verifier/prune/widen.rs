@@ -1,19 +1,28 @@
-//! A callback is walked until a state comes back that is covered. What it changes at
-//! each call would never be, if it were known: it becomes any number.
+//! Widening: makes the scalars that a callback or a `may_goto` loop changes unknown, so
+//! that exploration of the loop converges.
+//!
+//! ```text
+//!    *(u64 *)(r10 - 8) = 0
+//!    call 181                    ; bpf_loop(nr, cb, fp - 8, 0), cb increments the slot
+//! ```
+//!
+//! With the known values 0, 1, 2 … in the slot, no state would subsume the next one. If the
+//! scalar is imprecise, it becomes unknown when the callback returns, and the next state is
+//! pruned.
 
-use super::cover::{Closeness, Comparison};
 use super::ids::IdMap;
+use super::subsume::{Comparison, ExactLevel};
 use crate::util::Pc;
 use crate::verifier::env::Verifier;
 use crate::verifier::reg::RegState;
-use crate::verifier::reject::Checked;
+use crate::verifier::reject::VerifyResult;
 use crate::verifier::state::{State, StateId};
 
 impl Verifier<'_> {
-    /// The walk returned from a callback to the call at `pc`: widens the numbers that
-    /// differ from when it was there before.
-    pub(crate) fn widen_callback(&mut self, pc: Pc) -> Checked {
-        if let Some(before) = self.kept_above(&self.state, pc) {
+    /// After the return from a callback to the call at `pc`: widens the scalars that differ
+    /// from the previous checkpoint there.
+    pub(crate) fn widen_callback(&mut self, pc: Pc) -> VerifyResult {
+        if let Some(before) = self.checkpoint_above(&self.state, pc) {
             let ids = &mut self.arena.take_ids(self.last_id);
             widen(self.arena.get(before), &mut self.state, ids);
             self.arena.return_ids(ids);
@@ -21,7 +30,7 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// The same for the fork that waits last, which goes round a loop.
+    /// Widens the state that was pushed last, which continues the loop.
     pub(crate) fn widen_pending(&mut self, before: StateId) {
         if let Some(pending) = self.pending.last_mut() {
             let ids = &mut self.arena.take_ids(self.last_id);
@@ -30,18 +39,18 @@ impl Verifier<'_> {
         }
     }
 
-    /// The state that was kept at `pc` when the walk was there before, on the way to
-    /// the current one, which was kept there just now.
+    /// The previous checkpoint at `pc` on the current path, not counting the one just
+    /// created there.
     pub(crate) fn previous_entry(&self, pc: Pc) -> Option<StateId> {
-        self.kept_above(self.arena.get(self.state.parent?), pc)
+        self.checkpoint_above(self.arena.get(self.state.parent?), pc)
     }
 
-    /// The last state kept at `pc` on the way to this one (`find_prev_entry`).
-    fn kept_above(&self, below: &State, pc: Pc) -> Option<StateId> {
+    /// The last checkpoint at `pc` above the state `below` (`find_prev_entry`).
+    fn checkpoint_above(&self, below: &State, pc: Pc) -> Option<StateId> {
         let mut next = self.arena.first(pc, self.state.frame().callsite);
         while let Some(id) = next {
-            let kept = self.arena.kept(id);
-            let state = &kept.state;
+            let checkpoint = self.arena.checkpoint(id);
+            let state = &checkpoint.state;
             if state.pc == pc
                 && state.branches > 0
                 && state.depth < below.depth
@@ -49,19 +58,19 @@ impl Verifier<'_> {
             {
                 return Some(id);
             }
-            next = kept.next;
+            next = checkpoint.next;
         }
         None
     }
 }
 
-/// What no safety rests on and is not what it was becomes any number
+/// Makes imprecise scalars unknown that differ from the old state
 /// (`widen_imprecise_scalars`).
 fn widen(old: &State, current: &mut State, ids: &mut IdMap) {
     let mut comparison = Comparison {
         insns: &[],
         ids,
-        closeness: Closeness::Exact,
+        level: ExactLevel::Exact,
         hint: 0,
     };
     let mut widen = |old: &RegState, current: &mut RegState| {

@@ -1,7 +1,7 @@
 //! Arithmetic: `dst = dst op src` as `adjust_scalar_min_max_vals` computes it.
 //!
-//! Sums, differences and products are computed in each interval by itself, whole and
-//! low half; the other operations are in `bitwise` and `shift`.
+//! Sums, differences and products are computed for each interval separately, for the whole
+//! number and the lower half; the other operations are in `bitwise` and `shift`.
 
 use super::Scalar;
 use super::bounds::Bounds;
@@ -9,8 +9,8 @@ use crate::isa::{AluOp, Width, low32};
 use crate::verifier::tnum::Tnum;
 
 impl Scalar {
-    /// What the destination holds after the operation. Nothing is known of quotients,
-    /// of remainders, and of shifts by an unknown amount or by the width and more.
+    /// The destination after the operation. Unknown for division, modulo, and shifts by an
+    /// unknown amount or by at least the width.
     #[must_use]
     pub fn alu(op: AluOp, width: Width, dst: &Self, src: &Self) -> Self {
         match (Self::computed(op, width, dst, src), width) {
@@ -21,7 +21,7 @@ impl Scalar {
         }
     }
 
-    /// The result, neither extended nor synced; none where the kernel doesn't track it.
+    /// The result, neither extended nor synced; `None` where the kernel doesn't track it.
     fn computed(op: AluOp, width: Width, dst: &Self, src: &Self) -> Option<Self> {
         Some(match op {
             AluOp::Mov => *src,
@@ -38,11 +38,12 @@ impl Scalar {
         })
     }
 
-    /// The two numbers that `dst` may be, 0 and -1 (or whose low half is that), where
-    /// `op` with a constant makes the kernel walk on with one and then with the other
-    /// (`maybe_fork_scalars`): a choice without a branch, `r1 s>>= 63; r1 &= 8`.
+    /// Splits a `dst` that is 0 or -1 (or whose lower half is) before `op` with a constant,
+    /// so that the two values are explored separately (`maybe_fork_scalars`): a selection
+    /// without a branch, `r1 s>>= 63; r1 &= 8`.
     ///
-    /// The walk goes on with the second; the first is put off, to this instruction.
+    /// The current state continues with the second value; the first one is pushed, at the
+    /// same instruction.
     #[must_use]
     pub fn fork(op: AluOp, dst: &Self, src: &Self) -> Option<(Self, Self)> {
         if !matches!(op, AluOp::And | AluOp::Or) || !src.is_const() {
@@ -67,9 +68,8 @@ impl Scalar {
         Self::alu(AluOp::Sub, width, &Self::ZERO, self)
     }
 
-    /// The number plus a constant: what is known of a register that was made from
-    /// another by adding, after something was learnt of the other. (If it was made by
-    /// a 32-bit addition, that is what [`Self::alu`] says of it.)
+    /// The number plus a constant: refines a register that is linked to another at a
+    /// distance. (For a 32-bit addition, [`Self::alu`] is used.)
     #[must_use]
     pub fn add_const(&self, delta: i64) -> Self {
         let delta = Self::constant(delta.cast_unsigned());
@@ -103,8 +103,8 @@ impl Scalar {
         )
     }
 
-    /// The amount to shift by, if it is known and below the width; of 32 bits the low
-    /// half must be known, and the whole number below the width.
+    /// The shift amount, if it is known and below the width. With 32 bits, the lower half
+    /// must be known and the whole number below the width.
     fn shift_amount(&self, width: Width) -> Option<u32> {
         let known = match width {
             Width::W64 => self.is_const() && self.umin == self.umax && self.smin == self.smax,

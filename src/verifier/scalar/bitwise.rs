@@ -1,4 +1,4 @@
-//! And, or, exclusive or: the known bits decide, and the ends follow from them.
+//! And, or, exclusive or: computed on the known bits, with bounds derived from them.
 
 use super::Scalar;
 use super::bounds::Bounds;
@@ -7,7 +7,7 @@ use crate::isa::low32;
 use crate::verifier::tnum::Tnum;
 
 impl Scalar {
-    /// Bitwise and: at least the bits known to be set, at most the lesser of both.
+    /// Bitwise and: at least the bits known to be set, at most the smaller operand.
     pub(super) fn and(&self, other: &Self) -> Self {
         let bits = self.bits.and(other.bits);
         let wide = Interval::new(bits.min(), self.umax.min(other.umax));
@@ -15,7 +15,7 @@ impl Scalar {
         other.combined(bits, wide, half)
     }
 
-    /// Bitwise or: at least the greater of both, at most the bits that may be set.
+    /// Bitwise or: at least the larger operand, at most the bits that may be set.
     pub(super) fn or(&self, other: &Self) -> Self {
         let bits = self.bits.or(other.bits);
         let wide = Interval::new(self.umin.max(other.umin), bits.max());
@@ -23,7 +23,7 @@ impl Scalar {
         other.combined(bits, wide, half)
     }
 
-    /// Bitwise exclusive or: what the known bits say.
+    /// Bitwise exclusive or: only from the known bits.
     pub(super) fn xor(&self, other: &Self) -> Self {
         let bits = self.bits.xor(other.bits);
         let wide = Interval::new(bits.min(), bits.max());
@@ -31,9 +31,9 @@ impl Scalar {
         other.combined(bits, wide, half)
     }
 
-    /// The result with these bits and intervals, not yet synced. Where the result and
-    /// this operand are constants, whole or by their low halves, the intervals do not
-    /// count.
+    /// The result with these bits and intervals, not yet synced. If the result and this
+    /// operand are constants (as a whole or in their lower halves), the intervals are
+    /// ignored.
     fn combined(&self, bits: Tnum, wide: Interval<u64>, half: Interval<u32>) -> Self {
         if bits.is_const() && self.is_const() {
             return Self::constant(bits.value);

@@ -1,10 +1,9 @@
-//! The unsigned and the signed interval of a number of one width, side by side.
+//! The unsigned and the signed interval of a scalar of one width.
 
 use super::interval::{Interval, Word};
 use crate::verifier::tnum::Tnum;
 
-/// The interval of a number read as unsigned and that of the same number read as
-/// signed. `U` is `u64` or `u32`.
+/// The intervals of a number read as unsigned and as signed. `U` is `u64` or `u32`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Bounds<U: Word> {
     pub(super) u: Interval<U>,
@@ -26,8 +25,7 @@ impl<U: Word> Bounds<U> {
         }
     }
 
-    /// An unsigned interval, which is the signed one as well where it does not cross
-    /// the sign.
+    /// An unsigned interval. It is the signed interval as well, unless it crosses the sign.
     #[inline]
     pub(super) fn unsigned(u: Interval<U>) -> Self {
         Self {
@@ -46,7 +44,7 @@ impl<U: Word> Bounds<U> {
         self.u.is_subset_of(other.u) && self.s.is_subset_of(other.s)
     }
 
-    /// Whether no number lies in both, as one of the two readings tells.
+    /// Whether no number is in both, by one of the two intervals.
     #[inline]
     pub(super) fn is_apart_from(self, other: Self) -> bool {
         self.u.is_apart_from(other.u) || self.s.is_apart_from(other.s)
@@ -66,13 +64,13 @@ impl<U: Word> Bounds<U> {
         }
     }
 
-    /// Narrowed to the ends of what agrees with the known bits.
+    /// Narrowed to the smallest and largest number that agree with the known bits.
     #[inline]
     #[must_use]
     pub(super) fn within(self, bits: Tnum) -> Self {
         let (least, most) = (U::cut(bits.min()), U::cut(bits.max()));
-        // The sign bit counts against the number: set in the least if it may be, and in
-        // the most only if it must be.
+        // The sign bit makes a number negative: it is set in the minimum if it may be, and
+        // in the maximum only if it must be.
         let signed_least = U::cut(bits.value | bits.mask & U::SIGN);
         let signed_most = U::cut(bits.value | bits.mask & !U::SIGN);
         self.intersect(Self {
@@ -81,7 +79,7 @@ impl<U: Word> Bounds<U> {
         })
     }
 
-    /// Narrowed by what each of the two readings says of the other.
+    /// Narrows each of the two intervals by the other.
     #[inline]
     #[must_use]
     pub(super) fn agreed(mut self) -> Self {
@@ -91,8 +89,8 @@ impl<U: Word> Bounds<U> {
         if let Some(same) = self.s.twin() {
             self.u = self.u.intersect(same);
         } else if self.u.max < self.s.min.twin() {
-            // Signed, the number is in [min, -1] or in [0, max]; unsigned, the former
-            // is out of reach.
+            // Signed, the number is in [min, -1] or in [0, max]; the unsigned interval
+            // excludes the former.
             self.s.min = self.u.min.twin();
             self.u.max = self.u.max.min(self.s.max.twin());
         } else if self.s.max.twin() < self.u.min {

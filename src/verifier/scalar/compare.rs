@@ -1,5 +1,4 @@
-//! Conditions that are known to hold, or known not to, of two numbers
-//! (`is_scalar_branch_taken`).
+//! Conditions of two scalars that always or never hold (`is_scalar_branch_taken`).
 
 use super::Scalar;
 use super::bounds::Bounds;
@@ -21,14 +20,14 @@ impl Scalar {
         }
     }
 
-    /// Whether both are the same number.
+    /// Whether both are the same number, if that is known.
     fn equals(&self, width: Width, other: &Self) -> Option<bool> {
         let (a, b) = (self.bits.at(width), other.bits.at(width));
         if a.is_const() && b.is_const() {
             return Some(a.value == b.value);
         }
         let apart = match width {
-            // The low halves may tell apart what the whole numbers do not.
+            // The lower halves may differ although the whole intervals overlap.
             Width::W64 => {
                 self.wide().is_apart_from(other.wide()) || self.half().is_apart_from(other.half())
             }
@@ -37,7 +36,7 @@ impl Scalar {
         (apart || !a.overlaps(b)).then_some(false)
     }
 
-    /// Whether both have some bit set. Only a constant's bits are asked for.
+    /// Whether both have some set bit in common, for a constant operand.
     fn shares_bit(&self, width: Width, other: &Self) -> Option<bool> {
         let (mut a, mut b) = (self.bits.at(width), other.bits.at(width));
         if !b.is_const() {
@@ -56,7 +55,7 @@ impl Scalar {
 }
 
 impl<U: Word> Bounds<U> {
-    /// Whether a comparison of order holds.
+    /// Whether an order comparison holds, if that is known.
     fn ordered(self, op: JumpOp, other: Self) -> Option<bool> {
         match op {
             JumpOp::Gt => other.u.is_below(self.u),
@@ -73,7 +72,8 @@ impl<U: Word> Bounds<U> {
 }
 
 impl<W: Word> Interval<W> {
-    /// Whether each member is less than each of `other`, if all agree.
+    /// Whether each member is less than each of `other`; `None` if this depends on the
+    /// members.
     fn is_below(self, other: Self) -> Option<bool> {
         if self.max < other.min {
             Some(true)

@@ -1,4 +1,4 @@
-//! Numbers cut to fewer bits, and extended again with zeros or with the sign.
+//! Truncation, and extension with zeros or with the sign.
 
 use super::Scalar;
 use super::bounds::Bounds;
@@ -7,7 +7,7 @@ use crate::isa::{EndianOp, EndianSize, SignedSize, Width, low32};
 use crate::verifier::tnum::Tnum;
 
 impl Scalar {
-    /// The low half, extended with zeros (`zext_32_to_64`); not yet synced.
+    /// The lower half, zero-extended (`zext_32_to_64`); not yet synced.
     #[must_use]
     pub fn zext32(&self) -> Self {
         let half = self.half();
@@ -22,8 +22,8 @@ impl Scalar {
         Self::of(self.bits.low(), wide, half)
     }
 
-    /// The low `bytes` bytes, fewer than 8, extended with zeros: what a load of that
-    /// size gives (`coerce_reg_to_size`).
+    /// The low `bytes` bytes, fewer than 8, zero-extended: the result of a load of that
+    /// size (`coerce_reg_to_size`).
     #[must_use]
     pub fn to_size(&self, bytes: u32) -> Self {
         let Some(keep) = low_bytes(bytes) else {
@@ -46,8 +46,8 @@ impl Scalar {
         Self::of(bits, wide, half).synced()
     }
 
-    /// The low `bytes` bytes, fewer than 8, extended with their sign: what a
-    /// sign-extending load gives (`coerce_reg_to_size_sx`).
+    /// The low `bytes` bytes, fewer than 8, sign-extended: the result of a sign-extending
+    /// load (`coerce_reg_to_size_sx`).
     #[must_use]
     pub fn to_size_signed(&self, bytes: u32) -> Self {
         let Some(keep) = low_bytes(bytes) else {
@@ -81,8 +81,7 @@ impl Scalar {
         Self::of(Tnum::UNKNOWN, wide, half)
     }
 
-    /// The low bits with their sign extended to the width; of 32 bits, with zeros
-    /// above.
+    /// The low bits, sign-extended to the width; with 32 bits, the upper half is zero.
     #[must_use]
     pub fn movsx(&self, width: Width, from: SignedSize) -> Self {
         let bytes = u32::from(from.bits()) / 8;
@@ -92,8 +91,8 @@ impl Scalar {
         }
     }
 
-    /// The number in another byte order, cut to the size. A byte order that is the
-    /// machine's own leaves the intervals; the other leaves only the known bits.
+    /// The number in another byte order, truncated to the size. Converting to the CPU's own
+    /// byte order keeps the intervals; the other keeps only the known bits.
     #[must_use]
     pub fn endian(op: EndianOp, size: EndianSize, dst: &Self) -> Self {
         let bytes = u32::from(size.bits()) / 8;
@@ -109,7 +108,7 @@ impl Scalar {
             .synced()
     }
 
-    /// The number with another low half; nothing is learnt of the upper one.
+    /// Replaces the lower half; the upper half is not refined.
     #[must_use]
     pub fn with_low32(&self, low: &Self) -> Self {
         let high = !u64::from(u32::MAX);
@@ -123,8 +122,8 @@ impl Scalar {
         Self::of(self.bits.with_low(low.bits), wide, low.half()).synced()
     }
 
-    /// As [`Self::to_size_signed`], within the low half (`coerce_subreg_to_size_sx`);
-    /// the intervals of the whole are left as they were.
+    /// Like [`Self::to_size_signed`] within the lower half (`coerce_subreg_to_size_sx`);
+    /// the 64-bit intervals stay.
     fn low_to_size_signed(&self, bytes: u32) -> Self {
         let Some(keep) = low_bytes(bytes).map(low32) else {
             return *self;
@@ -160,7 +159,7 @@ impl Scalar {
 }
 
 impl Bounds<u64> {
-    /// The low halves of the ends.
+    /// The lower halves of the ends.
     fn low(self) -> Bounds<u32> {
         let s = |end: i64| low32(end.cast_unsigned()).cast_signed();
         Bounds {
@@ -170,7 +169,7 @@ impl Bounds<u64> {
     }
 }
 
-/// The bits of the low `bytes` bytes, if those are some and fewer than 8.
+/// The mask of the low `bytes` bytes, for 1 to 7 bytes.
 const fn low_bytes(bytes: u32) -> Option<u64> {
     match bytes {
         1..8 => Some((1 << (8 * bytes)) - 1),

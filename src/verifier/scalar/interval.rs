@@ -1,10 +1,10 @@
-//! Intervals of integers of one width and sign, and their arithmetic.
+//! Intervals of integers of one width and signedness, and their arithmetic.
 
 use std::fmt::Debug;
 
-/// The integers that intervals are made of: `u64`, `i64`, `u32` and `i32`.
+/// The integer types of intervals: `u64`, `i64`, `u32` and `i32`.
 pub(super) trait Word: Copy + Ord + Debug {
-    /// The integer of the same width and the other sign.
+    /// The integer type of the same width and the other signedness.
     type Twin: Word<Twin = Self>;
     /// The smallest.
     const MIN: Self;
@@ -12,7 +12,7 @@ pub(super) trait Word: Copy + Ord + Debug {
     const MAX: Self;
     /// The sign bit, as a bit of a register.
     const SIGN: u64 = 1 << (8 * size_of::<Self>() - 1);
-    /// The same bits under the other sign.
+    /// The same bits as the other type.
     fn twin(self) -> Self::Twin;
     /// The low bits of a register.
     fn cut(bits: u64) -> Self;
@@ -20,7 +20,7 @@ pub(super) trait Word: Copy + Ord + Debug {
     fn overflowing_add(self, other: Self) -> (Self, bool);
     /// The difference, wrapping, and whether it did.
     fn overflowing_sub(self, other: Self) -> (Self, bool);
-    /// The product, or none if it overflows.
+    /// The product; `None` if it overflows.
     fn checked_mul(self, other: Self) -> Option<Self>;
     /// The next integer, wrapping.
     fn next(self) -> Self;
@@ -77,8 +77,8 @@ word! {
     i32 u32 cast_unsigned
 }
 
-/// The integers from `min` to `max`, both included; none where `min > max`, as a
-/// branch that can't be taken leaves behind.
+/// The integers from `min` to `max`, both included. Empty if `min > max`, which happens on
+/// branches that can't be taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Interval<W> {
     pub(super) min: W,
@@ -102,7 +102,7 @@ impl<W: Word> Interval<W> {
         Self::new(value, value)
     }
 
-    /// Whether it has no member.
+    /// Whether it is empty.
     #[inline]
     pub(super) fn is_empty(self) -> bool {
         self.min > self.max
@@ -113,34 +113,33 @@ impl<W: Word> Interval<W> {
         self.min <= value && value <= self.max
     }
 
-    /// Whether both ends lie in `other`'s.
+    /// Whether both ends are within `other`.
     #[inline]
     pub(super) fn is_subset_of(self, other: Self) -> bool {
         other.min <= self.min && self.max <= other.max
     }
 
-    /// The members of both.
+    /// The intersection.
     #[inline]
     #[must_use]
     pub(super) fn intersect(self, other: Self) -> Self {
         Self::new(self.min.max(other.min), self.max.min(other.max))
     }
 
-    /// Whether all of `self` lies above all of `other`, or below.
+    /// Whether the two intervals have no common member.
     #[inline]
     pub(super) fn is_apart_from(self, other: Self) -> bool {
         self.min > other.max || self.max < other.min
     }
 
-    /// The ends under the other sign, if they are in order there: then so is all
-    /// between them.
+    /// The interval of the other signedness, if the ends keep their order.
     #[inline]
     pub(super) fn twin(self) -> Option<Interval<W::Twin>> {
         let twin = Interval::new(self.min.twin(), self.max.twin());
         (!twin.is_empty()).then_some(twin)
     }
 
-    /// The sums, if none overflows; else anything.
+    /// The interval of the sums, if none overflows; otherwise the full interval.
     #[inline]
     #[must_use]
     pub(super) fn add(self, other: Self) -> Self {
@@ -149,7 +148,7 @@ impl<W: Word> Interval<W> {
         Self::unless(below | above, min, max)
     }
 
-    /// The sums, if none overflows or all do; else anything.
+    /// The interval of the sums, if none or all overflow; otherwise the full interval.
     #[inline]
     #[must_use]
     pub(super) fn add_around(self, other: Self) -> Self {
@@ -158,7 +157,7 @@ impl<W: Word> Interval<W> {
         Self::unless(!below & above, min, max)
     }
 
-    /// The differences, if none overflows; else anything.
+    /// The interval of the differences, if none overflows; otherwise the full interval.
     #[inline]
     #[must_use]
     pub(super) fn sub(self, other: Self) -> Self {
@@ -167,7 +166,8 @@ impl<W: Word> Interval<W> {
         Self::unless(below | above, min, max)
     }
 
-    /// The differences, if none overflows or all do; else anything.
+    /// The interval of the differences, if none or all overflow; otherwise the full
+    /// interval.
     #[inline]
     #[must_use]
     pub(super) fn sub_around(self, other: Self) -> Self {
@@ -185,8 +185,7 @@ impl<W: Word> Interval<W> {
         }
     }
 
-    /// The products of two intervals of which neither has negative members, if none
-    /// overflows.
+    /// The interval of the products of two non-negative intervals, if none overflows.
     #[inline]
     pub(super) fn mul_ends(self, other: Self) -> Option<Self> {
         Some(Self::new(
@@ -195,7 +194,7 @@ impl<W: Word> Interval<W> {
         ))
     }
 
-    /// The products if none overflows: the extremes are at the corners.
+    /// The interval of the products, if none overflows: the extremes are at the corners.
     #[inline]
     pub(super) fn mul_corners(self, other: Self) -> Option<Self> {
         let [a, b, c, d] = [
@@ -207,7 +206,7 @@ impl<W: Word> Interval<W> {
         Some(Self::new(a.min(b).min(c.min(d)), a.max(b).max(c.max(d))))
     }
 
-    /// Without `value`, where that is one of the ends.
+    /// Removes `value` if it is one of the ends.
     #[inline]
     #[must_use]
     pub(super) fn without(self, value: W) -> Self {

@@ -1,14 +1,14 @@
-//! The numbers of the verifier: what is known of a register that holds no pointer.
+//! Scalars: the possible values of a register that doesn't hold a pointer.
 //!
-//! A [`Scalar`] says of a 64-bit number which bits are known, and between which ends
-//! it lies, read as unsigned and as signed, whole and by its low half. A number is a
-//! member if it satisfies all five ([`Scalar::contains`]); each is kept as narrow as
-//! the kernel's, by letting the five teach each other ([`Scalar::synced`]).
+//! A [`Scalar`] has the known bits of a 64-bit number and four intervals: unsigned and
+//! signed, of the whole number and of its lower half. A number is a member if it agrees
+//! with all five ([`Scalar::contains`]). Each of the five is as narrow as the kernel's,
+//! because they are refined by each other ([`Scalar::synced`]).
 //!
-//! Every function here is the kernel's of 6.18 (`kernel/bpf/verifier.c`), in result
-//! and not only in spirit: a narrower result would accept what the kernel refuses, a
-//! wider one the reverse, and the log shows either. That goes for results that
-//! contradict themselves too, which a branch that can't be taken leaves behind
+//! Every function returns exactly what the one in Linux 6.18 returns
+//! (`kernel/bpf/verifier.c`): a narrower result would accept programs that the kernel
+//! rejects, a wider one would reject programs that it accepts, and both would show in the
+//! log. This includes inconsistent results on branches that can't be taken
 //! ([`Scalar::is_consistent`]).
 
 mod alu;
@@ -29,26 +29,26 @@ use self::interval::Interval;
 use super::tnum::Tnum;
 use crate::isa::low32;
 
-/// A number of which some bits and some bounds are known.
+/// A set of 64-bit numbers, given by known bits and bounds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Scalar {
     /// The known bits; the kernel's `var_off`.
     pub bits: Tnum,
-    /// The least, unsigned.
+    /// The minimum, unsigned.
     pub umin: u64,
-    /// The greatest, unsigned.
+    /// The maximum, unsigned.
     pub umax: u64,
-    /// The least, signed.
+    /// The minimum, signed.
     pub smin: i64,
-    /// The greatest, signed.
+    /// The maximum, signed.
     pub smax: i64,
-    /// The least of the low half, unsigned.
+    /// The minimum of the lower half, unsigned.
     pub umin32: u32,
-    /// The greatest of the low half, unsigned.
+    /// The maximum of the lower half, unsigned.
     pub umax32: u32,
-    /// The least of the low half, signed.
+    /// The minimum of the lower half, signed.
     pub smin32: i32,
-    /// The greatest of the low half, signed.
+    /// The maximum of the lower half, signed.
     pub smax32: i32,
 }
 
@@ -69,7 +69,7 @@ impl Scalar {
     /// Zero.
     pub const ZERO: Self = Self::constant(0);
 
-    /// Just this number.
+    /// The scalar with one member.
     #[must_use]
     pub const fn constant(value: u64) -> Self {
         let low = low32(value);
@@ -104,7 +104,7 @@ impl Scalar {
         self.bits.is_const()
     }
 
-    /// The number, if every bit is known.
+    /// The value, if every bit is known.
     #[must_use]
     #[inline]
     pub const fn value(&self) -> Option<u64> {
@@ -115,15 +115,15 @@ impl Scalar {
         }
     }
 
-    /// The number, if the bits and all ends agree on it. (Of a number that contradicts
-    /// itself, the kernel keeps the bits alone.)
+    /// The value, if the bits and all bounds agree on it. (For an inconsistent scalar, the
+    /// kernel uses only the bits.)
     #[inline]
     fn exact(&self) -> Option<u64> {
         let value = self.value()?;
         (*self == Self::constant(value)).then_some(value)
     }
 
-    /// Whether nothing at all is known.
+    /// Whether any number is possible.
     #[must_use]
     #[inline]
     pub const fn is_unknown(&self) -> bool {
@@ -147,10 +147,9 @@ impl Scalar {
             && self.half().contains(low32(value))
     }
 
-    /// Whether a state that was safe with `other` is with `self`: bits and intervals
-    /// lie within `other`'s, each by itself. It is enough for the members of `self` to
-    /// be members of `other`, and it is the kernel's rule (`range_within` and
-    /// `tnum_in`).
+    /// Whether `other` subsumes `self`: the bits and each interval are within those of
+    /// `other` (`range_within` and `tnum_in`). This implies that each member of `self` is
+    /// one of `other`.
     #[must_use]
     #[inline]
     pub fn is_subset_of(&self, other: &Self) -> bool {
@@ -159,7 +158,7 @@ impl Scalar {
             && self.bits.is_subset_of(other.bits)
     }
 
-    /// The intervals of the whole.
+    /// The intervals of the whole number.
     #[inline]
     const fn wide(&self) -> Bounds<u64> {
         Bounds {
@@ -168,7 +167,7 @@ impl Scalar {
         }
     }
 
-    /// The intervals of the low half.
+    /// The intervals of the lower half.
     #[inline]
     const fn half(&self) -> Bounds<u32> {
         Bounds {
@@ -177,7 +176,7 @@ impl Scalar {
         }
     }
 
-    /// A number with these bits and intervals, which have not yet met.
+    /// A scalar with these bits and intervals, not yet synced.
     #[inline]
     const fn of(bits: Tnum, wide: Bounds<u64>, half: Bounds<u32>) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! What an edge of a conditional jump teaches of both operands (`regs_refine_cond_op`).
+//! Refines both operands of a conditional jump (`regs_refine_cond_op`).
 
 use super::Scalar;
 use super::bounds::Bounds;
@@ -7,17 +7,16 @@ use crate::isa::{JumpOp, Width, low32};
 use crate::verifier::tnum::Tnum;
 
 impl Scalar {
-    /// Both operands on the edge where the condition holds (`taken`) or does not,
-    /// synced. On an edge that no members can take, they may contradict themselves:
-    /// see [`Self::sanitized`].
+    /// Both operands on the branch where the condition holds (`taken`) or not, synced. On
+    /// an impossible branch they may be inconsistent: see [`Self::sanitized`].
     #[must_use]
     pub fn refine(op: JumpOp, width: Width, dst: &Self, src: &Self, taken: bool) -> (Self, Self) {
         let (a, b) = edge(op, width, dst, src, taken);
         (a.synced(), b.synced())
     }
 
-    /// A register compared with itself: one number learns what both operands would, and
-    /// is synced for each of them.
+    /// A register compared with itself: it gets the refinements of both operands, and is
+    /// synced for each of them.
     #[must_use]
     pub fn refine_same(op: JumpOp, width: Width, number: &Self, taken: bool) -> Self {
         let (a, b) = edge(op, width, number, number, taken);
@@ -30,7 +29,7 @@ impl Scalar {
         .synced()
     }
 
-    /// The number is not `value`.
+    /// Excludes `value`.
     fn exclude(&mut self, width: Width, value: u64) {
         match width {
             Width::W64 => self.set_wide(self.wide().without(value)),
@@ -38,7 +37,7 @@ impl Scalar {
         }
     }
 
-    /// Both are the same number.
+    /// Makes both the same number.
     fn equate(&mut self, width: Width, other: &mut Self) {
         match width {
             Width::W64 => {
@@ -71,7 +70,7 @@ impl Scalar {
     }
 }
 
-/// Both operands where the condition holds (`taken`) or does not, not yet synced.
+/// Both operands where the condition holds (`taken`) or not, not yet synced.
 fn edge(op: JumpOp, width: Width, dst: &Scalar, src: &Scalar, taken: bool) -> (Scalar, Scalar) {
     let (mut a, mut b) = (*dst, *src);
     match (taken, op.negated()) {
@@ -79,8 +78,8 @@ fn edge(op: JumpOp, width: Width, dst: &Scalar, src: &Scalar, taken: bool) -> (S
         (false, Some(negated)) => refine(negated, width, &mut a, &mut b),
         (false, None) => {
             if let Some((number, bits)) = beside_constant(width, &mut a, &mut b) {
-                // The bits alone are kept: beside them, the intervals would contradict
-                // themselves on an edge that no member takes.
+                // Only the bits are kept: with the intervals, the scalar would be
+                // inconsistent on an impossible branch.
                 let bits = number.bits.and(Tnum::constant(!bits));
                 *number = Scalar::of(bits, Bounds::FULL, Bounds::FULL);
             }
@@ -89,7 +88,7 @@ fn edge(op: JumpOp, width: Width, dst: &Scalar, src: &Scalar, taken: bool) -> (S
     (a, b)
 }
 
-/// The condition holds of `a` and `b`.
+/// Assumes that the condition holds for `a` and `b`.
 fn refine(op: JumpOp, width: Width, a: &mut Scalar, b: &mut Scalar) {
     match op {
         JumpOp::Eq => a.equate(width, b),
@@ -99,7 +98,7 @@ fn refine(op: JumpOp, width: Width, a: &mut Scalar, b: &mut Scalar) {
             }
         }
         JumpOp::Set => match beside_constant(width, a, b) {
-            // Which of several bits is set, nobody knows.
+            // It is not known which of several bits is set.
             Some((number, bit)) if bit.is_power_of_two() => {
                 number.bits = number.bits.or(Tnum::constant(bit));
             }
@@ -121,7 +120,7 @@ fn refine(op: JumpOp, width: Width, a: &mut Scalar, b: &mut Scalar) {
     }
 }
 
-/// One operand and the constant that the other is, if one is.
+/// The other operand and the constant, if one of the two is constant.
 fn beside_constant<'a>(
     width: Width,
     a: &'a mut Scalar,
@@ -145,7 +144,7 @@ impl<U: Word> Bounds<U> {
         }
     }
 
-    /// Both where this one is the lesser, or at most equal.
+    /// Both, where this one is less than the other, or at most equal.
     fn order(mut self, op: JumpOp, mut other: Self) -> (Self, Self) {
         match op {
             JumpOp::Lt => self.u.order(&mut other.u, true),
@@ -158,8 +157,7 @@ impl<U: Word> Bounds<U> {
 }
 
 impl<W: Word> Interval<W> {
-    /// Narrows both to where this one is less than the other, or, unless `strictly`,
-    /// equal.
+    /// Narrows both to where this one is less than the other or, unless `strictly`, equal.
     fn order(&mut self, other: &mut Self, strictly: bool) {
         let (most, least) = if strictly {
             (other.max.previous(), self.min.next())

@@ -1,7 +1,7 @@
 //! Shifts by a known amount below the width.
 //!
-//! Bits that cross the middle make the intervals of the low half useless; they are
-//! found again from the known bits.
+//! Bits that cross the middle invalidate the intervals of the lower half, which are derived
+//! from the known bits again.
 
 use super::Scalar;
 use super::bounds::Bounds;
@@ -9,7 +9,7 @@ use super::interval::Interval;
 use crate::isa::Width;
 
 impl Scalar {
-    /// Shifted left, not yet synced.
+    /// Left shift, not yet synced.
     pub(super) fn shifted_left(&self, width: Width, by: u32) -> Self {
         let half = Bounds {
             u: match 31u32.checked_sub(by) {
@@ -29,7 +29,7 @@ impl Scalar {
                     } else {
                         Interval::new(self.umin << by, self.umax << by)
                     },
-                    // With `s>>= 32` behind it, this is how compilers extend a sign.
+                    // Followed by `s>>= 32`, this is how compilers sign-extend.
                     s: if by == 32 {
                         let up = |low: i32| i64::from(low) << 32;
                         Interval::new(up(self.smin32), up(self.smax32))
@@ -42,7 +42,7 @@ impl Scalar {
         }
     }
 
-    /// Shifted right, filled with zeros, not yet synced.
+    /// Logical right shift, not yet synced.
     pub(super) fn shifted_right(&self, width: Width, by: u32) -> Self {
         match width {
             Width::W32 => {
@@ -62,7 +62,7 @@ impl Scalar {
         }
     }
 
-    /// Shifted right, filled with the sign, not yet synced.
+    /// Arithmetic right shift, not yet synced.
     pub(super) fn shifted_right_signed(&self, width: Width, by: u32) -> Self {
         let bits = self.bits.sar(by, width);
         match width {
@@ -83,7 +83,7 @@ impl Scalar {
         }
     }
 
-    /// A 32-bit result: nothing is known of the whole yet.
+    /// A 32-bit result: the whole is unknown yet.
     fn of_low(bits: crate::verifier::tnum::Tnum, half: Bounds<u32>) -> Self {
         Self::of(bits, Bounds::FULL, half.within(bits))
     }

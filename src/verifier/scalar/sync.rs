@@ -1,8 +1,7 @@
-//! What the bits and the intervals of a number teach each other.
+//! Refines the known bits and the intervals of a scalar by each other.
 //!
-//! No member is lost, and where nothing is learnt the number stays as it is. The order
-//! of the steps and their count are the kernel's (`reg_bounds_sync`), for another
-//! order would find other bounds.
+//! No member is lost. The order and the number of the steps are the kernel's
+//! (`reg_bounds_sync`), because another order would give other bounds.
 
 use super::Scalar;
 use super::bounds::Bounds;
@@ -14,15 +13,15 @@ use crate::verifier::tnum::Tnum;
 const HIGH: u64 = !(u32::MAX as u64);
 
 impl Scalar {
-    /// The same members, with bits and intervals narrowed by each other.
+    /// The same members, with bits and intervals refined by each other.
     #[must_use]
     pub fn synced(self) -> Self {
-        // Nothing is left to learn of one number.
+        // A constant can't be refined.
         if self.exact().is_some() {
             return self;
         }
         let mut number = self.within_bits();
-        // What one round finds, the next may learn from.
+        // Each round may use the results of the previous one.
         for _ in 0..3 {
             let before = number;
             number = number.deduced();
@@ -33,16 +32,16 @@ impl Scalar {
         number.with_common_bits().within_bits()
     }
 
-    /// Whether bits and intervals do not contradict each other in the ways that the
-    /// kernel looks for (`reg_bounds_sanity_check`).
+    /// Whether bits and intervals are consistent, by the kernel's checks
+    /// (`reg_bounds_sanity_check`).
     #[must_use]
     pub fn is_consistent(&self) -> bool {
         self.contradiction().is_none()
     }
 
-    /// The kernel's line about a number that contradicts itself, found in `context`
-    /// (`alu`, `true_reg1`, …): the error line of a program that is loaded with
-    /// `BPF_F_TEST_REG_INVARIANTS`, else a line of the log.
+    /// The kernel's line about an inconsistent scalar, found in `context` (`alu`,
+    /// `true_reg1`, …): the error line of a program that is loaded with
+    /// `BPF_F_TEST_REG_INVARIANTS`, otherwise a line of the log.
     #[must_use]
     pub fn violation(&self, context: &str) -> Option<String> {
         let words = self.contradiction()?;
@@ -65,7 +64,7 @@ impl Scalar {
         ))
     }
 
-    /// How bits and intervals contradict each other, in the kernel's words.
+    /// The kernel's text for an inconsistency.
     fn contradiction(&self) -> Option<&'static str> {
         let (wide, half) = (self.wide(), self.half());
         if wide.is_empty() || half.is_empty() {
@@ -81,8 +80,7 @@ impl Scalar {
         None
     }
 
-    /// The same, or only its bits where they contradict the intervals: what the
-    /// kernel goes on with.
+    /// The scalar, or only its bits if it is inconsistent: the kernel continues with this.
     #[must_use]
     pub fn sanitized(self) -> Self {
         if self.is_consistent() {
@@ -92,7 +90,7 @@ impl Scalar {
         }
     }
 
-    /// The members of both, or more.
+    /// The intersection, or a superset.
     #[must_use]
     pub fn intersect(&self, other: &Self) -> Self {
         Self::of(
@@ -103,8 +101,8 @@ impl Scalar {
         .synced()
     }
 
-    /// Intervals narrowed to the known bits (`__update_reg_bounds`); a constant, where
-    /// only one number that agrees with the bits lies in the unsigned interval.
+    /// Narrows the intervals to the known bits (`__update_reg_bounds`). Gives a constant if
+    /// only one number that agrees with the bits is in the unsigned interval.
     #[inline]
     pub(super) fn within_bits(self) -> Self {
         let (bits, wide) = (self.bits, self.wide().within(self.bits));
@@ -135,7 +133,7 @@ impl Scalar {
         Self::of(self.bits, wide.agreed(), half).raised()
     }
 
-    /// The intervals of the whole narrowed to ends whose low half is possible
+    /// Narrows the 64-bit intervals to ends whose lower half is possible
     /// (`__reg_deduce_mixed_bounds`).
     fn raised(mut self) -> Self {
         let end = |bits: u64, low: u32| bits & HIGH | u64::from(low);
@@ -146,8 +144,8 @@ impl Scalar {
         self.smin = self.smin.max(signed(self.smin, min));
         self.smax = self.smax.min(signed(self.smax, max));
 
-        // A number that fits 32 signed bits and has a low half without the sign is
-        // that half.
+        // A number that fits 32 signed bits and has a non-negative lower half equals that
+        // half.
         let fits = i64::from(i32::MIN) <= self.smin && self.smax <= i64::from(i32::MAX);
         if self.smin32 >= 0 && fits {
             self.smin = i64::from(self.smin32);
@@ -159,7 +157,7 @@ impl Scalar {
         self
     }
 
-    /// The leading bits known that both ends have in common (`__reg_bound_offset`).
+    /// Makes the common leading bits of both ends known (`__reg_bound_offset`).
     fn with_common_bits(mut self) -> Self {
         let whole = self.bits.intersect(Tnum::range(self.umin, self.umax));
         let low = Tnum::range(u64::from(self.umin32), u64::from(self.umax32));
@@ -169,8 +167,7 @@ impl Scalar {
 }
 
 impl Bounds<u32> {
-    /// Narrowed to the low halves of an unsigned interval, if the upper half is the
-    /// same all over it.
+    /// Narrowed to the lower halves of an unsigned interval, if the upper half is constant.
     fn in_low_of_unsigned(mut self, of: Interval<u64>) -> Self {
         if of.min >> 32 == of.max >> 32 {
             self.u = self
@@ -182,7 +179,7 @@ impl Bounds<u32> {
         }
     }
 
-    /// Narrowed to the low halves of a signed interval, likewise.
+    /// Narrowed to the lower halves of a signed interval, if the upper half is constant.
     fn in_low_of_signed(mut self, of: Interval<i64>) -> Self {
         let (min, max) = (of.min.cast_unsigned(), of.max.cast_unsigned());
         if min >> 32 == max >> 32 {
@@ -196,8 +193,8 @@ impl Bounds<u32> {
         }
     }
 
-    /// Narrowed to the low halves from `min` to `max`, whose upper halves are two that
-    /// follow each other, if the low half runs from below zero through -1 and 0.
+    /// Narrowed to the lower halves from `min` to `max` if their upper halves are
+    /// consecutive and the lower half crosses zero, from negative through -1 and 0.
     fn in_low_across(mut self, min: u64, max: u64) -> Self {
         let follows = low32(min >> 32).wrapping_add(1) == low32(max >> 32);
         let low = Interval::new(low32(min).cast_signed(), low32(max).cast_signed());
@@ -207,7 +204,7 @@ impl Bounds<u32> {
         self
     }
 
-    /// Narrowed to the low halves of `min` and `max`, if they are in order as signed.
+    /// Narrowed to the lower halves of `min` and `max`, if they are in signed order.
     fn in_signed_low(mut self, min: u64, max: u64) -> Self {
         let low = Interval::new(low32(min).cast_signed(), low32(max).cast_signed());
         if !low.is_empty() {

@@ -1,13 +1,13 @@
-//! The attributes of a load, which are judged before the verifier sees the program
-//! (`bpf_prog_load`, `bpf_prog_load_check_attach`, `kernel/bpf/syscall.c`): a mistake is an
-//! error number without a line.
+//! The attributes of a load, checked before verification (`bpf_prog_load`,
+//! `bpf_prog_load_check_attach`, `kernel/bpf/syscall.c`). Errors have a number but no
+//! message.
 
 use crate::program::Program;
 use crate::spec::limits::{MAX_BTF_TYPE, MAX_INSNS};
 use crate::spec::{ProgFlags, ProgType};
-use crate::verifier::reject::{Checked, reject, unmodelled};
+use crate::verifier::reject::{VerifyResult, reject, unmodelled};
 
-/// Program types that may say by a type in BTF what they attach to.
+/// Program types whose attach target may be a BTF type.
 const BY_TYPE: &[ProgType] = &[
     ProgType::Tracing,
     ProgType::Lsm,
@@ -15,11 +15,11 @@ const BY_TYPE: &[ProgType] = &[
     ProgType::Ext,
 ];
 
-/// The attributes, in the kernel's order.
-pub(super) fn check(program: &Program) -> Checked {
+/// Checks the attributes in the kernel's order.
+pub(super) fn check(program: &Program) -> VerifyResult {
     let prog_type = program.prog_type;
     let unknown = program.flags.bits() & !ProgFlags::all().bits() != 0;
-    // A program carries no token: the descriptor is 0, which is none.
+    // Programs here have no token descriptor.
     if unknown || program.flags.contains(ProgFlags::TOKEN_FD) {
         reject!(EINVAL, "");
     }

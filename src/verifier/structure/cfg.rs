@@ -1,11 +1,11 @@
-//! That each instruction can be reached, and where states will be kept (`check_cfg`
-//! and `visit_insn`, `kernel/bpf/verifier.c`).
+//! Checks that each instruction is reachable, and finds the prune points (`check_cfg` and
+//! `visit_insn`, `kernel/bpf/verifier.c`).
 //!
-//! A depth-first search over the whole program, callees and callbacks included. An
-//! instruction stays on the stack until its edges are explored, the following
-//! instruction before the jump's target; each time it is on top it is looked at again.
-//! When a call is looked at for the last time its callee is done with, and what that
-//! does the caller does.
+//! This is a depth-first search over the whole program, including callees and callbacks. An
+//! instruction stays on the stack until its edges are explored, first the one to the next
+//! instruction, then that to the jump's target. It is visited again each time it is on top.
+//! At the last visit of a call its callee is complete, and the callee's effects are merged
+//! into the caller.
 
 use super::functions::{SubprogramInfo, containing};
 use super::model::InsnInfo;
@@ -15,16 +15,16 @@ use crate::isa::{Flow, RawInsn};
 use crate::program::Program;
 use crate::spec::helpers::{self, Attributes, Effects};
 use crate::util::{Errno, HelperId, Pc};
-use crate::verifier::reject::{Checked, Reject, reject};
+use crate::verifier::reject::{Reject, VerifyResult, reject};
 
-/// How far the search is with an instruction; the order is that of time.
+/// The progress of the search at an instruction, in order of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Reach {
     Unseen,
     Discovered,
-    /// The edge to the next instruction is taken.
+    /// The edge to the next instruction was taken.
     Fallthrough,
-    /// The edge to the jump's target, too.
+    /// The edge to the jump's target was taken, too.
     Branch,
     Explored,
 }
@@ -62,13 +62,13 @@ struct Search<'a> {
     stack: Vec<Pc>,
 }
 
-/// Searches the program; gives what it found out about each slot.
+/// Searches the program; returns the properties of each slot.
 pub(super) fn check(
     program: &Program,
     callees: &Callees<'_>,
     subprograms: &mut [SubprogramInfo],
     exception_callback: Option<usize>,
-) -> Checked<Vec<InsnInfo>> {
+) -> VerifyResult<Vec<InsnInfo>> {
     let exceptions = exception_callback
         .and_then(|at| subprograms.get(at))
         .map(|sub| sub.start);
@@ -90,7 +90,7 @@ pub(super) fn check(
 }
 
 impl Search<'_> {
-    fn run(&mut self, start: Pc) -> Checked {
+    fn run(&mut self, start: Pc) -> VerifyResult {
         self.set(start, Reach::Discovered);
         self.stack.push(start);
         while let Some(&pc) = self.stack.last() {
@@ -103,7 +103,7 @@ impl Search<'_> {
     }
 
     /// Takes the next edge of an instruction.
-    fn visit(&mut self, pc: Pc) -> Checked<Step> {
+    fn visit(&mut self, pc: Pc) -> VerifyResult<Step> {
         let slot = self.slots.get(pc.index()).copied().unwrap_or_default();
         if let Some(target) = raw::callback(slot, pc) {
             return self.visit_call(pc, Pc(pc.0 + 2), Some(target));
@@ -142,8 +142,8 @@ impl Search<'_> {
         }
     }
 
-    /// A call that returns to `next`, or the load of a callback's address.
-    fn visit_call(&mut self, pc: Pc, next: Pc, target: Option<i64>) -> Checked<Step> {
+    /// Visits a call that returns to `next`, or the load of a callback's address.
+    fn visit_call(&mut self, pc: Pc, next: Pc, target: Option<i64>) -> VerifyResult<Step> {
         let step = self.push(pc, i64::from(next.0), Edge::Fallthrough)?;
         if step == Step::Deeper {
             return Ok(step);
@@ -157,15 +157,15 @@ impl Search<'_> {
         self.push(pc, target, Edge::Branch)
     }
 
-    /// What a helper does to its caller.
+    /// Records the effects of a helper on its caller.
     fn visit_helper(&mut self, pc: Pc, helper: HelperId) {
         let effects = helpers::helper(helper).map_or(Effects::empty(), |helper| helper.effects);
         if effects.contains(Effects::CALLS_BACK_LATER) {
             self.mark(pc, |info| info.prune_point = true);
         }
         if effects.contains(Effects::CALLS_BACK) {
-            // How often it calls back is not known: the walk comes back to the call
-            // until it finds a state that it was in before.
+            // The number of calls of the callback is not known: exploration returns to this
+            // call until a state is subsumed.
             self.mark(pc, |info| {
                 info.calls_callback = true;
                 info.force_checkpoint = true;
@@ -185,7 +185,7 @@ impl Search<'_> {
         }
     }
 
-    /// What the callee does, as far as it is known by now, the caller does.
+    /// Merges the effects of the callee found so far into the caller.
     fn merge_effects(&mut self, pc: Pc, target: i64) {
         let callee = u32::try_from(target).unwrap_or_default();
         let callee = self
@@ -206,8 +206,8 @@ impl Search<'_> {
         }
     }
 
-    /// Takes an edge from `pc` to `to`, if it was not taken before (`push_insn`).
-    fn push(&mut self, pc: Pc, to: i64, edge: Edge) -> Checked<Step> {
+    /// Takes an edge from `pc` to `to`, unless it was taken before (`push_insn`).
+    fn push(&mut self, pc: Pc, to: i64, edge: Edge) -> VerifyResult<Step> {
         if self.reached(pc) >= edge.taken() {
             return Ok(Step::Done);
         }
@@ -227,14 +227,13 @@ impl Search<'_> {
                 return Ok(Step::Deeper);
             }
             Reach::Explored => self.set(pc, edge.taken()),
-            // An edge back: a loop, which the walk will find the end of.
+            // A back edge: a loop, whose end is checked by exploration.
             Reach::Discovered | Reach::Fallthrough | Reach::Branch => {}
         }
         Ok(Step::Done)
     }
 
-    /// Notes that control can arrive at `to` from elsewhere: by a jump, or back from a
-    /// call.
+    /// Marks `to` as reachable from elsewhere: by a jump, or as a return address.
     fn mark_arrival(&mut self, to: i64) {
         self.mark_at(to, |info| {
             info.prune_point = true;
@@ -242,7 +241,7 @@ impl Search<'_> {
         });
     }
 
-    /// Notes that something jumps to `to` or calls it.
+    /// Marks `to` as a target of a jump or a call.
     fn mark_target(&mut self, to: i64) {
         self.mark_at(to, |info| info.jump_target = true);
     }
@@ -258,7 +257,7 @@ impl Search<'_> {
         }
     }
 
-    fn check_all_reached(&self) -> Checked {
+    fn check_all_reached(&self) -> VerifyResult {
         let mut slots = (0..).map(Pc).zip(self.slots);
         while let Some((pc, &slot)) = slots.next() {
             if self.reached(pc) != Reach::Explored {

@@ -1,9 +1,9 @@
-//! Spills and fills around calls that keep registers (`mark_fastcall_patterns`,
+//! Spills and fills around `bpf_fastcall` calls (`mark_fastcall_patterns`,
 //! `kernel/bpf/verifier.c`).
 //!
-//! A compiler that doesn't know whether this kernel's helper keeps the registers it
-//! has no use for (`bpf_fastcall`) saves them around the call, at the lowest offsets of
-//! the function's stack:
+//! Such a call preserves the caller-saved registers that it doesn't use. A compiler that
+//! can't rely on this spills them around the call, at the lowest offsets of the function's
+//! stack:
 //!
 //! ```text
 //! *(u64 *)(r10 - 16) = r1
@@ -11,7 +11,8 @@
 //! r1 = *(u64 *)(r10 - 16)
 //! ```
 //!
-//! Where the helper keeps them the kernel removes the two, and the stack that they took.
+//! If the helper preserves the registers, the kernel removes both instructions and their
+//! stack slots.
 
 use super::functions::SubprogramInfo;
 use super::model::InsnInfo;
@@ -21,7 +22,7 @@ use crate::isa::{RawInsn, Reg, RegSet};
 use crate::program::Program;
 use crate::util::Pc;
 
-/// Bytes of a spilled register.
+/// The size of a spilled register in bytes.
 const SLOT: i16 = 8;
 
 /// Marks the patterns of each function.
@@ -73,7 +74,7 @@ fn mark_call(
         let (Some(spill), Some(fill)) = (spill, fill) else {
             break;
         };
-        // Who jumps in between has not spilled.
+        // A jump into the pattern bypasses the spill.
         let is_target = |at: usize| insns.get(at).is_some_and(|info| info.jump_target);
         if is_target(before + 1) || is_target(after) {
             break;
@@ -94,8 +95,7 @@ fn mark_call(
     if pairs == 0 {
         return;
     }
-    // A pair around a call that keeps nothing is left where it is, but is no reason
-    // to leave the others.
+    // A pair around a clobbering call stays, but doesn't prevent the removal of others.
     if call.fastcall {
         if let Some(info) = insns.get_mut(pc.index()) {
             info.fastcall_spills = pairs;

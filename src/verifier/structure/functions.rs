@@ -13,29 +13,30 @@ pub(crate) struct SubprogramInfo {
     pub end: Pc,
     /// The name in BTF; empty without.
     pub name: String,
-    /// The `BTF_KIND_FUNC` that `func_info` gives it; none without `func_info`.
+    /// The `BTF_KIND_FUNC` from `func_info`; `None` without `func_info`.
     pub type_id: Option<TypeId>,
-    /// It has global linkage in BTF, and is verified on its own (`subprog_is_global`).
+    /// Whether it has global linkage in BTF, and is verified on its own
+    /// (`subprog_is_global`).
     pub global: bool,
-    /// It makes a tail call itself.
+    /// Whether it contains a tail call.
     pub has_tail_call: bool,
-    /// It reads the packet by `ABS` or `IND` loads.
+    /// Whether it contains `ABS` or `IND` packet loads.
     pub has_ld_abs: bool,
-    /// Exceptions end in it.
+    /// Whether it is the exception callback.
     pub is_exception_cb: bool,
-    /// It, or what it calls, may move packet bytes.
+    /// Whether it, or a callee, may move packet bytes.
     pub changes_pkt_data: bool,
-    /// It, or what it calls, may sleep.
+    /// Whether it, or a callee, may sleep.
     pub might_sleep: bool,
-    /// Stack offsets below this are those of spills around calls that keep registers,
-    /// as long as nothing else touches them.
+    /// Stack offsets below this are spills of the `bpf_fastcall` pattern, unless other
+    /// instructions access them.
     pub fastcall_stack_off: i16,
-    /// Such a spill has to stay, for a call does not keep the registers.
+    /// Whether such a spill has to stay, because its call clobbers registers.
     pub keep_fastcall_stack: bool,
 }
 
 impl SubprogramInfo {
-    /// The function of these slots, of which nothing is known.
+    /// The function of these slots, without any properties.
     pub(in crate::verifier) fn new(start: Pc, end: Pc) -> Self {
         Self {
             start,
@@ -59,7 +60,7 @@ impl SubprogramInfo {
     }
 }
 
-/// The number of the function that holds `pc`.
+/// The number of the function that contains `pc`.
 pub(super) fn containing(subprograms: &[SubprogramInfo], pc: Pc) -> usize {
     let after = subprograms.partition_point(|sub| sub.start <= pc);
     after.saturating_sub(1)

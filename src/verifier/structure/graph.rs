@@ -1,12 +1,12 @@
-//! Who follows whom inside of a function, and an order in which facts flow backwards.
+//! The control-flow graph inside functions, and its postorder.
 //!
-//! A call goes on to the next instruction here: the callee is another function's
-//! business (`bpf_insn_successors`, `kernel/bpf/liveness.c`).
+//! A call is followed by the next instruction; the callee is not entered
+//! (`bpf_insn_successors`, `kernel/bpf/liveness.c`).
 //!
-//! A tail call and a packet load by `ABS` or `IND` may also leave the function, which
-//! its caller then sees return: they are followed by its exit as well. Linux learned
-//! that after 6.18, which takes a slot of the caller's stack to be overwritten for sure
-//! if what follows a tail call does so.
+//! A tail call and an `ABS` or `IND` packet load may also return from the function: they
+//! have an additional edge to its exit. Linux added this after 6.18. Without it, Linux 6.18
+//! considers a slot of the caller's stack always overwritten if the code after a tail call
+//! overwrites it.
 
 use std::ops::Range;
 
@@ -18,20 +18,20 @@ use crate::util::Pc;
 /// Stands for "no instruction".
 const NOWHERE: u32 = u32::MAX;
 
-/// The control flow of a program whose jumps are known to stay in their functions.
+/// The control-flow graph of a program whose jumps stay in their functions.
 #[derive(Debug, Default)]
 pub(crate) struct Graph {
     /// Next instruction and jump target of each slot.
     edges: Vec<[u32; 2]>,
-    /// The instructions that can be reached, function by function, each after those
-    /// that follow it, but for loops (`compute_postorder`).
+    /// The reachable instructions, function by function, each after its successors except
+    /// in loops (`compute_postorder`).
     postorder: Vec<Pc>,
-    /// The part of each function in it.
+    /// The range of each function in `postorder`.
     functions: Vec<Range<usize>>,
 }
 
 impl Graph {
-    /// The graph of `code`, which has these functions.
+    /// Builds the graph of `code` with these functions.
     pub(super) fn new(code: &Code, subprograms: &[SubprogramInfo]) -> Self {
         let slots = (0..code.len()).map(Pc::from_index);
         let mut graph = Self {
@@ -51,7 +51,7 @@ impl Graph {
         graph
     }
 
-    /// The instructions that can be next, the following one before the jump's target.
+    /// The possible successors, the next instruction before the jump's target.
     pub(crate) fn successors(&self, pc: Pc) -> impl Iterator<Item = Pc> + use<> {
         let edges = self.edges.get(pc.index()).copied();
         let edges = edges.unwrap_or([NOWHERE; 2]);
@@ -71,7 +71,8 @@ impl Graph {
             .unwrap_or_default()
     }
 
-    /// What may leave a function that was called can be followed by its exit.
+    /// Adds an edge to the exit from each instruction that may return early from a
+    /// subprogram.
     fn add_early_exits(&mut self, code: &Code, sub: &SubprogramInfo) {
         if !sub.has_tail_call && !sub.has_ld_abs {
             return;

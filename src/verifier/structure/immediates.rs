@@ -1,5 +1,5 @@
-//! 64-bit immediates, and opcodes that don't exist (`resolve_pseudo_ldimm64`,
-//! `kernel/bpf/verifier.c`). These faults count wherever they stand.
+//! 64-bit immediates and unknown opcodes (`resolve_pseudo_ldimm64`,
+//! `kernel/bpf/verifier.c`). These faults are errors in dead code, too.
 
 use super::maps::UsedMaps;
 use super::raw;
@@ -9,10 +9,10 @@ use crate::program::{MapDef, Program};
 use crate::spec::MapType;
 use crate::spec::limits::MAX_VAR_OFFSET;
 use crate::util::{Errno, MapId, TypeId};
-use crate::verifier::reject::{Checked, Reject, reject};
+use crate::verifier::reject::{Reject, VerifyResult, reject};
 
 /// Checks every slot.
-pub(super) fn check(program: &Program, code: &Code) -> Checked {
+pub(super) fn check(program: &Program, code: &Code) -> VerifyResult {
     let mut maps = UsedMaps::new(program);
     for (pc, insn) in code.iter() {
         let slot = program.insns.get(pc.index()).copied().unwrap_or_default();
@@ -27,7 +27,7 @@ pub(super) fn check(program: &Program, code: &Code) -> Checked {
     Ok(())
 }
 
-fn check_opcode(slot: RawInsn, insn: Result<Insn, (Field, Problem)>) -> Checked {
+fn check_opcode(slot: RawInsn, insn: Result<Insn, (Field, Problem)>) -> VerifyResult {
     if raw::is_load(slot) && (!raw::is_plain_load(slot) || slot.imm != 0) {
         reject!(EINVAL, "BPF_LDX uses reserved fields");
     }
@@ -45,7 +45,7 @@ fn check_imm64(
     maps: &mut UsedMaps<'_>,
     first: RawInsn,
     second: Option<RawInsn>,
-) -> Checked {
+) -> VerifyResult {
     let Some(second) = second.filter(|second| second.with_imm(0) == RawInsn::default()) else {
         reject!(EINVAL, "invalid bpf_ld_imm64 insn");
     };
@@ -67,13 +67,13 @@ fn check_imm64(
     }
     let map = maps.add(MapId(first.imm.cast_unsigned()))?;
     match place {
-        Some(off) => check_place(map, off),
+        Some(off) => check_value_offset(map, off),
         None => Ok(()),
     }
 }
 
-/// A file descriptor that no map was put in place of. The first three are open in
-/// whatever loads a program, but are no maps.
+/// The reject for a file descriptor that is not a map. The first three are open in any
+/// loader, but aren't maps.
 fn no_map(fd: i32) -> Reject {
     let errno = match fd {
         0..=2 => Errno::EINVAL,
@@ -82,9 +82,9 @@ fn no_map(fd: i32) -> Reject {
     Reject::new(errno, format!("fd {fd} is not pointing to valid bpf_map"))
 }
 
-/// A place in a map's one value, whose address is known when the program is loaded
-/// (`map_direct_value_addr` of each kind of map).
-fn check_place(map: &MapDef, off: u32) -> Checked {
+/// Checks an offset into a map's single value, whose address is known at load time
+/// (`map_direct_value_addr` of each map type).
+fn check_value_offset(map: &MapDef, off: u32) -> VerifyResult {
     if i64::from(off) >= MAX_VAR_OFFSET {
         reject!(EINVAL, "direct value offset of {off} is not allowed");
     }
@@ -101,9 +101,9 @@ fn check_place(map: &MapDef, off: u32) -> Checked {
     Err(Reject::new(errno, text))
 }
 
-/// A variable or a function of the kernel, as far as its BTF is here.
-fn check_kernel_symbol(program: &Program, id: TypeId, btf_fd: i32) -> Checked {
-    // No module's types are open under a number that stands in the instructions.
+/// Checks a kernel variable or function, if the kernel's BTF is available.
+fn check_kernel_symbol(program: &Program, id: TypeId, btf_fd: i32) -> VerifyResult {
+    // There is no module BTF with such a descriptor.
     if btf_fd != 0 {
         reject!(EINVAL, "invalid module BTF object FD specified.");
     }

@@ -1,16 +1,15 @@
-//! The program's own debug information: which function is which (`func_info`) and
-//! which line (`line_info`) (`check_btf_info_early` and `check_btf_info`,
-//! `kernel/bpf/verifier.c`). Whether a function is global is known from it alone.
+//! The program's debug information: functions (`func_info`) and lines (`line_info`)
+//! (`check_btf_info_early` and `check_btf_info`, `kernel/bpf/verifier.c`). Only `func_info`
+//! says whether a function is global.
 
 use super::functions::SubprogramInfo;
 use crate::btf::{Btf, Kind, Linkage, Type};
 use crate::program::Program;
 use crate::util::Pc;
-use crate::verifier::reject::{Checked, reject};
+use crate::verifier::reject::{VerifyResult, reject};
 
-/// The records of functions by themselves, before it is known which functions there
-/// are.
-pub(super) fn check_functions_early(program: &Program) -> Checked {
+/// Checks the function records on their own, before the functions are known.
+pub(super) fn check_functions_early(program: &Program) -> VerifyResult {
     if program.func_info.is_empty() && program.lines.is_empty() {
         return Ok(());
     }
@@ -41,13 +40,13 @@ pub(super) fn check_functions_early(program: &Program) -> Checked {
     Ok(())
 }
 
-/// The records against the functions. Names, types and linkage are kept.
-pub(super) fn check(program: &Program, subprograms: &mut [SubprogramInfo]) -> Checked {
+/// Checks the records against the functions, and stores names, types and linkage.
+pub(super) fn check(program: &Program, subprograms: &mut [SubprogramInfo]) -> VerifyResult {
     check_functions(program, subprograms)?;
     check_lines(program, subprograms)
 }
 
-fn check_functions(program: &Program, subprograms: &mut [SubprogramInfo]) -> Checked {
+fn check_functions(program: &Program, subprograms: &mut [SubprogramInfo]) -> VerifyResult {
     let (Some(btf), false) = (&program.btf, program.func_info.is_empty()) else {
         for sub in subprograms.iter_mut() {
             let known = program.subprograms.iter().find(|it| it.start == sub.start);
@@ -93,9 +92,9 @@ fn check_functions(program: &Program, subprograms: &mut [SubprogramInfo]) -> Che
     Ok(())
 }
 
-/// What may leave a function early needs a function whose result is known to be a
-/// number (`check_abnormal_return`).
-fn check_untyped(subprograms: &[SubprogramInfo]) -> Checked {
+/// Functions that may return early (by tail calls or legacy packet loads) must be known to
+/// return a scalar (`check_abnormal_return`).
+fn check_untyped(subprograms: &[SubprogramInfo]) -> VerifyResult {
     for sub in subprograms.iter().skip(1) {
         if sub.has_ld_abs {
             reject!(EINVAL, "LD_ABS is not allowed in subprogs without BTF");
@@ -119,8 +118,8 @@ fn returns_number(btf: &Btf, function: Type<'_>) -> bool {
     }
 }
 
-/// Lines in rising order, one at the start of each function.
-fn check_lines(program: &Program, subprograms: &[SubprogramInfo]) -> Checked {
+/// Checks that lines are in ascending order, with one at the start of each function.
+fn check_lines(program: &Program, subprograms: &[SubprogramInfo]) -> VerifyResult {
     let Some(btf) = &program.btf else {
         return Ok(());
     };

@@ -1,17 +1,17 @@
-//! The kernel functions that a program calls, as far as they are looked at before the
-//! walk (`add_kfunc_call`, `kernel/bpf/verifier.c`).
+//! The checks of kfunc calls before exploration (`add_kfunc_call`,
+//! `kernel/bpf/verifier.c`).
 //!
-//! A call of number 0 is left alone: libbpf puts it where a weak function is missing,
-//! and it does no harm in dead code.
+//! Calls with BTF id 0 are ignored: libbpf writes them for unresolved weak kfuncs, and they
+//! are allowed in dead code.
 
 use super::license::is_gpl_compatible;
 use crate::btf::Kind;
 use crate::program::Program;
 use crate::spec::limits::MAX_KFUNCS;
 use crate::util::{Errno, TypeId};
-use crate::verifier::reject::{Checked, Reject, reject, unmodelled};
+use crate::verifier::reject::{Reject, VerifyResult, reject, unmodelled};
 
-/// What the kernel says last where the types of a function's module can't be had.
+/// The kernel's last line if the BTF of the kfunc's module is missing.
 const NOT_FOUND: &str = "failed to find BTF for kernel function";
 
 /// The functions called so far.
@@ -21,7 +21,7 @@ pub(super) struct Kfuncs<'a> {
 }
 
 impl<'a> Kfuncs<'a> {
-    /// None so far.
+    /// Without any calls.
     pub(super) fn new(program: &'a Program) -> Self {
         Self {
             program,
@@ -29,8 +29,8 @@ impl<'a> Kfuncs<'a> {
         }
     }
 
-    /// One more call.
-    pub(super) fn add(&mut self, id: TypeId, fd_index: i16) -> Checked {
+    /// Adds a call.
+    pub(super) fn add(&mut self, id: TypeId, fd_index: i16) -> VerifyResult {
         if !is_gpl_compatible(&self.program.license) {
             reject!(
                 EINVAL,

@@ -1,6 +1,6 @@
 //! Licenses (`license_is_gpl_compatible`, `include/linux/license.h`).
 
-/// Whether a program of this license may call what is for the GPL only.
+/// Whether a program with this license may use GPL-only functions.
 pub(crate) fn is_gpl_compatible(license: &str) -> bool {
     matches!(
         license,

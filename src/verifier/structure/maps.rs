@@ -1,20 +1,20 @@
-//! Which maps a program may use at all (`add_used_map` and
-//! `check_map_prog_compatibility`, `kernel/bpf/verifier.c`).
+//! The maps that a program may use (`add_used_map` and `check_map_prog_compatibility`,
+//! `kernel/bpf/verifier.c`).
 
 use crate::btf::FieldKind;
 use crate::program::{MapDef, Program};
 use crate::spec::limits::MAX_USED_MAPS;
 use crate::spec::{MapType, ProgFlags, ProgType, ValueField};
 use crate::util::MapId;
-use crate::verifier::reject::{Checked, reject};
+use crate::verifier::reject::{VerifyResult, reject};
 
-/// The maps that were named so far.
+/// The maps referenced so far.
 pub(super) struct UsedMaps<'a> {
     program: &'a Program,
     used: Vec<MapId>,
 }
 
-/// Types of program that can interrupt others of their kind and the kernel.
+/// Types of tracing programs, which may interrupt other programs and the kernel.
 const TRACING: &[ProgType] = &[
     ProgType::Kprobe,
     ProgType::Tracepoint,
@@ -23,7 +23,7 @@ const TRACING: &[ProgType] = &[
     ProgType::RawTracepointWritable,
 ];
 
-/// Fields that no tracing program may have at hand, and what the kernel calls them.
+/// Special fields that tracing programs must not use, and the kernel's names for them.
 const NOT_IN_TRACING: &[(ValueField, &str)] = &[
     (ValueField::Graph, "bpf_{list_head,rb_root}"),
     (ValueField::SpinLock, "bpf_spin_lock"),
@@ -32,7 +32,7 @@ const NOT_IN_TRACING: &[(ValueField, &str)] = &[
 ];
 
 impl<'a> UsedMaps<'a> {
-    /// None so far.
+    /// Without any maps.
     pub(super) fn new(program: &'a Program) -> Self {
         Self {
             program,
@@ -40,8 +40,8 @@ impl<'a> UsedMaps<'a> {
         }
     }
 
-    /// One more is named.
-    pub(super) fn add(&mut self, id: MapId) -> Checked<&'a MapDef> {
+    /// Adds a reference to a map.
+    pub(super) fn add(&mut self, id: MapId) -> VerifyResult<&'a MapDef> {
         if self.program.maps.is_empty() {
             reject!(EPROTO, "fd_idx without fd_array is invalid");
         }
@@ -62,15 +62,15 @@ impl<'a> UsedMaps<'a> {
         Ok(map)
     }
 
-    /// Whether the program may use this one beside those that it uses already.
-    fn check(&self, map: &MapDef) -> Checked {
+    /// Checks that the program may use this map besides the others.
+    fn check(&self, map: &MapDef) -> VerifyResult {
         let program = self.program;
         let prog_type = program.prog_type;
         let btf = program.btf.as_ref();
         let fields = btf.and_then(|btf| map.special_fields(btf));
         let holds = |wanted: ValueField| {
             let mut fields = fields.iter().flat_map(|fields| fields.iter());
-            // Of work for a task the kernel says nothing here.
+            // The kernel has no such check for `bpf_task_work`.
             fields.any(|field| {
                 field.kind != FieldKind::TaskWork && ValueField::of(field.kind) == Some(wanted)
             })

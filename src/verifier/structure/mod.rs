@@ -1,22 +1,22 @@
-//! What the kernel checks and computes before it walks a program: `bpf_check` up to
-//! `do_check_main`, in its order, for the order decides which error is the first.
+//! The checks before exploration: `bpf_check` up to `do_check_main`, in the kernel's order,
+//! which decides the first error.
 //!
 //! | file | what |
 //! |---|---|
-//! | `attributes` | what the system call says of its attributes |
-//! | `subprograms`, `kfuncs` | which functions there are; no jump leaves its own |
+//! | `attributes` | the attributes of the system call |
+//! | `subprograms`, `kfuncs` | the functions; jumps stay in their function |
 //! | `info` | `func_info` and `line_info` |
-//! | `immediates`, `maps` | 64-bit immediates, opcodes, which maps may be used |
-//! | `cfg` | that each instruction can be reached; where states are kept |
-//! | `functions`, `model` | what all this is about |
-//! | `graph`, `scc` | who follows whom, loops |
-//! | `fastcall` | spills around calls that keep registers |
-//! | `reserved` | what the walk says of a slot that is no instruction |
-//! | `usage`, `stack_depth` | after the walk: how deep the stack gets |
+//! | `immediates`, `maps` | 64-bit immediates, opcodes, the maps that may be used |
+//! | `cfg` | unreachable instructions; prune points |
+//! | `functions`, `model` | the results |
+//! | `graph`, `scc` | the control-flow graph, loops |
+//! | `fastcall` | spills around `bpf_fastcall` calls |
+//! | `reserved` | errors of invalid slots, reported during exploration |
+//! | `usage`, `stack_depth` | after exploration: the stack depth |
 //!
-//! What decoding finds wrong with a slot is an error here only where it is one for the
-//! kernel ([`DecodeError::is_structural`](crate::isa::DecodeError::is_structural)):
-//! other slots harm only a path that gets there.
+//! A decoding error is an error here only if it is one for the kernel
+//! ([`DecodeError::is_structural`](crate::isa::DecodeError::is_structural)): other invalid
+//! slots are errors only on a path that reaches them.
 
 mod attributes;
 mod cfg;
@@ -40,7 +40,7 @@ mod usage;
 pub(crate) use functions::SubprogramInfo;
 pub(crate) use license::is_gpl_compatible;
 pub(crate) use model::{InsnInfo, Structure};
-pub(crate) use reserved::{Asks, asks_first, constant_operand, read_before, reserved};
+pub(crate) use reserved::{PriorCheck, constant_operand, prior_check, read_before, reserved};
 pub(crate) use stack_depth::check_max_stack_depth;
 pub(crate) use usage::Usage;
 
@@ -48,24 +48,25 @@ use self::graph::Graph;
 use self::summary::Callees;
 use super::liveness::registers;
 use super::log::Log;
-use super::reject::Checked;
+use super::reject::VerifyResult;
 use std::sync::Arc;
 
 use crate::isa::Code;
 use crate::program::Program;
 use crate::spec::helpers::Caller;
 
-/// Checks a program's structure. `caller` is what the program is to helpers; `attach`
-/// looks at what it attaches to, which the kernel does between two of the checks here.
+/// Checks a program's structure. `caller` is how the helper tables see the program;
+/// `attach` resolves the attach target, which the kernel does between two of the checks
+/// here.
 ///
 /// # Errors
-/// The kernel's error, in its words; none where it refuses in silence.
+/// The kernel's error and message; an empty message where the kernel prints none.
 pub(crate) fn check<T>(
     program: &Program,
     caller: &Caller<'_>,
-    attach: impl FnOnce() -> Checked<T>,
+    attach: impl FnOnce() -> VerifyResult<T>,
     log: &mut Log,
-) -> Checked<(Structure, T)> {
+) -> VerifyResult<(Structure, T)> {
     attributes::check(program)?;
     info::check_functions_early(program)?;
     let (mut subprograms, exception_callback) = subprograms::find(program)?;

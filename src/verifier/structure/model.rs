@@ -1,4 +1,4 @@
-//! What is known of a program before its first instruction is walked.
+//! The results of the checks before exploration.
 
 use std::sync::Arc;
 
@@ -7,43 +7,42 @@ use super::graph::Graph;
 use crate::isa::Code;
 use crate::util::Pc;
 
-/// A program whose structure the kernel takes.
+/// A program with a valid structure.
 #[derive(Debug)]
 pub(crate) struct Structure {
     /// The instructions.
     pub code: Arc<Code>,
-    /// The functions in rising order, the main program first.
+    /// The functions in ascending order, the main program first.
     pub subprograms: Vec<SubprogramInfo>,
-    /// What is known of each slot.
+    /// The properties of each slot.
     pub insns: Vec<InsnInfo>,
-    /// Who follows whom.
+    /// The control-flow graph.
     pub graph: Graph,
-    /// The function that exceptions end in, by number.
+    /// The number of the exception callback.
     pub exception_callback: Option<usize>,
 }
 
-/// What is known of an instruction (`struct bpf_insn_aux_data`).
+/// The properties of an instruction (`struct bpf_insn_aux_data`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct InsnInfo {
-    /// States are compared and kept before it.
+    /// Whether states are compared and checkpoints created before it.
     pub prune_point: bool,
-    /// It can be arrived at by a jump, a call or a return: the way is remembered.
+    /// Whether it can be reached by a jump, a call or a return: the history records it.
     pub jmp_point: bool,
-    /// A state is always kept before it.
+    /// Whether a checkpoint is always created before it.
     pub force_checkpoint: bool,
-    /// It calls a helper that calls a subprogram before it returns.
+    /// Whether it calls a helper that calls a subprogram before it returns.
     pub calls_callback: bool,
-    /// A jump or a call leads to it.
+    /// Whether it is the target of a jump or a call.
     pub jump_target: bool,
-    /// It belongs to a spill and fill around a call.
+    /// Whether it is part of a `bpf_fastcall` spill and fill.
     pub fastcall_pattern: bool,
-    /// At a call that keeps registers: how many spills before it can go.
+    /// At a `bpf_fastcall` call: the number of spills before it that can be removed.
     pub fastcall_spills: u8,
-    /// Registers that may be read from here on before they are written: a bit each,
-    /// bit 0 that of `r0`.
+    /// The registers that are live before it, as a bit mask with bit 0 for `r0`.
     pub live: u16,
-    /// The loop that it belongs to: instructions with the same number above 0 can
-    /// reach one another.
+    /// The number of its loop, or 0: instructions with the same number can reach each
+    /// other.
     pub scc: u32,
 }
 
@@ -55,7 +54,7 @@ impl Structure {
             .ok()
     }
 
-    /// What is known of the instruction at `pc`; of none, nothing.
+    /// The properties of the instruction at `pc`; the default if there is none.
     pub(crate) fn info(&self, pc: Pc) -> InsnInfo {
         self.insns.get(pc.index()).copied().unwrap_or_default()
     }

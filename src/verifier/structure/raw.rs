@@ -1,7 +1,6 @@
-//! What the passes before the walk see in a slot: its opcode, and the few fields that
-//! lead somewhere. They look at slots that are no valid instruction as well (another
-//! field may be wrong, which the kernel finds out only when the walk gets there), and
-//! at the second slot of a 64-bit immediate as if it were one.
+//! Fields of raw slots, for the checks before exploration: the opcode, and the fields that
+//! determine control flow. The slot may be an invalid instruction (the kernel finds this
+//! out only on an explored path), or the second slot of a 64-bit immediate.
 
 use crate::isa::{Flow, PseudoKind, RawInsn};
 use crate::util::{HelperId, Pc, TypeId};
@@ -14,17 +13,17 @@ const EXIT: u8 = 0x95;
 const GOTO: [u8; 2] = [0x05, 0x06];
 /// `BPF_LD | BPF_IMM | BPF_DW`.
 const LD_IMM64: u8 = 0x18;
-/// Class of an opcode.
+/// The class bits of an opcode.
 const CLASS: u8 = 0x07;
 /// `BPF_LDX`.
 const LDX: u8 = 0x01;
 /// `BPF_LDX | BPF_MEM` and `BPF_LDX | BPF_MEMSX`.
 const LOAD_MODES: [u8; 2] = [0x61, 0x81];
-/// Class and mode of an opcode.
+/// The class and mode bits of an opcode.
 const CLASS_AND_MODE: u8 = 0xe7;
 /// `BPF_LD | BPF_ABS` and `BPF_LD | BPF_IND`.
 const LD_PACKET: [u8; 2] = [0x20, 0x40];
-/// Operation of arithmetic and jumps.
+/// The operation bits of arithmetic and jumps.
 const OPERATION: u8 = 0xf0;
 /// `BPF_X`: the second operand is a register.
 const SRC_X: u8 = 0x08;
@@ -39,28 +38,28 @@ const LOAD_DW: u8 = 0x79;
 /// `BPF_JMP | BPF_JCOND`.
 const MAY_GOTO: u8 = 0xe5;
 
-/// Number of the frame pointer.
+/// The number of the frame pointer.
 const FP: u8 = 10;
 
-/// What a `call` goes to, by its source field.
+/// The target of a `call`, by its source field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Callee {
     /// A helper.
     Helper(HelperId),
     /// The function that begins here.
     Subprogram(i64),
-    /// A function of the kernel.
+    /// A kfunc.
     Kfunc {
         /// Its BTF id.
         id: TypeId,
-        /// Which module it is in, 0 for none.
+        /// The index of its module's BTF, 0 for the kernel.
         fd_index: i16,
     },
-    /// Nothing: no call has this source field.
+    /// No valid call has this source field.
     Nothing,
 }
 
-/// What is called by the slot at `pc`, if it is a call.
+/// The callee of the slot at `pc`, if it is a call.
 pub(super) fn callee(raw: RawInsn, pc: Pc) -> Option<Callee> {
     (raw.opcode == CALL).then(|| match raw.src() {
         0 => Callee::Helper(HelperId(raw.imm.cast_unsigned())),
@@ -73,7 +72,7 @@ pub(super) fn callee(raw: RawInsn, pc: Pc) -> Option<Callee> {
     })
 }
 
-/// The function whose address the slot at `pc` loads, if it does.
+/// The function whose address the slot at `pc` loads, if any.
 pub(super) fn callback(raw: RawInsn, pc: Pc) -> Option<i64> {
     let loads = is_imm64(raw) && raw.src() == PseudoKind::Func.src();
     loads.then(|| relative(pc, raw))
@@ -88,8 +87,7 @@ pub(super) fn is_imm64(raw: RawInsn) -> bool {
     raw.opcode == LD_IMM64
 }
 
-/// Whether it calls the function whose address is in a register: no such instruction
-/// to the kernel.
+/// Whether it calls a function through a register, which the kernel doesn't support.
 pub(super) fn is_call_of_register(raw: RawInsn) -> bool {
     raw.opcode == CALL | SRC_X
 }
@@ -99,17 +97,17 @@ pub(super) fn is_packet_load(raw: RawInsn) -> bool {
     LD_PACKET.contains(&(raw.opcode & CLASS_AND_MODE))
 }
 
-/// Whether it loads from memory, in whatever mode.
+/// Whether it loads from memory, in any mode.
 pub(super) fn is_load(raw: RawInsn) -> bool {
     raw.opcode & CLASS == LDX
 }
 
-/// Whether a load is one of the two modes that there are.
+/// Whether a load has one of the two valid modes.
 pub(super) fn is_plain_load(raw: RawInsn) -> bool {
     LOAD_MODES.contains(&(raw.opcode & CLASS_AND_MODE))
 }
 
-/// Whether it can be the last of a function.
+/// Whether it can be the last instruction of a function.
 pub(super) fn ends_function(raw: RawInsn) -> bool {
     raw.opcode == EXIT || GOTO.contains(&raw.opcode)
 }
@@ -119,7 +117,7 @@ pub(super) fn is_may_goto(raw: RawInsn) -> bool {
     raw.opcode == MAY_GOTO && raw.src() == 0
 }
 
-/// Where the slot at `pc` jumps, if it jumps.
+/// The target of the slot at `pc`, if it jumps.
 pub(super) fn jump(raw: RawInsn, pc: Pc) -> Option<i64> {
     match Flow::of_raw(raw, pc) {
         Flow::Goto(to) | Flow::Branch(to) => Some(to),
@@ -137,7 +135,7 @@ pub(super) fn fill(raw: RawInsn) -> Option<(u8, i16)> {
     (raw.opcode == LOAD_DW && raw.src() == FP).then_some((raw.dst(), raw.off))
 }
 
-/// Instructions that the kernel checks in one place.
+/// Instructions that share the kernel's check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Family {
     Alu,
@@ -180,13 +178,12 @@ pub(super) fn family(raw: RawInsn) -> Family {
     }
 }
 
-/// Whether a move between registers casts between address spaces.
+/// Whether a move between registers is an address space cast.
 pub(super) fn is_address_cast(raw: RawInsn) -> bool {
     raw.opcode == MOV64_X && raw.off == 1
 }
 
-/// Whether the source field of arithmetic, a load or a store names a register that is
-/// read.
+/// Whether the source field of arithmetic, a load or a store is a register that is read.
 pub(super) fn reads_source(raw: RawInsn) -> bool {
     match family(raw) {
         Family::Alu | Family::Mov => raw.opcode & SRC_X != 0,

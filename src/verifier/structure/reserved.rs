@@ -1,13 +1,13 @@
-//! What the walk says of a slot that is no instruction, or of a constant that its
-//! instruction doesn't take (`do_check_insn`, `check_alu_op`, `check_cond_jmp_op`,
+//! Errors for invalid slots and for constants that their instruction doesn't accept,
+//! reported during exploration (`do_check_insn`, `check_alu_op`, `check_cond_jmp_op`,
 //! `check_atomic`, `check_ld_abs`, `check_ld_imm`, `kernel/bpf/verifier.c`).
 
 use super::raw::{self, Family};
 use crate::isa::{AluOp, AtomicOp, DecodeError, Field, Insn, Operand, Problem, Reg};
 use crate::util::Errno;
-use crate::verifier::reject::{Checked, Reject, reject};
+use crate::verifier::reject::{Reject, VerifyResult, reject};
 
-/// The kernel's error for a slot on a path that it walks.
+/// The kernel's error for an invalid slot on an explored path.
 pub(crate) fn reserved(error: &DecodeError) -> Reject {
     let raw = error.raw;
     let text = if error.problem == Problem::NoSuchRegister {
@@ -31,7 +31,7 @@ pub(crate) fn reserved(error: &DecodeError) -> Reject {
     Reject::new(Errno::EINVAL, text).at(error.pc)
 }
 
-/// What the kernel calls the instructions of a family.
+/// The kernel's name for the instructions of a family.
 fn name(family: Family) -> &'static str {
     match family {
         Family::Alu => "BPF_ALU",
@@ -50,13 +50,12 @@ fn name(family: Family) -> &'static str {
     }
 }
 
-/// The register that the kernel wants to be readable before it comes to this fault:
-/// the first operand of a comparison; the source of what writes to a register that
-/// does not exist.
+/// The register that the kernel requires to be readable before it reports this fault: the
+/// first operand of a comparison, or the source of a write to an invalid register.
 ///
 /// # Errors
-/// The kernel's, if there is no such register.
-pub(crate) fn read_before(error: &DecodeError) -> Checked<Option<Reg>> {
+/// The kernel's error, if the register is invalid.
+pub(crate) fn read_before(error: &DecodeError) -> VerifyResult<Option<Reg>> {
     let raw = error.raw;
     let number = match (raw::family(raw), error.field) {
         (Family::Branch, _) => raw.dst(),
@@ -72,34 +71,34 @@ pub(crate) fn read_before(error: &DecodeError) -> Checked<Option<Reg>> {
     }
 }
 
-/// Whether the fault is a register that a packet load or an address cast names: the
-/// kernel first checks whether the program may have such an instruction at all.
-pub(crate) fn asks_first(error: &DecodeError) -> Option<Asks> {
+/// The checks before the fault, if the fault is an invalid register in a packet load or an
+/// address cast: the kernel first checks whether the program may use such an instruction.
+pub(crate) fn prior_check(error: &DecodeError) -> Option<PriorCheck> {
     let raw = error.raw;
     if error.problem != Problem::NoSuchRegister {
-        return raw::is_packet_load(raw).then_some(Asks::LegacyLoads);
+        return raw::is_packet_load(raw).then_some(PriorCheck::LegacyLoads);
     }
     match raw::family(raw) {
-        Family::Packet => Some(Asks::PacketContext),
-        Family::Mov if raw::is_address_cast(raw) => Some(Asks::Arena),
+        Family::Packet => Some(PriorCheck::PacketContext),
+        Family::Mov if raw::is_address_cast(raw) => Some(PriorCheck::Arena),
         _ => None,
     }
 }
 
-/// What the kernel checks before it comes to the fault of a slot.
+/// A check that the kernel makes before it reports an invalid slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asks {
+pub(crate) enum PriorCheck {
     /// Whether programs of this type may load packet bytes.
     LegacyLoads,
-    /// That, and all that concerns the context in r6.
+    /// The same, and the checks of the context in r6.
     PacketContext,
     /// Whether the program has an arena.
     Arena,
 }
 
-/// Refuses a constant that divides by zero or shifts by the whole width. The kernel
-/// looks at it once the operands are known to be readable.
-pub(crate) fn constant_operand(insn: &Insn) -> Checked {
+/// Rejects a constant that divides by zero or shifts by the width or more. The kernel
+/// checks it once the operands are known to be readable.
+pub(crate) fn constant_operand(insn: &Insn) -> VerifyResult {
     let &Insn::Alu {
         op,
         width,
@@ -126,8 +125,8 @@ mod tests {
     use crate::isa::{RawInsn, assemble, decode};
     use crate::util::Pc;
 
-    /// Opcode, dst, src, off, imm, and what the kernel says. Each line was seen on
-    /// Linux 6.18.
+    /// Opcode, dst, src, off, imm, and the kernel's error. Each line was seen on Linux
+    /// 6.18.
     #[test]
     fn faults_have_the_kernels_words() {
         let cases = [

@@ -1,24 +1,24 @@
 //! Loops: the strongly connected components of the control flow (`compute_scc`,
 //! `kernel/bpf/verifier.c`).
 //!
-//! Tarjan's search, with the low number of a component left behind on what was
-//! searched (Pearce, "A Space-Efficient Algorithm for Finding Strongly Connected
-//! Components", algorithm 3). A component gets a number if control can come back: it
-//! has two instructions, or one that follows itself.
+//! Tarjan's algorithm; `low` is reused as the component's mark after it is complete
+//! (Pearce, "A Space-Efficient Algorithm for Finding Strongly Connected Components",
+//! algorithm 3). A component gets a number if it is a loop: it has at least two
+//! instructions, or one that follows itself.
 
 use super::graph::Graph;
 use super::model::InsnInfo;
 use crate::util::Pc;
 
-/// The low number of what is done with: higher than any.
+/// The `low` of completed instructions: greater than any other.
 const DONE: u32 = u32::MAX;
 
-/// What is known of an instruction during the search.
+/// The numbers of an instruction during the search.
 #[derive(Debug, Clone, Copy, Default)]
 struct Numbers {
-    /// When it was first seen, from 1; 0 if it was not.
+    /// The order of discovery, from 1; 0 if not yet discovered.
     pre: u32,
-    /// The earliest that can be reached from it and is not done with.
+    /// The smallest `pre` reachable from it that is not completed.
     low: u32,
 }
 
@@ -47,7 +47,7 @@ pub(super) fn number_loops(graph: &Graph, insns: &mut [InsnInfo]) {
             let mut deeper = None;
             for next in graph.successors(pc) {
                 let Numbers { pre, low } = at(&numbers, next);
-                // An edge to itself: its own number, which is not written yet.
+                // An edge to itself: it has its own number, which is not yet stored.
                 if next == pc {
                     continue;
                 }

@@ -1,9 +1,9 @@
-//! How deep the stack gets when functions call one another (`check_max_stack_depth`,
+//! The maximum stack depth over all call chains (`check_max_stack_depth`,
 //! `kernel/bpf/verifier.c`).
 //!
-//! Every chain of calls is followed, each call and each callback as it stands in the
-//! code, once the walk knows how much stack each function uses. On a 64-bit kernel with
-//! a JIT a frame counts in units of sixteen bytes.
+//! After exploration, when the stack size of each function is known, every call chain in
+//! the code is followed, including callbacks. On a 64-bit kernel with a JIT, frames are
+//! rounded up to sixteen bytes.
 
 use super::model::Structure;
 use super::raw::{self, Callee};
@@ -13,21 +13,21 @@ use crate::program::Program;
 use crate::spec::ProgType;
 use crate::spec::limits::{MAX_CALL_FRAMES, MAX_TAIL_CALL_STACK, STACK_SIZE};
 use crate::util::{Errno, Pc};
-use crate::verifier::reject::{Checked, Reject, reject};
+use crate::verifier::reject::{Reject, VerifyResult, reject};
 
-/// A frame's size is rounded up to this.
+/// The unit of frame sizes.
 const FRAME_UNIT: u32 = 16;
-/// Bytes of stack from which a function gets a stack of its own, where it can
+/// The frame size from which a function gets a private stack, if possible
 /// (`BPF_PRIV_STACK_MIN_SIZE`).
 const MIN_PRIVATE_STACK: u32 = 64;
 
-/// Checks the chains of calls from the main program and from each callback that runs
-/// on its own. `usage` is what the walk found out about each function.
+/// Checks the call chains from the main program and from each asynchronous callback.
+/// `usage` is what exploration found out about each function.
 pub(crate) fn check_max_stack_depth(
     program: &Program,
     structure: &Structure,
     usage: &[Usage],
-) -> Checked {
+) -> VerifyResult {
     let count = structure.subprograms.len();
     let mut stacks = Stacks {
         slots: &program.insns,
@@ -37,8 +37,8 @@ pub(crate) fn check_max_stack_depth(
     };
     let tail_calls = structure.subprograms.iter().any(|sub| sub.has_tail_call);
     let may_be_private = !tail_calls && has_private_stack(program.prog_type);
-    // What runs on its own can interrupt the main program: its functions are known to
-    // use the common stack before the main program is looked at.
+    // An asynchronous callback can interrupt the main program. So its functions are known
+    // to use the common stack before the main program is checked.
     for root in (0..count).rev() {
         let is_async = usage.get(root).is_some_and(|usage| usage.is_async_cb);
         if root == 0 || is_async {
@@ -48,9 +48,8 @@ pub(crate) fn check_max_stack_depth(
     Ok(())
 }
 
-/// Whether a function with a large frame can have a stack of its own
-/// (`bpf_enable_priv_stack`): what is called without a trampoline that would guard
-/// against recursion, or with one that does.
+/// Whether functions with a large frame can have a private stack (`bpf_enable_priv_stack`):
+/// programs that are called without a trampoline, or with one that prevents recursion.
 fn has_private_stack(prog_type: ProgType) -> bool {
     matches!(
         prog_type,
@@ -58,7 +57,7 @@ fn has_private_stack(prog_type: ProgType) -> bool {
     )
 }
 
-/// Whether a function has a stack of its own.
+/// Whether a function has a private stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Private {
     Unknown,
@@ -66,7 +65,7 @@ enum Private {
     Yes,
 }
 
-/// A function that waits for what it called.
+/// The return address of a call.
 #[derive(Debug, Clone, Copy, Default)]
 struct Return {
     subprogram: usize,
@@ -81,8 +80,8 @@ struct Stacks<'a> {
 }
 
 impl Stacks<'_> {
-    /// Follows every chain of calls from a function.
-    fn follow(&mut self, root: usize, may_be_private: bool) -> Checked {
+    /// Follows every call chain from a function.
+    fn follow(&mut self, root: usize, may_be_private: bool) -> VerifyResult {
         let mut outer = [Return::default(); MAX_CALL_FRAMES];
         let (mut frame, mut depth, mut tail_call) = (0, 0, false);
         let mut here = Return {
@@ -122,14 +121,14 @@ impl Stacks<'_> {
         }
     }
 
-    /// A frame more; gives the depth with it.
+    /// Adds a frame; returns the depth including it.
     fn enter(
         &mut self,
         subprogram: usize,
         frame: usize,
         depth: u32,
         may_be_private: bool,
-    ) -> Checked<u32> {
+    ) -> VerifyResult<u32> {
         let size = self.frame_size(subprogram);
         if subprogram != 0
             && self.has_tail_call(subprogram)
@@ -168,8 +167,8 @@ impl Stacks<'_> {
         Ok(depth)
     }
 
-    /// The next function that is called from here on, and where that one goes on.
-    fn next_call(&self, here: Return) -> Checked<Option<(usize, Pc)>> {
+    /// The next call from here on: the callee, and the return address.
+    fn next_call(&self, here: Return) -> VerifyResult<Option<(usize, Pc)>> {
         let end = self
             .structure
             .subprograms
@@ -192,7 +191,7 @@ impl Stacks<'_> {
                 .get(callee)
                 .is_some_and(|usage| usage.is_async_cb)
             {
-                // It runs on its own, unless it is called as well.
+                // An asynchronous callback, unless it is called directly as well.
                 if !direct {
                     continue;
                 }

@@ -1,8 +1,8 @@
-//! Which functions a program has, and that no jump leaves its own
+//! The functions of a program, and a check that no jump leaves its function
 //! (`add_subprog_and_kfunc` and `check_subprogs`, `kernel/bpf/verifier.c`).
 //!
-//! A function begins where a call or the address of a callback says so, and ends where
-//! the next begins. The last instruction of each can't fall through into the next.
+//! A function begins at the target of a call or at the address of a callback, and ends
+//! where the next one begins. Its last instruction must not fall through into the next one.
 
 use super::functions::SubprogramInfo;
 use super::kfuncs::Kfuncs;
@@ -14,11 +14,10 @@ use crate::spec::helpers::id;
 use crate::spec::limits::MAX_SUBPROGS;
 use crate::util::{Errno, Pc};
 use crate::verifier::log::Log;
-use crate::verifier::reject::{Checked, Reject, reject};
+use crate::verifier::reject::{Reject, VerifyResult, reject};
 
-/// The functions of a program; the second is the number of the one that exceptions
-/// end in.
-pub(super) fn find(program: &Program) -> Checked<(Vec<SubprogramInfo>, Option<usize>)> {
+/// The functions of a program, and the number of the exception callback.
+pub(super) fn find(program: &Program) -> VerifyResult<(Vec<SubprogramInfo>, Option<usize>)> {
     let slots = &program.insns;
     let mut starts = vec![Pc(0)];
     let mut kfuncs = Kfuncs::new(program);
@@ -52,7 +51,7 @@ pub(super) fn find(program: &Program) -> Checked<(Vec<SubprogramInfo>, Option<us
     Ok((subprograms, exceptions))
 }
 
-/// Shows at level 2 where each function begins: `func#1 @9`.
+/// Logs the start of each function at level 2: `func#1 @9`.
 pub(super) fn log(log: &mut Log, subprograms: &[SubprogramInfo]) {
     if !log.is_full() {
         return;
@@ -62,8 +61,8 @@ pub(super) fn log(log: &mut Log, subprograms: &[SubprogramInfo]) {
     }
 }
 
-/// Adds the function that begins at `target`, if it isn't there; gives its number.
-fn add(starts: &mut Vec<Pc>, slots: &[RawInsn], target: i64) -> Checked<usize> {
+/// Adds the function that begins at `target`, unless it exists; returns its number.
+fn add(starts: &mut Vec<Pc>, slots: &[RawInsn], target: i64) -> VerifyResult<usize> {
     let start = u32::try_from(target).map(Pc);
     let Some(start) = start.ok().filter(|start| start.index() < slots.len()) else {
         reject!(EINVAL, "call to invalid destination");
@@ -78,12 +77,12 @@ fn add(starts: &mut Vec<Pc>, slots: &[RawInsn], target: i64) -> Checked<usize> {
     }
 }
 
-/// Tag of the main program that names the function that exceptions end in.
+/// The tag of the main program that names the exception callback.
 const TAG: &str = "exception_callback:";
 
-/// Where the function begins that the main program names for its exceptions
+/// The start of the exception callback that the main program names
 /// (`bpf_find_exception_callback_insn_off`).
-fn exception_callback(program: &Program) -> Checked<Option<u32>> {
+fn exception_callback(program: &Program) -> VerifyResult<Option<u32>> {
     let (Some(btf), Some(main)) = (&program.btf, program.func_info.first()) else {
         return Ok(None);
     };
@@ -127,8 +126,8 @@ fn exception_callback(program: &Program) -> Checked<Option<u32>> {
     Ok(found)
 }
 
-/// Checks jumps and ends, and notes what each function has in it.
-pub(super) fn check(slots: &[RawInsn], subprograms: &mut [SubprogramInfo]) -> Checked {
+/// Checks jumps and last instructions, and records the properties of each function.
+pub(super) fn check(slots: &[RawInsn], subprograms: &mut [SubprogramInfo]) -> VerifyResult {
     for sub in subprograms {
         let body = slots.get(sub.range()).unwrap_or_default();
         for (pc, &slot) in (sub.start.0..).map(Pc).zip(body) {

@@ -1,45 +1,45 @@
-//! What can be known of a call from the callee's prototype alone
-//! (`get_call_summary`, `kernel/bpf/verifier.c`).
+//! Properties of a call that follow from the callee's prototype alone (`get_call_summary`,
+//! `kernel/bpf/verifier.c`).
 
 use super::raw::Callee;
 use crate::btf::{Btf, Kind};
 use crate::spec::helpers::{self, Attributes, Caller, Prototype, RetKind, id};
 use crate::util::{HelperId, TypeId};
 
-/// Helpers that an x86-64 kernel calls without a call, so that registers are kept
+/// Helpers that an x86-64 kernel inlines, so that registers are preserved
 /// (`verifier_inlines_helper_call`).
 const INLINED: &[HelperId] = &[id::get_smp_processor_id];
 
-/// Kernel functions that are only a cast, so that registers are kept (`KF_FASTCALL`).
+/// Kfuncs that are only casts, so that registers are preserved (`KF_FASTCALL`).
 const CASTS: &[&str] = &["bpf_cast_to_kern_ctx", "bpf_rdonly_cast"];
 
-/// A call.
+/// The properties of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::verifier) struct Summary {
-    /// How many arguments are read.
+    /// The number of arguments that are read.
     pub arguments: u8,
-    /// Whether `r0` is left as it was.
+    /// Whether `r0` is not written.
     pub is_void: bool,
-    /// Whether registers that it has no use for are kept.
+    /// Whether unused caller-saved registers are preserved.
     pub fastcall: bool,
 }
 
-/// What a program can call.
+/// The functions that a program can call.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::verifier) struct Callees<'a> {
-    /// What the program is to helpers.
+    /// How the helper tables see the program.
     pub caller: &'a Caller<'a>,
-    /// Where the kernel's functions are described.
+    /// The BTF with the kfuncs.
     pub kernel_btf: Option<&'a Btf>,
 }
 
 impl Callees<'_> {
-    /// How the program calls this helper; none if it can't.
+    /// The helper's prototype for this program, if it may call the helper.
     pub(super) fn prototype(&self, helper: HelperId) -> Option<&'static Prototype> {
         helpers::helper(helper)?.prototype(self.caller)
     }
 
-    /// What is known of a call of this helper; nothing if the program can't.
+    /// The properties of a call of this helper, if the program may call it.
     pub(in crate::verifier) fn helper(&self, helper: HelperId) -> Option<Summary> {
         let prototype = self.prototype(helper)?;
         let keeps = prototype.attributes.contains(Attributes::FASTCALL);
@@ -50,8 +50,7 @@ impl Callees<'_> {
         })
     }
 
-    /// What is known of a call of this function of the kernel; nothing if there is no
-    /// such function.
+    /// The properties of a call of this kfunc, if it exists.
     pub(in crate::verifier) fn kfunc(&self, id: TypeId, fd_index: i16) -> Option<Summary> {
         let btf = self.kernel_btf.filter(|_| fd_index == 0)?;
         let function = btf.get(id).filter(|ty| ty.kind() == Kind::Func)?;
@@ -63,7 +62,7 @@ impl Callees<'_> {
         })
     }
 
-    /// What is known of a call; nothing of one within the program.
+    /// The properties of a call; `None` for a subprogram.
     pub(super) fn summary(&self, callee: Callee) -> Option<Summary> {
         match callee {
             Callee::Helper(helper) => self.helper(helper),

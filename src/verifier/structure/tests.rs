@@ -1,4 +1,4 @@
-//! The whole room, over programs in text, and over a corpus where there is one.
+//! Tests of the whole module, with programs as text and with the corpus, if available.
 
 use super::*;
 use crate::isa::{RawInsn, assemble};
@@ -22,19 +22,19 @@ fn program(prog_type: ProgType, text: &str) -> Program {
     Program::new("test", prog_type, slots(text))
 }
 
-fn structure(program: &Program) -> Checked<Structure> {
+fn structure(program: &Program) -> VerifyResult<Structure> {
     let attach = || AttachTarget::resolve(program);
     let mut log = Log::new(LogLevel::empty());
     let caller = Caller::of(program.prog_type);
     check(program, &caller, attach, &mut log).map(|(structure, _)| structure)
 }
 
-/// Of a program that is taken.
+/// The structure of a program that is accepted.
 fn of(prog_type: ProgType, text: &str) -> Structure {
     structure(&program(prog_type, text)).unwrap()
 }
 
-/// The error number and the line that a program is refused with; "ok" if it isn't.
+/// The error number and line of a reject, or "ok".
 fn verdict(program: &Program) -> String {
     match structure(program) {
         Ok(_) => "ok".to_owned(),

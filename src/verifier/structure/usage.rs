@@ -1,4 +1,4 @@
-//! What the walk finds out about a function, beside what is known before.
+//! The results of exploration for each function.
 
 use super::functions::SubprogramInfo;
 use super::model::{InsnInfo, Structure};
@@ -6,30 +6,30 @@ use crate::isa::{CallTarget, Insn};
 use crate::spec::helpers::id;
 use crate::util::Pc;
 
-/// The use of a function.
+/// The results of exploration for a function.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
-    /// Bytes of stack that it uses.
+    /// The size of its stack in bytes.
     pub stack_depth: u32,
-    /// It is called back.
+    /// Whether it is a callback.
     pub is_cb: bool,
-    /// It is called back after the program has ended.
+    /// Whether it is an asynchronous callback.
     pub is_async_cb: bool,
-    /// As [`SubprogramInfo::fastcall_stack_off`], until something else touches the
+    /// Like [`SubprogramInfo::fastcall_stack_off`], until another instruction accesses the
     /// stack below it.
     fastcall_stack_off: i16,
 }
 
-/// Bytes in which a loop of `bpf_loop` that is inlined keeps three registers.
+/// The bytes in which an inlined `bpf_loop` saves three registers.
 const INLINED_LOOP_STACK: u32 = 24;
-/// Bytes in which `may_goto` keeps its count and its time.
+/// The bytes in which `may_goto` stores its counter and its timestamp.
 const MAY_GOTO_STACK: u32 = 16;
 
-/// An offset that no access reaches below: the function's spills are ordinary.
+/// An offset below all accesses: the function's spills are ordinary.
 const NO_PATTERN: i16 = i16::MIN;
 
 impl Usage {
-    /// Of a function that nothing was walked of.
+    /// For a function that is not explored yet.
     pub(crate) fn of(sub: &SubprogramInfo) -> Self {
         Self {
             stack_depth: 0,
@@ -39,9 +39,9 @@ impl Usage {
         }
     }
 
-    /// Takes note of an access to the function's stack at `off` by the instruction of
-    /// which `info` is known. If it reaches below the spills around calls and is none
-    /// of them, they are ordinary spills (`check_fastcall_stack_contract`).
+    /// Records an access to the function's stack at `off` by the instruction with
+    /// properties `info`. An access below `fastcall_stack_off` that is not part of the
+    /// pattern makes all spills ordinary (`check_fastcall_stack_contract`).
     pub(crate) fn touch_stack(&mut self, info: &InsnInfo, off: i32) {
         if i32::from(self.fastcall_stack_off) > off && !info.fastcall_pattern {
             self.fastcall_stack_off = NO_PATTERN;
@@ -50,8 +50,8 @@ impl Usage {
 }
 
 impl Structure {
-    /// Takes away from an accepted program's stack what was spilled only around calls
-    /// that keep registers (`remove_fastcall_spills_fills`).
+    /// Subtracts the removable `bpf_fastcall` spills from an accepted program's stack sizes
+    /// (`remove_fastcall_spills_fills`).
     pub(crate) fn final_stack_depths(&self, usage: &mut [Usage]) {
         for (sub, usage) in self.subprograms.iter().zip(usage) {
             let body = self.insns.get(sub.range()).unwrap_or_default();
@@ -64,13 +64,12 @@ impl Structure {
         }
     }
 
-    /// The bytes of stack that the statistics show for an accepted program. Code that
-    /// was never walked is gone by then, functions with it, and rewritten instructions
-    /// have taken stack that no limit is checked for (`opt_remove_dead_code`,
-    /// `optimize_bpf_loop`, `do_misc_fixups`).
+    /// The stack depths that the statistics show for an accepted program. Dead code is
+    /// removed by then, and rewritten instructions have added stack that is not checked
+    /// against a limit (`opt_remove_dead_code`, `optimize_bpf_loop`, `do_misc_fixups`).
     ///
-    /// `seen` says whether an instruction was walked, `plain_loop` whether a call of
-    /// `bpf_loop` always had the same callback and no flags, so that it is inlined.
+    /// `seen` says whether an instruction was explored, `plain_loop` whether a call of
+    /// `bpf_loop` always has the same callback and no flags, so that it is inlined.
     pub(crate) fn reported_depths(
         &self,
         usage: &[Usage],
@@ -96,8 +95,8 @@ impl Structure {
         depths
     }
 
-    /// Whether the instruction is a `may_goto` that leads elsewhere than to what
-    /// follows once dead code is gone.
+    /// Whether the instruction is a `may_goto` that doesn't jump to the next instruction
+    /// once dead code is removed.
     fn counts_loops(&self, pc: Pc, seen: impl Fn(Pc) -> bool) -> bool {
         match self.code.insn(pc) {
             Some(Insn::MayGoto { off }) => match u32::try_from(off) {

@@ -1,37 +1,36 @@
-//! What runs on a CPU at the moment, so that programs don't run inside one another where
-//! the kernel does not let them.
+//! Recursion guards: which programs are active on a CPU, and so which ones must be skipped.
 
 use smallvec::SmallVec;
 
 use super::super::handle::ProgramHandle;
 use super::hook::Guard;
 
-/// Why a program that is attached did not run.
+/// Why an attached program was skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MissedWhy {
     /// A program of a guarded hook was active on the CPU (`bpf_prog_active`).
     CpuActive,
-    /// The same at a perf event, where the kernel does not count it.
+    /// Like `CpuActive`, at a perf event: the kernel does not count the miss.
     CpuActiveUncounted,
     /// The program itself was active on the CPU.
     ProgramActive,
-    /// The event happened while the perf buffer of its context was in use, and nobody
-    /// heard of it. The kernel does not count it.
+    /// The event happened while its context's perf buffer was in use, and was dropped. The
+    /// kernel does not count the miss.
     Recursion,
 }
 
 impl MissedWhy {
-    /// Whether it shows in the kernel's statistics of the program (`recursion_misses`).
+    /// Whether the kernel's program statistics count it (`recursion_misses`).
     #[must_use]
     pub const fn is_counted(self) -> bool {
         matches!(self, Self::CpuActive | Self::ProgramActive)
     }
 }
 
-/// What a CPU is doing when an event happens: the deeper ones interrupt the others.
+/// The context of a CPU when an event happens. Higher levels interrupt lower ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Level {
-    /// Running a task.
+    /// In a task.
     #[default]
     Task,
     /// In a soft interrupt.
@@ -42,27 +41,27 @@ pub enum Level {
     Nmi,
 }
 
-/// Who is active on a CPU.
+/// The active programs of a CPU.
 #[derive(Debug, Default)]
 pub struct Guards {
-    /// `bpf_prog_active`: how many lists of guarded hooks run.
+    /// `bpf_prog_active`: how many program lists of guarded hooks are running.
     lists: u32,
-    /// Programs that run under a guard of their own.
+    /// Running programs with a per-program guard.
     programs: SmallVec<[ProgramHandle; 4]>,
-    /// For each level whether its perf buffer is in use.
+    /// For each level, whether its perf buffer is in use.
     buffers: [bool; 4],
-    /// What the CPU is doing.
+    /// The CPU's context.
     level: Level,
 }
 
 impl Guards {
-    /// What the CPU is doing.
+    /// The CPU's context.
     #[must_use]
     pub const fn level(&self) -> Level {
         self.level
     }
 
-    /// The CPU begins to do something else; what it did before.
+    /// Sets the CPU's context and returns the previous one.
     pub const fn set_level(&mut self, level: Level) -> Level {
         std::mem::replace(&mut self.level, level)
     }
@@ -77,10 +76,10 @@ impl Guards {
         }
     }
 
-    /// A list of programs begins to run.
+    /// Enters a list of programs.
     ///
     /// # Errors
-    /// Why it is skipped; there is nothing to [`leave_list`](Self::leave_list) then.
+    /// The reason to skip the list. Then [`leave_list`](Self::leave_list) must not be called.
     pub const fn enter_list(&mut self, guard: Guard) -> Result<(), MissedWhy> {
         match guard {
             Guard::None | Guard::Program => return Ok(()),
@@ -94,7 +93,7 @@ impl Guards {
         Ok(())
     }
 
-    /// It has ended.
+    /// Leaves a list of programs.
     pub const fn leave_list(&mut self, guard: Guard) {
         match guard {
             Guard::None | Guard::Program => return,
@@ -104,10 +103,10 @@ impl Guards {
         self.lists = self.lists.saturating_sub(1);
     }
 
-    /// A program begins to run.
+    /// Enters a program.
     ///
     /// # Errors
-    /// Why it is skipped.
+    /// The reason to skip it.
     pub fn enter_program(&mut self, guard: Guard, program: ProgramHandle) -> Result<(), MissedWhy> {
         if guard == Guard::Program {
             if self.programs.contains(&program) {
@@ -118,7 +117,7 @@ impl Guards {
         Ok(())
     }
 
-    /// It has ended.
+    /// Leaves a program.
     pub fn leave_program(&mut self, guard: Guard, program: ProgramHandle) {
         if guard == Guard::Program {
             self.programs.retain(|active| *active != program);
@@ -140,7 +139,7 @@ mod tests {
         assert_eq!(perf, Err(MissedWhy::CpuActiveUncounted));
         assert_eq!(guards.enter_list(Guard::None), Ok(()));
         guards.leave_list(Guard::None);
-        // An interrupt has a buffer of its own, and then finds the program.
+        // An interrupt has its own buffer, but finds the program active.
         let before = guards.set_level(Level::HardIrq);
         assert_eq!(guards.enter_list(Guard::Record), Err(MissedWhy::CpuActive));
         guards.set_level(before);

@@ -1,118 +1,116 @@
-//! The kinds of places that programs attach to, as a table.
+//! The table of hooks.
 
 use crate::program::Program;
 use crate::spec::{AttachType, ProgType, Section, section_rules};
 use crate::util::Errno;
 
-/// What keeps programs of a hook from running inside one another.
+/// How a hook prevents recursion of its programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Guard {
-    /// Nothing.
+    /// No guard.
     None,
-    /// The CPU: while a program of such a hook runs, the whole list is skipped, and each
-    /// program in it counts a miss (`bpf_prog_active`, `trace_call_bpf`).
+    /// Per CPU: while a program of such a hook runs, the whole list is skipped, and each program
+    /// in it counts a miss (`bpf_prog_active`, `trace_call_bpf`).
     Cpu,
-    /// The same, after a perf buffer was taken for the record: one for each context that
-    /// a CPU can be in (`perf_trace_buf_alloc`).
+    /// Like `Cpu`, after a perf buffer was taken for the record; each context of a CPU has one
+    /// (`perf_trace_buf_alloc`).
     Record,
-    /// The same as for the CPU, but nobody counts (`bpf_overflow_handler`,
-    /// `kernel/events/core.c`).
+    /// Like `Cpu`, without counting misses (`bpf_overflow_handler`, `kernel/events/core.c`).
     CpuUncounted,
-    /// Each program for itself: it does not run inside itself (`prog->active`,
-    /// `__bpf_trace_run`, `__bpf_prog_enter_recur`).
+    /// Per program: a program does not run inside itself (`prog->active`, `__bpf_trace_run`,
+    /// `__bpf_prog_enter_recur`).
     Program,
 }
 
-/// Who runs first where there are several.
+/// The order in which a hook runs its programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// Who was attached first.
+    /// The first attached program runs first.
     First,
-    /// Who was attached last: the kernel adds to the head of a list.
+    /// The last attached program runs first: the kernel adds to the head of a list.
     Last,
 }
 
-/// What the kernel makes of the results.
+/// How the kernel combines the programs' return values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Results {
-    /// Nothing.
+    /// They are ignored.
     Ignored,
     /// They are ANDed bitwise as `u32`, starting at 1; 0 drops the event
     /// (`bpf_prog_run_array`).
     And,
-    /// One that is not 0 ends the list and is what the function returns
-    /// (`invoke_bpf_mod_ret`; `call_int_hook` for security modules).
+    /// The first nonzero value ends the list and becomes the function's return value
+    /// (`invoke_bpf_mod_ret`; `call_int_hook` for LSMs).
     FirstNonZero,
-    /// At the entry, one that is not 0 keeps the program from running at the return
-    /// (`kprobe.session`).
+    /// A nonzero value at the entry skips the program at the return (`kprobe.session`).
     Session,
-    /// All run; the operation is allowed if every one returned 1, and fails with `EPERM`
-    /// or what `bpf_set_retval` said (`bpf_prog_run_array_cg`). Bit 1 and up are flags.
+    /// All run. The operation is allowed if all return 1; otherwise it fails with `EPERM` or
+    /// the error set by `bpf_set_retval` (`bpf_prog_run_array_cg`). Bits above 0 are flags.
     Allow,
-    /// `TC_ACT_UNSPEC` leaves the decision to the next; anything else is it
-    /// (`tcx_run`, `include/net/tcx.h`).
+    /// The first value other than `TC_ACT_UNSPEC` is the action (`tcx_run`,
+    /// `include/net/tcx.h`).
     Next,
-    /// The one result is the action (XDP, tc, a socket's verdict).
+    /// The single program's value is the action (XDP, tc, socket verdicts).
     Action,
-    /// A packet that any of them drops is dropped; `SK_PASS` is 1
+    /// A packet that any program drops is dropped; `SK_PASS` is 1
     /// (`BPF_PROG_SK_LOOKUP_RUN_ARRAY`, `include/linux/filter.h`).
     Select,
-    /// `NF_DROP`, 0, ends the list; `NF_ACCEPT`, 1, goes on (`nf_hook_slow`).
+    /// `NF_DROP`, 0, ends the list; `NF_ACCEPT`, 1, continues (`nf_hook_slow`).
     Accept,
-    /// The result is what the caller gets.
+    /// The value is returned to the caller.
     Value,
 }
 
-/// What event hits a hook.
+/// The kind of event that fires a hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fires {
     /// A tracepoint's record.
     Tracepoint,
     /// A tracepoint's arguments.
     RawTracepoint,
-    /// A kernel function is entered.
+    /// Entry of a kernel function.
     KernelEntry,
-    /// A kernel function returns.
+    /// Return of a kernel function.
     KernelReturn,
-    /// An instruction of user space is reached.
+    /// An instruction in user space.
     UserEntry,
-    /// A function of user space returns.
+    /// Return of a user function.
     UserReturn,
-    /// A marker of user space is reached.
+    /// A USDT probe in user space.
     Usdt,
-    /// A kernel function is called, from its entry to its return.
+    /// A call of a kernel function, from entry to return.
     Function,
-    /// An iterator is read.
+    /// Reading an iterator.
     Iterator,
-    /// A member of a struct of operations is called.
+    /// A call of a `struct_ops` member.
     StructOps,
-    /// A packet, or the context of the type.
+    /// A packet, or the context of the program type.
     Context,
 }
 
 /// A row of the table.
 #[derive(Debug, Clone, Copy)]
 pub struct HookRule {
-    /// What section names that lead here begin with, without `.s`.
+    /// Prefixes of section names that select this hook, without `.s`.
     pub sections: &'static [&'static str],
-    /// The event that hits it.
+    /// The event that fires it.
     pub fires: Fires,
-    /// What keeps its programs from running inside one another.
+    /// How it prevents recursion.
     pub guard: Guard,
-    /// Who runs first.
+    /// The order of its programs.
     pub order: Order,
-    /// What becomes of the results.
+    /// How return values are combined.
     pub results: Results,
-    /// How many programs it takes, and what the next one is told.
+    /// The maximum number of programs, and the error for another one.
     pub room: Option<(usize, Errno)>,
-    /// What a program is told that is attached to the same place a second time; none
-    /// where it then runs twice.
+    /// The error for attaching the same program to the same target twice; `None` if it then
+    /// runs twice.
     pub again: Option<Errno>,
-    /// Whether libbpf needs the target that a section name may leave out.
+    /// Whether attaching needs a target, although libbpf lets the section name omit it.
     pub needs_target: bool,
 }
 
-/// A column that few rows have.
+/// Value of an optional column.
 macro_rules! or_none {
     () => {
         None
@@ -122,25 +120,25 @@ macro_rules! or_none {
     };
 }
 
-/// Defines the hooks. The order of the rows is that in which an event reaches them.
-/// Without `room` and `again` a place takes any number of programs, and one several times.
+/// Defines the hooks. Rows are in the order in which an event reaches them. Without `room` and
+/// `again`, a hook accepts any number of programs, and the same one several times.
 macro_rules! hooks {
     ($(
         $(#[$doc:meta])*
         $name:ident = [$($section:literal),*] $fires:ident, $guard:ident, $order:ident, $results:ident
             $(, room $room:expr, again $again:expr)?, target $needs:literal;
     )*) => {
-        /// A kind of place that programs attach to.
+        /// A kind of hook that programs attach to.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Hook {
             $($(#[$doc])* $name,)*
         }
 
         impl Hook {
-            /// All of them, in the order in which an event reaches them.
+            /// All hooks, in the order in which an event reaches them.
             pub const ALL: &'static [Self] = &[$(Self::$name),*];
 
-            /// What holds there.
+            /// The hook's row in the table.
             #[must_use]
             pub const fn rule(self) -> &'static HookRule {
                 match self {
@@ -168,7 +166,7 @@ const TRAMPOLINE: Option<(usize, Errno)> = Some((38, Errno::E2BIG));
 const CGROUP: Option<(usize, Errno)> = Some((64, Errno::E2BIG));
 /// `bpf_mprog_max`, `include/linux/bpf_mprog.h`.
 const MPROG: Option<(usize, Errno)> = Some((64, Errno::ERANGE));
-/// One program only (`dev_xdp_attach`, `net/core/dev.c`).
+/// A single program (`dev_xdp_attach`, `net/core/dev.c`).
 const ONE: Option<(usize, Errno)> = Some((1, Errno::EBUSY));
 const EEXIST: Option<Errno> = Some(Errno::EEXIST);
 const EBUSY: Option<Errno> = Some(Errno::EBUSY);
@@ -180,7 +178,7 @@ hooks! {
     /// A tracepoint's arguments.
     RawTracepoint = ["raw_tracepoint", "raw_tp", "raw_tracepoint.w", "raw_tp.w", "tp_btf"]
         RawTracepoint, Program, First, Ignored, target true;
-    /// A kernel function's entry, through perf: each attachment is a probe of its own.
+    /// A kernel function's entry, through perf; each attachment has its own probe.
     Kprobe = ["kprobe"] KernelEntry, Cpu, Last, And, target true;
     /// A kernel function's return, through perf.
     Kretprobe = ["kretprobe"] KernelReturn, Cpu, First, And, target true;
@@ -188,62 +186,62 @@ hooks! {
     Ksyscall = ["ksyscall"] KernelEntry, Cpu, Last, And, target true;
     /// The return of a system call's function.
     Kretsyscall = ["kretsyscall"] KernelReturn, Cpu, First, And, target true;
-    /// Entries of many kernel functions at once.
+    /// Entries of several kernel functions with one link.
     KprobeMulti = ["kprobe.multi"] KernelEntry, Cpu, First, Ignored, target true;
-    /// Returns of many kernel functions at once.
+    /// Returns of several kernel functions with one link.
     KretprobeMulti = ["kretprobe.multi"] KernelReturn, Cpu, First, Ignored, target true;
-    /// Entries and returns of many kernel functions.
+    /// Entries and returns of several kernel functions.
     KprobeSession = ["kprobe.session"] KernelEntry, Cpu, First, Session, target true;
-    /// A place in user space, through perf.
+    /// An instruction in user space, through perf.
     Uprobe = ["uprobe"] UserEntry, None, Last, And, target true;
     /// A user function's return, through perf.
     Uretprobe = ["uretprobe"] UserReturn, None, Last, And, target true;
-    /// Many places in user space.
+    /// Several instructions in user space.
     UprobeMulti = ["uprobe.multi"] UserEntry, None, Last, Ignored, target true;
-    /// Returns of many user functions.
+    /// Returns of several user functions.
     UretprobeMulti = ["uretprobe.multi"] UserReturn, None, Last, Ignored, target true;
-    /// Entries and returns of many user functions.
+    /// Entries and returns of several user functions.
     UprobeSession = ["uprobe.session"] UserEntry, None, Last, Session, target true;
-    /// A marker in user space.
+    /// A USDT probe in user space.
     Usdt = ["usdt"] Usdt, None, Last, And, target true;
     /// A sample of a perf event.
     PerfEvent = ["perf_event"] Context, CpuUncounted, First, And,
         room None, again EEXIST, target false;
-    /// A function's entry, by trampoline.
+    /// A function's entry, through a trampoline.
     Fentry = ["fentry"] Function, Program, Last, Ignored,
         room TRAMPOLINE, again EBUSY, target true;
-    /// A function's result, before it is called.
+    /// Runs before a function and can replace its return value.
     FmodRet = ["fmod_ret"] Function, Program, Last, FirstNonZero,
         room TRAMPOLINE, again EBUSY, target true;
-    /// A hook of the security modules.
+    /// An LSM hook.
     Lsm = ["lsm"] Function, None, Last, FirstNonZero,
         room TRAMPOLINE, again EBUSY, target true;
-    /// The same for the processes of a cgroup.
+    /// An LSM hook for processes of a cgroup.
     LsmCgroup = ["lsm_cgroup"] Function, None, First, Allow,
         room CGROUP, again None, target true;
-    /// A function's return, by trampoline.
+    /// A function's return, through a trampoline.
     Fexit = ["fexit"] Function, Program, Last, Ignored,
         room TRAMPOLINE, again EBUSY, target true;
     /// Reading an iterator.
     Iterator = ["iter"] Iterator, None, First, Ignored, target true;
-    /// A member of a struct of operations.
+    /// A member of a `struct_ops`.
     StructOps = ["struct_ops"] StructOps, None, First, Value, room None, again EBUSY, target false;
-    /// A packet at the driver.
+    /// A packet in the driver.
     Xdp = ["xdp", "xdp.frags", "xdp/devmap", "xdp.frags/devmap", "xdp/cpumap", "xdp.frags/cpumap"]
         Context, None, First, Action, room ONE, again EBUSY, target false;
-    /// A packet that comes in or goes out, before the classifiers.
+    /// A packet at ingress or egress, before the classifiers.
     Tcx = ["tc/ingress", "tc/egress", "tcx/ingress", "tcx/egress", "netkit/primary", "netkit/peer"]
         Context, None, First, Next, room MPROG, again EEXIST, target false;
-    /// A classifier or action: the first that decides does.
+    /// A classifier or action: the first decision counts.
     Classifier = ["tc", "classifier", "action"] Context, None, First, Next, target false;
-    /// A packet for a socket: how many bytes of it are kept.
+    /// A packet for a socket; the value is the number of bytes to keep.
     SocketFilter = ["socket"] Context, None, Last, Value, target false;
-    /// A socket for a packet of a network namespace.
+    /// Selects a socket for a packet, per network namespace.
     SkLookup = ["sk_lookup"] Context, None, First, Select,
         room Some((64, Errno::E2BIG)), again EEXIST, target false;
     /// A netfilter hook.
     Netfilter = ["netfilter"] Context, None, First, Accept, room None, again EBUSY, target false;
-    /// What the processes of a cgroup do.
+    /// Operations of the processes of a cgroup.
     Cgroup = [
         "cgroup_skb/ingress", "cgroup_skb/egress", "cgroup/skb", "cgroup/sock_create",
         "cgroup/sock_release", "cgroup/sock", "cgroup/post_bind4", "cgroup/post_bind6",
@@ -254,7 +252,7 @@ hooks! {
         "cgroup/getsockname6", "cgroup/getsockname_unix", "cgroup/sysctl",
         "cgroup/getsockopt", "cgroup/setsockopt", "cgroup/dev", "sockops"
     ] Context, None, First, Allow, room CGROUP, again None, target false;
-    /// Everything else, where one program decides.
+    /// All other hooks, with a single program.
     Other = [
         "sk_reuseport", "sk_reuseport/migrate", "sk_skb", "sk_skb/verdict",
         "sk_skb/stream_parser", "sk_skb/stream_verdict", "sk_msg", "flow_dissector",
@@ -263,8 +261,8 @@ hooks! {
 }
 
 impl Hook {
-    /// The hook that a program is for: as its section says, or, where that says nothing,
-    /// its types.
+    /// The hook of a program: by its section name or, if that does not tell, by program type and
+    /// attach type.
     #[must_use]
     pub fn of(program: &Program) -> Self {
         let section = Section::classify(&program.section);
@@ -282,7 +280,7 @@ impl Hook {
         rule.map_or(Self::Other, |rule| Self::of_section(rule.prefix))
     }
 
-    /// The same with the attach type, where places of the hook are told apart by it.
+    /// The hook and, if the hook tells targets apart by attach type, the attach type.
     #[must_use]
     pub fn place_of(program: &Program) -> (Self, Option<AttachType>) {
         let hook = Self::of(program);
@@ -290,7 +288,7 @@ impl Hook {
         (hook, program.expected_attach_type.filter(|_| apart))
     }
 
-    /// The hook of a section's prefix.
+    /// The hook of a section name's prefix.
     fn of_section(prefix: &str) -> Self {
         let bare = prefix.strip_suffix(".s").unwrap_or(prefix);
         let found = Self::ALL
@@ -299,23 +297,23 @@ impl Hook {
         found.copied().unwrap_or(Self::Other)
     }
 
-    /// Whether what fires is an event of this hook's kind.
+    /// Whether an event of this kind fires the hook.
     #[must_use]
     pub fn is_hit_by(self, fires: Fires) -> bool {
         let own = self.rule().fires;
         own == fires
-            // A session is for both ends.
+            // A session runs at both ends.
             || self == Self::KprobeSession && fires == Fires::KernelReturn
             || self == Self::UprobeSession && fires == Fires::UserReturn
     }
 
-    /// Whether programs here change what the function returns.
+    /// Whether programs of this hook change a function's return value.
     #[must_use]
     pub const fn modifies_return(self) -> bool {
         matches!(self.rule().results, Results::FirstNonZero)
     }
 
-    /// Whether programs of one type attach here that are told apart by attach type.
+    /// Whether the hook distinguishes programs of this type by attach type.
     #[must_use]
     pub fn by_attach_type(self, prog_type: ProgType) -> bool {
         matches!(self, Self::Cgroup | Self::Tcx | Self::Xdp) && prog_type != ProgType::SockOps
@@ -356,7 +354,7 @@ mod tests {
         assert_eq!(Hook::of(&program), Hook::Kretprobe);
         program.section = "uprobe.s//bin/bash:main".to_owned();
         assert_eq!(Hook::of(&program), Hook::Uprobe);
-        // A section of another type is a name and no more.
+        // The section is for another type, so it does not count.
         program.prog_type = ProgType::Xdp;
         assert_eq!(Hook::of(&program), Hook::Xdp);
     }

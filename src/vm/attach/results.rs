@@ -1,4 +1,4 @@
-//! What the kernel makes of the results of several programs.
+//! How the kernel combines the return values of several programs.
 
 use super::hook::Results;
 use crate::util::Errno;
@@ -7,32 +7,32 @@ use crate::util::Errno;
 const XDP_PASS: u32 = 2;
 /// `TC_ACT_UNSPEC`, `include/uapi/linux/pkt_cls.h`.
 const TC_ACT_UNSPEC: i32 = -1;
-/// `TC_ACT_OK`, `TC_ACT_RECLASSIFY`, `TC_ACT_PIPE`: the packet goes on.
+/// `TC_ACT_OK`, `TC_ACT_RECLASSIFY`, `TC_ACT_PIPE`: the packet continues.
 const TC_GOES_ON: [i32; 3] = [0, 1, 3];
 
-/// The results of a list, as far as its programs have run.
+/// The combined results of a list's programs that have run so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tally {
     results: Results,
-    /// What the kernel would go on with now.
+    /// The combined value so far.
     value: i64,
     /// Whether a program has run.
     any: bool,
-    /// Whether a program that let a packet pass chose a socket for it.
+    /// Whether a program that passed the packet selected a socket for it.
     selected: bool,
 }
 
-/// What a result means for those that come after it.
+/// Whether the list continues after a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Then {
-    /// The next one runs.
+    /// The next program runs.
     Next,
     /// The list ends.
     End,
 }
 
 impl Tally {
-    /// Nothing has run yet.
+    /// The state before any program has run.
     #[must_use]
     pub const fn new(results: Results) -> Self {
         let value = match results {
@@ -48,8 +48,8 @@ impl Tally {
         }
     }
 
-    /// Takes a program's r0 into account. `retval` is what `bpf_set_retval` said last,
-    /// for cgroup hooks; `selects` whether a socket is chosen (`bpf_sk_assign`).
+    /// Adds a program's r0. `retval` is the value last set by `bpf_set_retval`, for cgroup hooks.
+    /// `selects` is whether a socket is selected (`bpf_sk_assign`).
     pub fn add(&mut self, r0: u64, retval: &mut i32, selects: bool) -> Then {
         let returned = crate::isa::low32(r0);
         let signed = i64::from(returned.cast_signed());
@@ -66,7 +66,7 @@ impl Tally {
                 }
             }
             Results::Allow => {
-                // The bits above the first are flags (`bpf_prog_run_array_cg`).
+                // Bits above bit 0 are flags (`bpf_prog_run_array_cg`).
                 if returned & 1 == 0 && !is_error(*retval) {
                     *retval = -i32::from(Errno::EPERM.0);
                 }
@@ -78,7 +78,7 @@ impl Tally {
                     return Then::End;
                 }
             }
-            // Passes if none drops it, or one that lets it pass has chosen a socket.
+            // Passes if no program drops it, or one that passes it has selected a socket.
             Results::Select => {
                 self.selected |= returned == 1 && selects;
                 self.value &= i64::from(returned != 0);
@@ -96,7 +96,7 @@ impl Tally {
         Then::Next
     }
 
-    /// The list was skipped, and the event with it (`trace_call_bpf` says 0 then).
+    /// The list was skipped, and the event dropped (`trace_call_bpf` returns 0).
     pub const fn skip(&mut self) {
         self.value = match self.results {
             Results::And => 0,
@@ -104,9 +104,9 @@ impl Tally {
         };
     }
 
-    /// What the kernel goes on with: the ANDed results, the function's return value, an
-    /// action, 0 or a negative error. None where it makes nothing of results, or where
-    /// no program had a say in something that has a value without them.
+    /// The combined value: the ANDed results, the function's return value, an action, 0 or a
+    /// negative error. `None` if the kernel ignores results, or if no program ran and the
+    /// result is optional.
     #[must_use]
     pub const fn verdict(&self) -> Option<i64> {
         match self.results {
@@ -117,8 +117,8 @@ impl Tally {
         }
     }
 
-    /// Whether what happens goes on: the event to the perf buffer, the packet up the
-    /// stack, the operation of a process.
+    /// Whether the event continues: to the perf buffer, up the network stack, or as an allowed
+    /// operation.
     #[must_use]
     pub fn passes(&self) -> bool {
         match self.results {
@@ -145,7 +145,7 @@ const fn is_error(value: i32) -> bool {
 mod tests {
     use super::*;
 
-    /// Verdict, whether it passes, and how many programs ran.
+    /// The verdict, and whether the event passes.
     fn run(results: Results, returned: &[i32]) -> (Option<i64>, bool, usize) {
         let (mut tally, mut retval, mut ran) = (Tally::new(results), 0, 0);
         for value in returned {
@@ -188,9 +188,9 @@ mod tests {
     fn all_of_a_cgroup_run_and_all_must_allow() {
         assert_eq!(run(Results::Allow, &[1, 1]), (Some(0), true, 2));
         assert_eq!(run(Results::Allow, &[0, 1]), (Some(-1), false, 2));
-        // Flags beside the permission: the port is checked by the program.
+        // Flags besides the permission bit: the port is checked by the program.
         assert_eq!(run(Results::Allow, &[3]), (Some(0), true, 1));
-        // An error that a program set stays.
+        // An error that a program set is kept.
         let (mut tally, mut retval) = (Tally::new(Results::Allow), -22);
         tally.add(0, &mut retval, false);
         assert_eq!(tally.verdict(), Some(-22));

@@ -1,4 +1,4 @@
-//! What session programs keep from a function's entry to its return.
+//! Sessions: state of session programs between a function's entry and return.
 
 use std::sync::Arc;
 
@@ -8,27 +8,27 @@ use super::super::handle::ProgramHandle;
 use super::super::memory::{Address, Region, SharedBytes, Space, SpaceFull};
 use super::site::Session;
 
-/// The sessions of a CPU.
+/// The open sessions of a CPU.
 #[derive(Debug, Default)]
 pub struct Sessions {
     open: SmallVec<[Open; 1]>,
 }
 
-/// A call of a function that has not returned.
+/// A function call that has not returned.
 #[derive(Debug)]
 struct Open {
     program: ProgramHandle,
     function: Box<str>,
     cookie: Address,
-    /// The entry's result was not 0: the program does not run at the return.
+    /// The program returned nonzero at the entry, so it does not run at the return.
     skips: bool,
 }
 
 impl Sessions {
-    /// A function is entered: a session with a cookie of zeros.
+    /// Opens a session with a zeroed cookie at a function's entry.
     ///
     /// # Errors
-    /// [`SpaceFull`] where there is no address left.
+    /// [`SpaceFull`] if the address space is full.
     pub fn enter(
         &mut self,
         space: &mut Space,
@@ -49,7 +49,7 @@ impl Sessions {
         })
     }
 
-    /// The program at the entry returned this.
+    /// Records the program's return value at the entry.
     pub fn decide(&mut self, program: ProgramHandle, returned: u32) {
         let mut open = self.open.iter_mut().rev();
         if let Some(session) = open.find(|open| open.program == program) {
@@ -57,12 +57,12 @@ impl Sessions {
         }
     }
 
-    /// The function returns: the session that its entry opened last, unless the program
-    /// is not to run; one of its own where no entry was seen. It ends with
+    /// The session at a function's return: the one that its entry opened last; `None` if the
+    /// program must be skipped; a new one if the entry was not seen. Close it with
     /// [`leave`](Self::leave).
     ///
     /// # Errors
-    /// [`SpaceFull`] where there is no address left.
+    /// [`SpaceFull`] if the address space is full.
     pub fn resume(
         &mut self,
         space: &mut Space,
@@ -81,7 +81,7 @@ impl Sessions {
         }))
     }
 
-    /// The function has returned.
+    /// Closes the session after the function's return.
     pub fn leave(&mut self, space: &mut Space, program: ProgramHandle, function: &str) {
         let at = self
             .open

@@ -1,60 +1,59 @@
-//! What helpers know of the place where the program that runs now is attached.
+//! What helpers know about the attachment of the running program.
 
 use std::sync::Arc;
 
 use crate::spec::AttachType;
 
-/// What is true of one run besides its context.
+/// Properties of one run besides its context.
 #[derive(Debug, Clone, Default)]
 pub struct Site {
-    /// What was given when the program was attached (`bpf_get_attach_cookie`).
+    /// The attach cookie (`bpf_get_attach_cookie`).
     pub cookie: u64,
-    /// The address of the traced function or place (`bpf_get_func_ip`); 0 where it is
-    /// not known.
+    /// The address of the traced function or instruction (`bpf_get_func_ip`); 0 if unknown.
     pub ip: u64,
     /// How many slots of 8 bytes hold arguments (`bpf_get_func_arg_cnt`).
     pub arguments: u32,
-    /// How the program attaches, where that changes what helpers do.
+    /// How the program is attached, if that affects helpers.
     pub attach_type: Option<AttachType>,
-    /// What a session keeps from a function's entry to its return.
+    /// The session of a session program.
     pub session: Option<Session>,
-    /// The counter of the perf event that overflowed (`bpf_perf_prog_read_value`); none
-    /// for a program that no perf event runs.
+    /// The counter of the perf event that overflowed (`bpf_perf_prog_read_value`); `None` if
+    /// the program was not run by a perf event.
     pub counter: Option<Counter>,
-    /// The branches that were taken before (`bpf_read_branch_records`,
-    /// `bpf_get_branch_snapshot`); none where the CPU records none.
+    /// The last taken branches (`bpf_read_branch_records`, `bpf_get_branch_snapshot`); `None`
+    /// if the CPU does not record them.
     pub branches: Option<Arc<[BranchEntry]>>,
-    /// What `bpf_set_retval` set, and `bpf_get_retval` gets.
+    /// The value of `bpf_set_retval` and `bpf_get_retval`.
     pub retval: i32,
-    /// What `bpf_override_return` said that the function is to return.
+    /// The return value set by `bpf_override_return`.
     pub overridden: Option<u64>,
 }
 
-/// What a session program sees of its session.
+/// A session as its program sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Session {
-    /// Whether the function returns (`bpf_session_is_return`).
+    /// Whether the program runs at the function's return (`bpf_session_is_return`).
     pub is_return: bool,
-    /// Where its 8 bytes are (`bpf_session_cookie`).
+    /// Address of the 8-byte cookie (`bpf_session_cookie`).
     pub cookie: u64,
 }
 
 /// A perf counter (`struct bpf_perf_event_value`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counter {
-    /// How often what it counts has happened.
+    /// The counter's value.
     pub counter: u64,
     /// For how many nanoseconds it was enabled.
     pub enabled: u64,
-    /// For how many of them it counted: less where counters take turns.
+    /// For how many nanoseconds it was counting: less than enabled if counters are multiplexed.
     pub running: u64,
 }
 
 impl Counter {
-    /// Bytes of a `struct bpf_perf_event_value`.
+    /// Size of a `struct bpf_perf_event_value`.
     pub const SIZE: usize = 24;
 
-    /// Its bytes there.
+    /// The bytes of the `struct bpf_perf_event_value`.
     #[must_use]
     pub fn bytes(&self) -> [u8; Self::SIZE] {
         let mut bytes = [0; Self::SIZE];
@@ -67,7 +66,7 @@ impl Counter {
 }
 
 impl From<u64> for Counter {
-    /// One that has counted without a pause.
+    /// A counter with this value and zero times.
     fn from(counter: u64) -> Self {
         Self {
             counter,
@@ -76,22 +75,22 @@ impl From<u64> for Counter {
     }
 }
 
-/// A branch that was taken (`struct perf_branch_entry`).
+/// A taken branch (`struct perf_branch_entry`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BranchEntry {
-    /// Where from.
+    /// Source address.
     pub from: u64,
-    /// Where to.
+    /// Target address.
     pub to: u64,
-    /// The bits of the third word: whether it was predicted, how many cycles, …
+    /// The third word: misprediction, cycles and other bits.
     pub flags: u64,
 }
 
 impl BranchEntry {
-    /// Bytes of a `struct perf_branch_entry`.
+    /// Size of a `struct perf_branch_entry`.
     pub const SIZE: usize = 24;
 
-    /// The bytes of several.
+    /// The bytes of several entries.
     #[must_use]
     pub fn bytes(entries: &[Self]) -> Vec<u8> {
         let words = entries.iter().flat_map(|e| [e.from, e.to, e.flags]);

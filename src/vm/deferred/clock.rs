@@ -1,4 +1,4 @@
-//! The clocks that a timer goes by.
+//! Clocks of timers.
 
 use super::super::world::Clock;
 
@@ -14,7 +14,7 @@ pub enum TimerClock {
 }
 
 impl TimerClock {
-    /// The clock that the flags of `bpf_timer_init` name.
+    /// The clock that the flags of `bpf_timer_init` select.
     #[must_use]
     pub const fn from_flags(flags: u64) -> Option<Self> {
         match flags {
@@ -25,7 +25,7 @@ impl TimerClock {
         }
     }
 
-    /// What it shows, in nanoseconds.
+    /// The current time in nanoseconds.
     #[must_use]
     pub const fn now(self, clock: &Clock) -> u64 {
         match self {
@@ -35,8 +35,8 @@ impl TimerClock {
         }
     }
 
-    /// What the monotonic clock shows when this one shows `at`, if no clock is set
-    /// meanwhile; 0 for what is long over.
+    /// Converts a time of this clock to the monotonic clock, assuming that no clock is set in
+    /// between. Times before the start of the monotonic clock become 0.
     #[must_use]
     pub const fn to_monotonic(self, clock: &Clock, at: u64) -> u64 {
         let now = self.now(clock);

@@ -1,4 +1,4 @@
-//! What waits to be called back.
+//! The table of deferred callbacks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,10 +6,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::super::handle::MapHandle;
 use super::clock::TimerClock;
 
-/// What waits.
+/// The kind of a deferred callback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeferredKind {
-    /// A `struct bpf_timer`, by this clock.
+    /// A `struct bpf_timer` with this clock.
     Timer(TimerClock),
     /// A `struct bpf_wq`.
     Work,
@@ -17,47 +17,47 @@ pub enum DeferredKind {
     TaskWork,
 }
 
-/// Where the struct is that a program keeps.
+/// The location of a `struct bpf_timer`, `bpf_wq` or `bpf_task_work`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::vm) struct Slot {
     /// The map.
     pub map: MapHandle,
-    /// The element in whose value it is.
+    /// The element whose value contains the struct.
     pub element: usize,
-    /// Its address.
+    /// The struct's address.
     pub address: u64,
 }
 
-/// When something is to be called.
+/// When a callback is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::vm) enum When {
     /// As soon as possible.
     Soon,
-    /// When the timer's clock shows so many nanoseconds.
+    /// When the timer's clock reaches this time in nanoseconds.
     At(u64),
 }
 
-/// What belongs to one such struct.
+/// The state of one such struct.
 #[derive(Debug, Clone)]
 pub(in crate::vm) struct Entry {
     pub kind: DeferredKind,
     pub slot: Slot,
-    /// The program's function, once it is set.
+    /// The program's callback, once it is set.
     pub callback: Option<u64>,
     pub armed: Option<Armed>,
 }
 
-/// A call that will come.
+/// A scheduled call.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::vm) struct Armed {
     pub when: When,
-    /// Rises from one to the next: of two at the same time the earlier goes first.
+    /// Increases with each call: of two at the same time the one armed first runs first.
     pub order: u64,
-    /// The CPU that asked for it, on which it runs.
+    /// The CPU that armed it, on which it runs.
     pub cpu: u32,
 }
 
-/// All that waits on a machine.
+/// The deferred callbacks of a machine.
 #[derive(Debug, Default)]
 pub(in crate::vm) struct Deferred(Mutex<Table>);
 
@@ -66,24 +66,24 @@ pub(in crate::vm) struct Table {
     entries: BTreeMap<u64, Entry>,
     made: u64,
     armed: u64,
-    /// Maps that user space has no descriptor of any more.
-    unheld: BTreeSet<MapHandle>,
+    /// Maps to which user space has no file descriptor any more.
+    closed: BTreeSet<MapHandle>,
 }
 
-/// The key of the first entry: a number as kernel pointers are, at which nothing is.
+/// The key of the first entry: looks like a kernel pointer, and is not mapped.
 const FIRST_KEY: u64 = 0xffff_8880_0000_0000;
-/// From one key to the next, as between allocations.
+/// Distance between keys, similar to that of allocations.
 const KEY_STEP: u64 = 192;
 
 impl Deferred {
-    /// The table, for this CPU alone until the guard is dropped.
+    /// Locks the table until the guard is dropped.
     pub(in crate::vm) fn lock(&self) -> MutexGuard<'_, Table> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Table {
-    /// Makes an entry; its key.
+    /// Adds an entry and returns its key.
     pub(in crate::vm) fn insert(&mut self, kind: DeferredKind, slot: Slot) -> u64 {
         let key = FIRST_KEY.wrapping_add(self.made.wrapping_mul(KEY_STEP));
         self.made += 1;
@@ -97,23 +97,23 @@ impl Table {
         key
     }
 
-    /// The entry of the struct at an address that holds this key.
+    /// The entry with this key, if its struct is at this address.
     pub(in crate::vm) fn find(&mut self, key: u64, address: u64) -> Option<&mut Entry> {
         let entry = self.entries.get_mut(&key)?;
         (entry.slot.address == address).then_some(entry)
     }
 
-    /// The entry of this key.
+    /// The entry with this key.
     pub(in crate::vm) fn get(&self, key: u64) -> Option<&Entry> {
         self.entries.get(&key)
     }
 
-    /// The same, to be changed.
+    /// The entry with this key, mutable.
     pub(in crate::vm) fn get_mut(&mut self, key: u64) -> Option<&mut Entry> {
         self.entries.get_mut(&key)
     }
 
-    /// Lets a call come; one that is to come already is put off to then.
+    /// Schedules a call, replacing one that is already scheduled.
     pub(in crate::vm) fn arm(&mut self, key: u64, when: When, cpu: u32) {
         let order = self.armed;
         self.armed += 1;
@@ -134,11 +134,11 @@ impl Table {
 
     /// Notes that user space closed its last descriptor of a map.
     pub(in crate::vm) fn release_map(&mut self, map: MapHandle) {
-        self.unheld.insert(map);
+        self.closed.insert(map);
     }
 
-    /// Whether user space has a descriptor of a map (`map->usercnt`).
+    /// Whether user space has a file descriptor of a map (`map->usercnt`).
     pub(in crate::vm) fn is_held(&self, map: MapHandle) -> bool {
-        !self.unheld.contains(&map)
+        !self.closed.contains(&map)
     }
 }

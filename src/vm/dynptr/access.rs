@@ -1,4 +1,4 @@
-//! Reading and writing what a dynptr leads to.
+//! Reading and writing the memory of a dynptr.
 
 use super::super::fault::HelperProblem;
 use super::super::helpers::call::{Bytes, Call};
@@ -7,12 +7,12 @@ use super::kern::{Dynptr, DynptrKind};
 use super::kernel_packet::KernelPacket;
 use crate::util::Errno;
 
-/// What the program is told, or why it can't go on.
-pub(in crate::vm) type Told<T> = Result<Result<T, Errno>, HelperProblem>;
+/// A result for the program, or the reason why the call is a fault.
+pub(in crate::vm) type AccessResult<T> = Result<Result<T, Errno>, HelperProblem>;
 
-/// The farthest that offsets and sizes reach in an XDP packet.
+/// Limit of offsets and sizes in an XDP packet.
 const XDP_REACH: u32 = 0xffff;
-/// The farthest that offsets reach in an `sk_buff`.
+/// Limit of offsets in an `sk_buff`.
 const SKB_REACH: u32 = i32::MAX.cast_unsigned();
 
 /// The dynptr that argument `n` points to.
@@ -21,7 +21,7 @@ pub(in crate::vm) fn load(call: &Call<'_>, n: usize) -> Result<Dynptr, HelperPro
     loaded.map_err(|fault| HelperProblem::Access { arg: n, fault })
 }
 
-/// Puts a dynptr where argument `n` points.
+/// Stores a dynptr where argument `n` points.
 pub(in crate::vm) fn store(
     call: &Call<'_>,
     n: usize,
@@ -31,7 +31,8 @@ pub(in crate::vm) fn store(
     stored.map_err(|fault| HelperProblem::Access { arg: n, fault })
 }
 
-/// Sets the dynptr where argument `n` points, or makes it null and tells why.
+/// Initialises the dynptr that argument `n` points to; on error makes it null and returns the
+/// error.
 pub(in crate::vm) fn init(
     call: &Call<'_>,
     n: usize,
@@ -41,7 +42,7 @@ pub(in crate::vm) fn init(
     Ok(pointer.err().map_or(0, Errno::to_ret))
 }
 
-/// A dynptr in argument `arg` that is under use.
+/// A dynptr argument of a call.
 pub(in crate::vm) struct Use {
     pub(in crate::vm) arg: usize,
     pub(in crate::vm) pointer: Dynptr,
@@ -66,13 +67,18 @@ impl Use {
             .wrapping_add(offset as u64)
     }
 
-    /// Where a byte of a packet is, from the packet's start.
+    /// Offset of a byte from the packet's start.
     const fn in_packet(&self, offset: u32) -> u32 {
         self.pointer.offset.wrapping_add(offset)
     }
 
     /// Copies bytes out (`__bpf_dynptr_read`).
-    pub(in crate::vm) fn read(&self, call: &mut Call<'_>, offset: u32, len: u32) -> Told<Bytes> {
+    pub(in crate::vm) fn read(
+        &self,
+        call: &mut Call<'_>,
+        offset: u32,
+        len: u32,
+    ) -> AccessResult<Bytes> {
         if self.pointer.is_null() {
             return Ok(Err(Errno::EINVAL));
         }
@@ -108,21 +114,21 @@ impl Use {
         Ok(bytes.map(Bytes::from_vec).ok_or(errno))
     }
 
-    /// Whether a [read](Self::read) that failed so leaves zeros behind: what a packet
-    /// lost since the dynptr was made (`__bpf_skb_load_bytes`).
+    /// Whether a [read](Self::read) that failed with this error zeroes the buffer: when a packet
+    /// was shortened since the dynptr was created (`__bpf_skb_load_bytes`).
     pub(in crate::vm) fn clears(&self, errno: Errno) -> bool {
         self.pointer.kind() == Some(DynptrKind::Skb) && errno == Errno::EFAULT
     }
 
-    /// Overwrites bytes (`__bpf_dynptr_write`). Flags are those of
-    /// `bpf_skb_store_bytes`, for the packet of an `sk_buff` only.
+    /// Overwrites bytes (`__bpf_dynptr_write`). `flags` are those of `bpf_skb_store_bytes`, and
+    /// only valid for the packet of an `sk_buff`.
     pub(in crate::vm) fn write(
         &self,
         call: &mut Call<'_>,
         offset: u32,
         bytes: &[u8],
         flags: u64,
-    ) -> Told<()> {
+    ) -> AccessResult<()> {
         if self.pointer.is_null() || self.pointer.is_read_only() {
             return Ok(Err(Errno::EINVAL));
         }
@@ -156,8 +162,8 @@ impl Use {
         Ok(written.ok_or(errno))
     }
 
-    /// The address of bytes that lie one behind the other, for programs to load from
-    /// and store to (`bpf_dynptr_slice`); `None` where there are none.
+    /// The address of contiguous bytes, for programs to load and store (`bpf_dynptr_slice`);
+    /// `None` if there are none.
     pub(in crate::vm) fn slice(
         &self,
         call: &mut Call<'_>,
@@ -185,7 +191,7 @@ impl Use {
         })
     }
 
-    /// The same for writing; `None`, too, where it is read-only.
+    /// Like [`slice`](Self::slice), for writing; also `None` if the dynptr is read-only.
     pub(in crate::vm) fn slice_to_write(
         &self,
         call: &mut Call<'_>,

@@ -1,12 +1,12 @@
-//! The 16 bytes that a program holds.
+//! The 16-byte dynptr that a program keeps on its stack.
 
-use super::super::memory::{AccessFault, AccessKind, Address, Body, Place, Space};
+use super::super::memory::{AccessFault, AccessKind, Address, Body, Location, Space};
 use crate::util::Errno;
 
-/// What a dynptr leads to (`enum bpf_dynptr_type`, `include/linux/bpf.h`).
+/// The kind of memory of a dynptr (`enum bpf_dynptr_type`, `include/linux/bpf.h`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DynptrKind {
-    /// Memory that the program has: a map's value, a sample of a user ring buffer.
+    /// Memory of the program: a map value, or a sample of a user ring buffer.
     Local = 1,
     /// A record of a ring buffer.
     Ringbuf = 2,
@@ -51,19 +51,19 @@ const SIZE_MASK: u32 = (1 << 24) - 1;
 const RDONLY: u32 = 1 << 31;
 
 impl Dynptr {
-    /// Bytes that one takes.
+    /// Size of a dynptr.
     pub const BYTES: usize = 16;
-    /// The most bytes that one leads to (`DYNPTR_MAX_SIZE`).
+    /// The maximum number of bytes of its memory (`DYNPTR_MAX_SIZE`).
     pub const MAX_SIZE: u32 = SIZE_MASK;
-    /// One that leads nowhere.
+    /// The null dynptr.
     pub const NULL: Self = Self {
         data: 0,
         size: 0,
         offset: 0,
     };
 
-    /// One that leads to the first `size` bytes at `data`; of sizes above
-    /// [`MAX_SIZE`](Self::MAX_SIZE) the low bits.
+    /// A dynptr to the first `size` bytes at `data`. Only the low bits of sizes above
+    /// [`MAX_SIZE`](Self::MAX_SIZE) are used.
     #[must_use]
     pub const fn new(kind: DynptrKind, data: u64, size: u32) -> Self {
         Self {
@@ -73,7 +73,7 @@ impl Dynptr {
         }
     }
 
-    /// The same for reading only.
+    /// Makes it read-only.
     #[must_use]
     pub const fn read_only(self) -> Self {
         Self {
@@ -82,19 +82,19 @@ impl Dynptr {
         }
     }
 
-    /// Whether it leads nowhere.
+    /// Whether it is the null dynptr.
     #[must_use]
     pub const fn is_null(&self) -> bool {
         self.data == 0
     }
 
-    /// Whether it is for reading only.
+    /// Whether it is read-only.
     #[must_use]
     pub const fn is_read_only(&self) -> bool {
         self.size & RDONLY != 0
     }
 
-    /// What it leads to; `None` where the bytes are those of no dynptr.
+    /// The kind of memory; `None` if the bytes are not a valid dynptr.
     #[must_use]
     pub fn kind(&self) -> Option<DynptrKind> {
         let number = (self.size & !RDONLY) >> KIND_SHIFT;
@@ -102,13 +102,13 @@ impl Dynptr {
         kinds.find(|kind| *kind as u32 == number)
     }
 
-    /// Bytes that it leads to.
+    /// Number of bytes of its memory.
     #[must_use]
     pub const fn size(&self) -> u32 {
         self.size & SIZE_MASK
     }
 
-    /// The same with other ends, counted from where it begins.
+    /// Narrows it to `start..end`, relative to the current offset.
     #[must_use]
     pub const fn between(self, start: u32, end: u32) -> Self {
         Self {
@@ -118,10 +118,10 @@ impl Dynptr {
         }
     }
 
-    /// Whether it has `len` bytes from `offset` on (`bpf_dynptr_check_off_len`).
+    /// Checks that it has `len` bytes from `offset` on (`bpf_dynptr_check_off_len`).
     ///
     /// # Errors
-    /// `E2BIG` where it has not.
+    /// `E2BIG` if it has not.
     pub const fn check(&self, offset: u32, len: u32) -> Result<(), Errno> {
         match self.size().checked_sub(len) {
             Some(last) if offset <= last => Ok(()),
@@ -129,14 +129,19 @@ impl Dynptr {
         }
     }
 
-    /// Reads the one at an address.
+    /// Loads the dynptr at an address.
     ///
     /// # Errors
-    /// [`AccessFault`] where there is no memory for it.
+    /// [`AccessFault`] if the address is not accessible.
     pub fn load(space: &Space, at: u64) -> Result<Self, AccessFault> {
-        let place = place(space, at, AccessKind::Read)?;
-        // All 16 bytes are there.
-        let number = |at: usize, len| place.bytes.load(place.at + at, len).unwrap_or_default();
+        let location = location(space, at, AccessKind::Read)?;
+        // All 16 bytes are in bounds.
+        let number = |at: usize, len| {
+            location
+                .bytes
+                .load(location.at + at, len)
+                .unwrap_or_default()
+        };
         let half = |at| u32::try_from(number(at, 4)).unwrap_or_default();
         Ok(Self {
             data: number(0, 8),
@@ -145,29 +150,31 @@ impl Dynptr {
         })
     }
 
-    /// Writes it to an address.
+    /// Stores it at an address.
     ///
     /// # Errors
-    /// As of [`load`](Self::load).
+    /// As for [`load`](Self::load).
     pub fn store(&self, space: &Space, at: u64) -> Result<(), AccessFault> {
-        let place = place(space, at, AccessKind::Write)?;
-        place.bytes.store(place.at, 8, self.data);
-        place.bytes.store(place.at + 8, 4, self.size.into());
-        place.bytes.store(place.at + 12, 4, self.offset.into());
+        let location = location(space, at, AccessKind::Write)?;
+        location.bytes.store(location.at, 8, self.data);
+        location.bytes.store(location.at + 8, 4, self.size.into());
+        location
+            .bytes
+            .store(location.at + 12, 4, self.offset.into());
         Ok(())
     }
 }
 
-/// Where the 16 bytes at an address are. Those that the kernel [holds](super::Held) are
-/// out of a program's reach, but not out of its helpers'.
-fn place(space: &Space, at: u64, kind: AccessKind) -> Result<Place<'_>, AccessFault> {
+/// The location of a dynptr's 16 bytes. Those of a [`KernelDynptr`](super::KernelDynptr) are
+/// not accessible to programs, but to helpers.
+fn location(space: &Space, at: u64, kind: AccessKind) -> Result<Location<'_>, AccessFault> {
     let held = Address::from_register(at)
         .filter(|address| address.offset() == 0)
         .and_then(|address| space.region(address))
         .filter(|region| region.hidden as usize == Dynptr::BYTES);
     match held.map(|region| &region.body) {
         Some(Body::Bytes { bytes, window }) if window.len() == Dynptr::BYTES => {
-            Ok(Place { bytes, at: 0 })
+            Ok(Location { bytes, at: 0 })
         }
         _ => space.locate(at, Dynptr::BYTES, kind),
     }

@@ -1,22 +1,23 @@
-//! The packet of a `struct sk_buff` in kernel memory, which tracing programs get a
-//! pointer to: for reading only.
+//! The packet of a `struct sk_buff` in kernel memory, to which tracing programs have a pointer.
+//! It is read-only.
 
 use super::super::helpers::call::{Bytes, Call};
 use super::super::helpers::probe::From;
 use crate::util::Errno;
 
-/// A mocked `struct sk_buff`, by its own fields.
+/// A mocked `struct sk_buff`, with the values of its fields.
 pub(in crate::vm) struct KernelPacket {
     /// The address of the first byte (`data`).
     data: u64,
     /// Bytes in all (`len`).
     pub len: u32,
-    /// Bytes that lie at `data`: without those in fragments (`data_len`).
+    /// Bytes at `data`, without those in fragments (`data_len`).
     linear: u32,
 }
 
 impl KernelPacket {
-    /// The one at an address, unless that is the context of the program that runs.
+    /// The packet of the `sk_buff` at an address; `None` if that is the running program's
+    /// context.
     pub(in crate::vm) fn at(call: &Call<'_>, address: u64) -> Option<Self> {
         let current = call.machine.current();
         if current.is_some_and(|current| current.placed.r1() == address) {
@@ -33,12 +34,12 @@ impl KernelPacket {
         })
     }
 
-    /// The address of bytes of the linear part.
+    /// The address of bytes in the linear part.
     pub(in crate::vm) fn address(&self, at: u32, len: u32) -> Option<u64> {
         (at.checked_add(len)? <= self.linear).then(|| self.data.wrapping_add(at.into()))
     }
 
-    /// Copies bytes out; those in fragments are nowhere in mocked memory.
+    /// Copies bytes out. Bytes in fragments are not mocked, and can't be read.
     pub(in crate::vm) fn read(
         &self,
         call: &mut Call<'_>,

@@ -1,14 +1,14 @@
-//! Dynamic pointers: memory whose size is known only while a program runs
-//! (`kernel/bpf/helpers.c`, "dynptr").
+//! Dynptrs: pointers to memory whose size is only known at run time (`kernel/bpf/helpers.c`,
+//! "dynptr").
 //!
-//! A program holds one as 16 bytes on its stack, which mean what the kernel's
-//! `struct bpf_dynptr_kern` does ([`Dynptr`]). What they lead to is memory of the
-//! program's own, a record of a ring buffer, or a packet (`access`).
+//! A program keeps a dynptr in 16 bytes of its stack, in the format of the kernel's
+//! `struct bpf_dynptr_kern` ([`Dynptr`]). Its memory is that of the program, a record of a
+//! ring buffer, or a packet (`access`).
 
 pub(super) mod access;
-mod held;
 mod kern;
+mod kernel_dynptr;
 pub(super) mod kernel_packet;
 
-pub use held::Held;
 pub use kern::{Dynptr, DynptrKind};
+pub use kernel_dynptr::KernelDynptr;

@@ -1,4 +1,4 @@
-//! Packets put together layer by layer; lengths and checksums are filled in.
+//! Builds packets layer by layer; lengths and checksums are filled in.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -13,7 +13,7 @@ use super::event::Event;
 
 /// A packet under construction, from the Ethernet header on.
 ///
-/// What is wrong on the way is told by [`build`](Self::build).
+/// Errors of all steps are reported by [`build`](Self::build).
 ///
 /// ```
 /// use bpflab::vm::events::Packet;
@@ -53,17 +53,16 @@ enum Network {
 
 #[derive(Debug, Clone)]
 enum Transport {
-    /// Nothing that has a header: the payload is of this protocol.
+    /// No header of this layer: the payload has this protocol.
     None(u8),
     Tcp(Box<TcpHeader>),
     Udp(u16, u16),
-    /// An echo request, or the reply.
+    /// An echo request, or a reply if the flag is true.
     Echo(IcmpEchoHeader, bool),
 }
 
 impl Packet {
-    /// An Ethernet frame between two made-up devices: to `02:00:00:00:00:02`, from
-    /// `02:00:00:00:00:01`.
+    /// An Ethernet frame from `02:00:00:00:00:01` to `02:00:00:00:00:02`.
     #[must_use]
     pub const fn ethernet() -> Self {
         Self {
@@ -79,36 +78,36 @@ impl Packet {
         }
     }
 
-    /// Sets the hardware addresses that it is from and to.
+    /// Sets the source and destination hardware addresses.
     #[must_use]
     pub const fn between(mut self, source: [u8; 6], destination: [u8; 6]) -> Self {
         (self.source, self.destination) = (source, destination);
         self
     }
 
-    /// Adds a tag of a virtual LAN (802.1Q): number, and priority in the upper bits.
+    /// Adds an 802.1Q VLAN tag: VLAN ID, and priority in the upper bits.
     #[must_use]
     pub fn vlan(mut self, tci: u16) -> Self {
         self.vlans.push((EtherType::VLAN_TAGGED_FRAME, tci));
         self
     }
 
-    /// Adds a tag of a provider's virtual LAN (802.1ad).
+    /// Adds an 802.1ad (provider bridging) VLAN tag.
     #[must_use]
     pub fn provider_vlan(mut self, tci: u16) -> Self {
         self.vlans.push((EtherType::PROVIDER_BRIDGING, tci));
         self
     }
 
-    /// Sets the protocol behind the Ethernet header, where it is none of those that there
-    /// are methods for; 0x88b5, for experiments, unless it is set.
+    /// Sets the EtherType of a packet without a network header from this builder; the default
+    /// is 0x88b5 (local experiments).
     #[must_use]
     pub fn ether_type(mut self, protocol: u16) -> Self {
         self.network = Network::None(EtherType(protocol));
         self
     }
 
-    /// Notes the first thing that is wrong.
+    /// Records the first error.
     fn wrong(&mut self, problem: String) {
         self.problem.get_or_insert(problem);
     }
@@ -116,12 +115,12 @@ impl Packet {
     fn address<T: std::str::FromStr>(&mut self, text: &str, family: &str) -> Option<T> {
         let parsed = text.parse().ok();
         if parsed.is_none() {
-            self.wrong(format!("`{text}` is no {family} address"));
+            self.wrong(format!("invalid {family} address `{text}`"));
         }
         parsed
     }
 
-    /// Puts an IPv4 header in, with the addresses that it is from and to.
+    /// Adds an IPv4 header with these source and destination addresses.
     #[must_use]
     pub fn ipv4(mut self, source: &str, destination: &str) -> Self {
         let ends = (
@@ -134,7 +133,7 @@ impl Packet {
         self
     }
 
-    /// Puts an IPv6 header in.
+    /// Adds an IPv6 header with these source and destination addresses.
     #[must_use]
     pub fn ipv6(mut self, source: &str, destination: &str) -> Self {
         let ends = (
@@ -147,21 +146,21 @@ impl Packet {
         self
     }
 
-    /// Sets the time to live, or hop limit; 64 unless it is set.
+    /// Sets the TTL or hop limit; 64 by default.
     #[must_use]
     pub const fn ttl(mut self, ttl: u8) -> Self {
         self.ttl = ttl;
         self
     }
 
-    /// Sets the type of service, or traffic class: its last two bits are for congestion.
+    /// Sets the TOS byte or traffic class; the lower two bits are ECN.
     #[must_use]
     pub const fn tos(mut self, tos: u8) -> Self {
         self.tos = tos;
         self
     }
 
-    /// Asks who has an address, or answers if a hardware address is given.
+    /// Adds an ARP request, or a reply if a hardware address is given.
     #[must_use]
     pub fn arp(mut self, sender: &str, target: &str, answer: Option<[u8; 6]>) -> Self {
         let ends: (Option<Ipv4Addr>, Option<Ipv4Addr>) =
@@ -188,8 +187,8 @@ impl Packet {
         self
     }
 
-    /// Puts a TCP header in, with the ports that it is from and to: an acknowledgement
-    /// unless its [flags](Self::tcp_flags) are set, window 65,535.
+    /// Adds a TCP header with these source and destination ports. ACK is set unless
+    /// [`tcp_flags`](Self::tcp_flags) says otherwise; the window is 65,535.
     #[must_use]
     pub fn tcp(mut self, source: u16, destination: u16) -> Self {
         let mut header = TcpHeader::new(source, destination, 1, u16::MAX);
@@ -199,11 +198,11 @@ impl Packet {
         self
     }
 
-    /// Changes the TCP header; `what` is what needs one.
+    /// Changes the TCP header; `what` names the setting in the error.
     fn with_tcp(mut self, what: &str, change: impl FnOnce(&mut TcpHeader)) -> Self {
         match &mut self.transport {
             Transport::Tcp(header) => change(header),
-            _ => self.wrong(format!("{what} are for TCP: call tcp() before")),
+            _ => self.wrong(format!("{what} need a TCP header: call tcp() first")),
         }
         self
     }
@@ -213,7 +212,7 @@ impl Packet {
     pub fn tcp_flags(mut self, flags: &str) -> Self {
         if let Some(unknown) = flags.chars().find(|flag| !"SAFRPUEC".contains(*flag)) {
             self.wrong(format!(
-                "`{unknown}` is no TCP flag (S, A, F, R, P, U, E, C)"
+                "unknown TCP flag `{unknown}` (known: S, A, F, R, P, U, E, C)"
             ));
         }
         self.with_tcp("flags", |header| {
@@ -229,7 +228,7 @@ impl Packet {
         })
     }
 
-    /// Sets sequence and acknowledgement number of the TCP header; 1 and 1 unless they are.
+    /// Sets the sequence and acknowledgement numbers of the TCP header; 1 and 1 by default.
     #[must_use]
     pub fn tcp_numbers(self, sequence: u32, acknowledgement: u32) -> Self {
         self.with_tcp("sequence numbers", |header| {
@@ -238,7 +237,7 @@ impl Packet {
         })
     }
 
-    /// Sets the TCP options, in bytes; they are filled up to a multiple of four.
+    /// Sets the TCP options, in bytes; padded to a multiple of four.
     #[must_use]
     pub fn tcp_options(self, options: &[u8]) -> Self {
         let mut fits = true;
@@ -247,43 +246,42 @@ impl Packet {
         });
         if !fits {
             packet.wrong(format!(
-                "TCP has room for 40 bytes of options, not {}",
+                "TCP options take at most 40 bytes, not {}",
                 options.len()
             ));
         }
         packet
     }
 
-    /// Puts a UDP header in, with the ports that it is from and to.
+    /// Adds a UDP header with these source and destination ports.
     #[must_use]
     pub fn udp(mut self, source: u16, destination: u16) -> Self {
         self.transport = Transport::Udp(source, destination);
         self
     }
 
-    /// Puts an echo request in, of ICMP or ICMPv6.
+    /// Adds an ICMP or ICMPv6 echo request.
     #[must_use]
     pub fn echo_request(mut self, id: u16, seq: u16) -> Self {
         self.transport = Transport::Echo(IcmpEchoHeader { id, seq }, false);
         self
     }
 
-    /// Puts an echo reply in, of ICMP or ICMPv6.
+    /// Adds an ICMP or ICMPv6 echo reply.
     #[must_use]
     pub fn echo_reply(mut self, id: u16, seq: u16) -> Self {
         self.transport = Transport::Echo(IcmpEchoHeader { id, seq }, true);
         self
     }
 
-    /// Sets the protocol behind the IP header, where it is none of those that there are
-    /// methods for.
+    /// Sets the IP protocol of a packet without a transport header from this builder.
     #[must_use]
     pub fn ip_protocol(mut self, protocol: u8) -> Self {
         self.transport = Transport::None(protocol);
         self
     }
 
-    /// Sets what comes last.
+    /// Sets the payload after the last header.
     #[must_use]
     pub fn payload(mut self, payload: impl AsRef<[u8]>) -> Self {
         self.payload = payload.as_ref().to_vec();
@@ -293,8 +291,8 @@ impl Packet {
     /// The packet's bytes.
     ///
     /// # Errors
-    /// [`EventError::Declaration`] for what was wrong first: text that is no address,
-    /// layers that don't fit, more bytes than a length can say.
+    /// [`EventError::Declaration`] for the first error: an invalid address, layers that don't
+    /// fit, more bytes than a length field can hold.
     pub fn build(&self) -> Result<Vec<u8>, EventError> {
         let wrong = |problem: String| EventError::Declaration {
             event: "packet".to_owned(),
@@ -315,7 +313,7 @@ impl Packet {
     }
 
     fn bytes(&self) -> Result<Vec<u8>, String> {
-        let (inner, behind) = self.behind_link()?;
+        let (inner, behind) = self.after_ethernet()?;
         let types = self.vlans.iter().map(|(kind, _)| *kind).chain([inner]);
         let mut types: Vec<_> = types.collect();
         let outer = types.remove(0);
@@ -334,8 +332,8 @@ impl Packet {
         Ok(bytes)
     }
 
-    /// What follows the Ethernet header and its tags, and its protocol.
-    fn behind_link(&self) -> Result<(EtherType, Vec<u8>), String> {
+    /// The bytes after the Ethernet header and VLAN tags, and their protocol.
+    fn after_ethernet(&self) -> Result<(EtherType, Vec<u8>), String> {
         match &self.network {
             Network::None(kind) => match self.transport {
                 Transport::None(NOTHING) => Ok((*kind, self.payload.clone())),
@@ -345,17 +343,17 @@ impl Packet {
                 EtherType::ARP,
                 [&arp.to_bytes()[..], &self.payload].concat(),
             )),
-            Network::V4(source, destination) => self.behind_ipv4(*source, *destination),
-            Network::V6(source, destination) => self.behind_ipv6(*source, *destination),
+            Network::V4(source, destination) => self.after_ipv4(*source, *destination),
+            Network::V6(source, destination) => self.after_ipv6(*source, *destination),
         }
     }
 
-    fn behind_ipv4(
+    fn after_ipv4(
         &self,
         source: Ipv4Addr,
         destination: Ipv4Addr,
     ) -> Result<(EtherType, Vec<u8>), String> {
-        let (protocol, transport) = self.behind_ip(source.into(), destination.into())?;
+        let (protocol, transport) = self.after_ip(source.into(), destination.into())?;
         let len = transport.len() + self.payload.len();
         let len = u16::try_from(len).map_err(|_| too_long(len))?;
         let (source, destination) = (source.octets(), destination.octets());
@@ -372,12 +370,12 @@ impl Packet {
         Ok((EtherType::IPV4, bytes))
     }
 
-    fn behind_ipv6(
+    fn after_ipv6(
         &self,
         source: Ipv6Addr,
         destination: Ipv6Addr,
     ) -> Result<(EtherType, Vec<u8>), String> {
-        let (protocol, transport) = self.behind_ip(source.into(), destination.into())?;
+        let (protocol, transport) = self.after_ip(source.into(), destination.into())?;
         let len = transport.len() + self.payload.len();
         let header = Ipv6Header {
             traffic_class: self.tos,
@@ -392,14 +390,15 @@ impl Packet {
         Ok((EtherType::IPV6, bytes))
     }
 
-    /// The transport header between two addresses of one family, and its protocol.
-    fn behind_ip(&self, source: IpAddr, destination: IpAddr) -> Result<(u8, Vec<u8>), String> {
+    /// The transport header and payload between two addresses of one family, and their
+    /// protocol.
+    fn after_ip(&self, source: IpAddr, destination: IpAddr) -> Result<(u8, Vec<u8>), String> {
         let payload = self.payload.as_slice();
         let long = |_| too_long(payload.len());
         let ends = match (source, destination) {
             (IpAddr::V4(source), IpAddr::V4(to)) => Ends::V4(source.octets(), to.octets()),
             (IpAddr::V6(source), IpAddr::V6(to)) => Ends::V6(source.octets(), to.octets()),
-            _ => return Err("both addresses are of one family".to_owned()),
+            _ => return Err("both addresses must be of one family".to_owned()),
         };
         Ok(match &self.transport {
             Transport::None(protocol) => (*protocol, Vec::new()),
@@ -457,11 +456,11 @@ enum Ends {
     V6([u8; 16], [u8; 16]),
 }
 
-/// `IPPROTO_RESERVED`: nobody said which protocol.
+/// `IPPROTO_RESERVED`: no protocol was set.
 const NOTHING: u8 = 255;
 
 fn too_long(len: usize) -> String {
-    format!("{len} bytes are more than an IP packet can say that it has")
+    format!("{len} bytes are too many for an IP packet")
 }
 
 #[cfg(test)]
@@ -469,7 +468,7 @@ mod tests {
     use super::super::checksum::{folded, partial};
     use super::*;
 
-    /// Whether the sum over a pseudo header and all of TCP, UDP or ICMPv6 is right.
+    /// Whether the checksum over a pseudo header and all of TCP, UDP or ICMPv6 is correct.
     fn adds_up(bytes: &[u8], addresses: std::ops::Range<usize>, protocol: u8, at: usize) -> bool {
         let behind = &bytes[at..];
         let mut pseudo = bytes[addresses].to_vec();
@@ -543,11 +542,11 @@ mod tests {
     fn what_is_wrong_first_is_told() {
         let text = |packet: Packet| packet.build().unwrap_err().to_string();
         let bad = Packet::ethernet().ipv4("10.0.0", "x").tcp_flags("Q");
-        assert_eq!(text(bad), "packet: `10.0.0` is no IPv4 address");
+        assert_eq!(text(bad), "packet: invalid IPv4 address `10.0.0`");
         assert!(text(Packet::ethernet().udp(1, 2)).contains("needs ipv4() or ipv6()"));
-        assert!(text(Packet::ethernet().tcp_options(&[0])).contains("call tcp() before"));
+        assert!(text(Packet::ethernet().tcp_options(&[0])).contains("call tcp() first"));
         let long = Packet::ethernet().ipv4("10.0.0.1", "10.0.0.2").udp(1, 2);
-        assert!(text(long.payload(vec![0; 70_000])).contains("are more than"));
+        assert!(text(long.payload(vec![0; 70_000])).contains("too many"));
         assert!(Packet::ethernet().event().is_ok());
     }
 }

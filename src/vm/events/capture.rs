@@ -1,4 +1,4 @@
-//! Packets from capture files: pcap, in either byte order and resolution, and pcapng.
+//! Packets from capture files: pcap in both byte orders and resolutions, and pcapng.
 
 use pcap_parser::nom::Err as NomError;
 use pcap_parser::pcap::{parse_pcap_frame, parse_pcap_frame_be, parse_pcap_header};
@@ -11,12 +11,12 @@ use super::event::Event;
 /// A packet of a capture file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Captured {
-    /// The packet, with an Ethernet header in front: one of zeros where the capture has
-    /// none.
+    /// The packet with its Ethernet header; zeros if the capture has none.
     pub event: Event,
-    /// When it was captured, in nanoseconds since 1970; 0 where the file does not say.
+    /// Capture time in nanoseconds since 1970; 0 if the file has none.
     pub ns: u64,
-    /// How long it was on the wire: more than its bytes where the capture cut it off.
+    /// Length on the wire; larger than the number of bytes if the capture truncated the
+    /// packet.
     pub wire_len: u32,
 }
 
@@ -24,9 +24,9 @@ pub struct Captured {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("capture file, byte {at}{}: {problem}", in_packet(*.packet))]
 pub struct CaptureError {
-    /// Bytes from the start of the file to where the block or record begins.
+    /// Offset of the block or record in the file, in bytes.
     pub at: usize,
-    /// How many packets come before it.
+    /// Number of packets before it.
     pub packet: usize,
     /// What is wrong.
     pub problem: String,
@@ -35,16 +35,16 @@ pub struct CaptureError {
 fn in_packet(before: usize) -> String {
     match before {
         0 => String::new(),
-        before => format!(" (behind packet {before})"),
+        before => format!(" (after packet {before})"),
     }
 }
 
-/// What a link layer's number means (`LINKTYPE_*`).
+/// A link-layer type (`LINKTYPE_*`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Link {
     Ethernet,
-    /// Bytes of a header that is left out, and where in it the protocol stands; without
-    /// that the version in the IP header says.
+    /// Length of a header to strip, and the offset of the protocol in it; without an offset
+    /// the version in the IP header decides.
     Headed(usize, Option<usize>),
 }
 
@@ -52,11 +52,11 @@ impl Link {
     fn of(number: i32) -> Option<Self> {
         Some(match number {
             1 => Self::Ethernet,
-            // A family as a number of the capturing machine: BSD's loopback.
+            // BSD loopback: the address family in the capturing machine's byte order.
             0 | 108 => Self::Headed(4, None),
-            // Nothing before the IP header.
+            // Raw IP: no link header.
             12 | 14 | 101 | 228 | 229 => Self::Headed(0, None),
-            // Linux's cooked captures, from all devices.
+            // Linux cooked captures (v1, v2).
             113 => Self::Headed(16, Some(14)),
             276 => Self::Headed(20, Some(0)),
             _ => return None,
@@ -71,7 +71,7 @@ impl Link {
         let Some((header, packet)) = bytes.split_at_checked(len) else {
             let had = bytes.len();
             return Err(format!(
-                "a link header of {len} bytes wanted, there are {had}"
+                "expected a link header of {len} bytes, found {had}"
             ));
         };
         let protocol = match protocol {
@@ -86,14 +86,14 @@ impl Link {
     }
 }
 
-/// A file that is read from its start to its end.
+/// The state of reading one file.
 struct Reading<'a> {
     file: &'a [u8],
     rest: &'a [u8],
     packets: Vec<Captured>,
 }
 
-/// A parser of `pcap_parser`.
+/// The result of a `pcap_parser` parser.
 type Parsed<'a, T> = Result<(&'a [u8], T), NomError<PcapError<&'a [u8]>>>;
 
 impl<'a> Reading<'a> {
@@ -109,7 +109,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Takes what comes next.
+    /// Parses the next item.
     fn next<T>(
         &mut self,
         what: &str,
@@ -120,7 +120,7 @@ impl<'a> Reading<'a> {
                 self.rest = rest;
                 Ok(parsed)
             }
-            Ok(_) => Err(self.error(format!("{what} of no bytes"))),
+            Ok(_) => Err(self.error(format!("{what} is empty"))),
             Err(NomError::Incomplete(_)) => {
                 let left = self.rest.len();
                 Err(self.error(format!(
@@ -129,7 +129,7 @@ impl<'a> Reading<'a> {
             }
             Err(NomError::Error(error) | NomError::Failure(error)) => {
                 let reason = match error {
-                    PcapError::HeaderNotRecognized => "no header of a pcap file".to_owned(),
+                    PcapError::HeaderNotRecognized => "not a pcap header".to_owned(),
                     PcapError::OwnedNomError(_, kind) | PcapError::NomError(_, kind) => {
                         format!("no {what} ({})", kind.description())
                     }
@@ -167,7 +167,7 @@ impl<'a> Reading<'a> {
 
     fn pcap(&mut self) -> Result<(), CaptureError> {
         let header: PcapHeader = self.next("the file's header", parse_pcap_header)?;
-        // The upper bits say how long checksums of frames are.
+        // The upper bits give the length of the frame checksum.
         let link = self.link(header.network.0 & 0xffff)?;
         let fraction = if header.is_nanosecond_precision() {
             1
@@ -214,7 +214,10 @@ impl<'a> Reading<'a> {
                 Block::EnhancedPacket(one) => {
                     let known = interfaces.get(one.if_id as usize).copied();
                     let (link, resolution, offset, _) = known.ok_or_else(|| {
-                        self.error(format!("interface {} was not described", one.if_id))
+                        self.error(format!(
+                            "no interface description for interface {}",
+                            one.if_id
+                        ))
                     })?;
                     let ticks = u64::from(one.ts_high) << 32 | u64::from(one.ts_low);
                     let bytes = one.data.get(..one.caplen as usize);
@@ -225,14 +228,14 @@ impl<'a> Reading<'a> {
                 }
                 Block::SimplePacket(one) => {
                     let known = interfaces.first().copied();
-                    let (link, .., snap) =
-                        known.ok_or_else(|| self.error("no interface was described"))?;
+                    let (link, .., snap) = known
+                        .ok_or_else(|| self.error("no interface description before the packet"))?;
                     let most = if snap == 0 { u32::MAX } else { snap };
                     let len = one.origlen.min(most) as usize;
                     let bytes = one.data.get(..len).unwrap_or(one.data);
                     self.packet(link, bytes, 0, one.origlen)?;
                 }
-                // Names, statistics, comments: nothing that a program sees.
+                // Names, statistics, comments: programs don't see them.
                 _ => {}
             }
             self.rest = after;
@@ -241,7 +244,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// Ticks of a clock in nanoseconds since 1970.
+/// Converts clock ticks to nanoseconds since 1970.
 fn nanoseconds(ticks: u64, resolution: Option<u64>, offset: i64) -> u64 {
     let per_second = u128::from(resolution.unwrap_or(1_000_000).max(1));
     let ns = u128::from(ticks) * 1_000_000_000 / per_second;
@@ -252,10 +255,10 @@ fn nanoseconds(ticks: u64, resolution: Option<u64>, offset: i64) -> u64 {
     u64::try_from(ns).unwrap_or(0)
 }
 
-/// How a pcapng file begins (`SHB_MAGIC`), in either byte order.
+/// First bytes of a pcapng file (`SHB_MAGIC`, the same in both byte orders).
 const SECTION: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 
-/// How a pcap file begins: both byte orders and resolutions.
+/// First bytes of a pcap file: both byte orders and resolutions.
 const MAGICS: [[u8; 4]; 4] = [
     [0xd4, 0xc3, 0xb2, 0xa1],
     [0xa1, 0xb2, 0xc3, 0xd4],
@@ -264,18 +267,17 @@ const MAGICS: [[u8; 4]; 4] = [
 ];
 
 impl Captured {
-    /// Whether bytes are a capture file's: those of its start say so.
+    /// Whether the bytes start like a capture file.
     #[must_use]
     pub fn is_file(bytes: &[u8]) -> bool {
         bytes.starts_with(&SECTION) || MAGICS.iter().any(|magic| bytes.starts_with(magic))
     }
 
-    /// The packets of a capture file, in its order. Captures of Ethernet, of bare IP
-    /// packets, of BSD's loopback and of all devices of a Linux machine are read; other
-    /// link layers are refused.
+    /// Reads the packets of a capture file, in file order. Ethernet, raw IP, BSD loopback and
+    /// Linux cooked captures are supported; other link layers are errors.
     ///
     /// # Errors
-    /// [`CaptureError`] with the place of what is broken.
+    /// [`CaptureError`] with the position of the malformed data.
     pub fn read(file: &[u8]) -> Result<Vec<Self>, CaptureError> {
         let mut reading = Reading {
             file,
@@ -431,15 +433,17 @@ mod tests {
     #[test]
     fn a_bad_file_says_where() {
         let text = |file: &[u8]| Captured::read(file).unwrap_err().to_string();
-        assert!(text(b"no capture file").contains("byte 0: no header of a pcap file"));
+        assert!(text(b"no capture file").contains("byte 0: not a pcap header"));
         let good = pcap(false, false, 1, &[&[1; 20], &[2; 15]]);
         assert_eq!(
             text(&good[..good.len() - 1]),
-            "capture file, byte 60 (behind packet 1): the file ends within a packet's \
+            "capture file, byte 60 (after packet 1): the file ends within a packet's \
              record: 30 bytes are left"
         );
         assert!(text(&pcap(false, false, 147, &[])).contains("link layer 147"));
-        assert!(text(&pcap(false, false, 113, &[&[1; 3]])).contains("byte 24: a link header"));
+        assert!(
+            text(&pcap(false, false, 113, &[&[1; 3]])).contains("byte 24: expected a link header")
+        );
         let good = pcapng(false, &[1; 8]);
         assert!(
             text(&good[..60]).contains("byte 48"),
@@ -450,7 +454,7 @@ mod tests {
         lost[56] = 9;
         assert!(text(&lost).contains("interface 9"), "{}", text(&lost));
         for len in 0..good.len() {
-            // Whatever is missing, it is told and not suffered.
+            // A truncated file may be an error, but must not panic.
             let _ = Captured::read(&good[..len]);
         }
     }

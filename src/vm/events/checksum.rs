@@ -1,7 +1,7 @@
-//! Internet checksums as the kernel adds them (RFC 1071, `include/net/checksum.h`).
+//! Internet checksums as the kernel computes them (RFC 1071, `include/net/checksum.h`).
 //!
-//! A partial sum is a `u32` in one's complement: 0 only where nothing but zeros was
-//! added, all ones for any other zero.
+//! A partial sum is a `u32` in one's complement: 0 only if all added bytes are zero, all ones
+//! for any other zero.
 
 /// Adds two partial sums (`csum_add`).
 #[must_use]
@@ -31,8 +31,8 @@ pub const fn folded(sum: u32) -> u16 {
     sum.wrapping_add(carry as u16)
 }
 
-/// The partial sum of bytes that stand `at` bytes behind the start of what is summed up
-/// (`csum_block_add`): behind an odd number of them high and low change places.
+/// The partial sum of bytes at offset `at` of the summed data (`csum_block_add`): at an odd
+/// offset high and low bytes are swapped.
 #[must_use]
 pub const fn shifted(sum: u32, at: usize) -> u32 {
     if at.is_multiple_of(2) {

@@ -1,8 +1,8 @@
-//! Contexts that are structs of plain fields: their layouts, and which of their
-//! fields follow from an event's bytes.
+//! Contexts that are structs of plain fields: their layouts, and which fields are derived
+//! from an event's bytes.
 
 use super::error::EventError;
-use super::layout::{Layout, Source};
+use super::layout::{Layout, LayoutSource};
 use super::record::Values;
 use super::shape::{Field, Shape};
 use super::value::FieldValue;
@@ -10,8 +10,7 @@ use crate::spec::ContextKind;
 use crate::spec::context::{self as spec, Arch, FieldType};
 use crate::util::nearest_first;
 
-/// Other names for the registers of x86-64: those of libbpf's `PT_REGS_*` and of
-/// bpftrace.
+/// Aliases of the x86-64 registers: those of libbpf's `PT_REGS_*` and of bpftrace.
 const X86_64: &[(&str, &[&str])] = &[
     ("di", &["parm1", "arg0", "rdi"]),
     ("si", &["parm2", "arg1", "rsi"]),
@@ -27,7 +26,7 @@ const X86_64: &[(&str, &[&str])] = &[
     ("flags", &["eflags", "rflags"]),
 ];
 
-/// The same for elements of arm64's `regs`.
+/// Aliases of the elements of arm64's `regs`.
 const ARM64: &[(u32, &[&str])] = &[
     (0, &["parm1", "arg0", "rc", "retval", "ret"]),
     (1, &["parm2", "arg1"]),
@@ -41,7 +40,7 @@ const ARM64: &[(u32, &[&str])] = &[
     (30, &["lr"]),
 ];
 
-/// Fields whose value follows from the bytes that the event brings along.
+/// Fields that are derived from the event's bytes.
 const DERIVED: &[&str] = &[
     "data",
     "data_end",
@@ -55,7 +54,7 @@ const DERIVED: &[&str] = &[
     "size",
 ];
 
-/// The contexts that come with a packet.
+/// Contexts with a packet.
 const PACKETS: &[ContextKind] = &[
     ContextKind::SkBuff,
     ContextKind::XdpMd,
@@ -63,7 +62,7 @@ const PACKETS: &[ContextKind] = &[
     ContextKind::SkReuseport,
 ];
 
-/// The layout of a context; `None` for one without fixed fields.
+/// The layout of a context; `None` for a context without fixed fields.
 pub(super) fn layout(kind: ContextKind, machine: Arch) -> Option<Layout> {
     let table = spec::layout(kind, machine)?;
     let mut fields: Vec<_> = table.fields.iter().map(of_table).collect();
@@ -78,12 +77,12 @@ pub(super) fn layout(kind: ContextKind, machine: Arch) -> Option<Layout> {
         hidden: 0,
         context_size: Some(table.size),
         readable: table.size,
-        source: Source::Context,
+        source: LayoutSource::Context,
         defaults: Vec::new(),
     })
 }
 
-/// A field of the table, which knows no signs.
+/// The field of a row in the table. The table has no signedness: numbers are unsigned.
 fn of_table(field: &spec::Field) -> Field {
     let one = match field.element {
         FieldType::Number(size) => Shape::number(size.into(), false),
@@ -96,8 +95,7 @@ fn of_table(field: &spec::Field) -> Field {
     Field::inline(field.name, field.offset, shape)
 }
 
-/// Adds the other names of registers; in a perf event's sample they are also members
-/// of `regs`.
+/// Adds the aliases of registers; in a perf event's sample they are also members of `regs`.
 fn name_registers(fields: &mut Vec<Field>, machine: Arch) {
     let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
     match machine {
@@ -128,14 +126,14 @@ fn name_registers(fields: &mut Vec<Field>, machine: Arch) {
     }
 }
 
-/// Why a test can't set a field, if it can't.
+/// Why a test can't set this field; `None` if it can.
 pub(super) fn derived(field: &str) -> Option<&'static str> {
     DERIVED
         .contains(&field.trim())
-        .then_some("it follows from the bytes")
+        .then_some("it is computed from the event's bytes")
 }
 
-/// Whether any packet context has this field and it takes this value.
+/// Checks that some packet context has this field and that the value fits.
 pub(super) fn check_packet_field(field: &str, value: &FieldValue) -> Result<(), EventError> {
     let mut known = Vec::new();
     let mut problem = None;

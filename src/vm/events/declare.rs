@@ -1,7 +1,7 @@
-//! A tracepoint that a test declares itself, as a kernel header would.
+//! Tracepoints declared by a test, like `TRACE_EVENT` in a kernel header.
 
 use super::error::EventError;
-use super::layout::{Layout, Source, common_fields};
+use super::layout::{Layout, LayoutSource, common_fields};
 use super::shape::{Field, Shape, Storage};
 use crate::spec::limits::MAX_TRACE_SIZE;
 
@@ -61,8 +61,8 @@ impl Scalar {
     }
 }
 
-/// A tracepoint in the making: fields get their offsets in the order given, each
-/// aligned as C aligns it.
+/// A tracepoint under construction: fields get their offsets in the order given, aligned as
+/// in C.
 #[derive(Debug, Clone)]
 pub struct Declaration {
     name: String,
@@ -70,7 +70,7 @@ pub struct Declaration {
 }
 
 impl Layout {
-    /// Begins to declare a tracepoint `group/name`.
+    /// Starts the declaration of tracepoint `group/name`.
     #[must_use]
     pub fn declare(name: impl Into<String>) -> Declaration {
         Declaration {
@@ -81,37 +81,37 @@ impl Layout {
 }
 
 impl Declaration {
-    /// A number (`__field`).
+    /// Adds a scalar (`__field`).
     #[must_use]
     pub fn field(self, name: impl Into<String>, scalar: Scalar) -> Self {
         self.add(name.into(), scalar.shape(), Storage::Inline)
     }
 
-    /// A fixed number of them (`__array`); text if they are [`Scalar::Char`].
+    /// Adds an array of fixed length (`__array`); text if the type is [`Scalar::Char`].
     #[must_use]
     pub fn array(self, name: impl Into<String>, scalar: Scalar, count: u32) -> Self {
         self.add(name.into(), scalar.shape().times(count), Storage::Inline)
     }
 
-    /// Text of any length behind the fixed part (`__string`).
+    /// Adds a string of variable length (`__string`).
     #[must_use]
     pub fn string(self, name: impl Into<String>) -> Self {
         self.add(name.into(), Shape::Char, Storage::DataLoc)
     }
 
-    /// Any number of them behind the fixed part (`__dynamic_array`).
+    /// Adds an array of variable length (`__dynamic_array`).
     #[must_use]
     pub fn dynamic_array(self, name: impl Into<String>, scalar: Scalar) -> Self {
         self.add(name.into(), scalar.shape(), Storage::DataLoc)
     }
 
-    /// Text of any length with a relative offset (`__rel_string`).
+    /// Adds a string of variable length with a relative offset (`__rel_string`).
     #[must_use]
     pub fn rel_string(self, name: impl Into<String>) -> Self {
         self.add(name.into(), Shape::Char, Storage::RelLoc)
     }
 
-    /// Any number of them with a relative offset (`__rel_dynamic_array`).
+    /// Adds an array of variable length with a relative offset (`__rel_dynamic_array`).
     #[must_use]
     pub fn rel_dynamic_array(self, name: impl Into<String>, scalar: Scalar) -> Self {
         self.add(name.into(), scalar.shape(), Storage::RelLoc)
@@ -138,8 +138,8 @@ impl Declaration {
     /// The finished layout.
     ///
     /// # Errors
-    /// [`EventError::Declaration`] for a name that is not `group/name`, a field's
-    /// name that is empty or taken, or more than 8192 bytes.
+    /// [`EventError::Declaration`] for a name that is not `group/name`, an empty or duplicate
+    /// field name, or more than 8192 bytes.
     pub fn build(self) -> Result<Layout, EventError> {
         let error = |problem: String| {
             Err(EventError::Declaration {
@@ -149,18 +149,22 @@ impl Declaration {
         };
         match self.name.split_once('/') {
             Some((group, name)) if is_name(group) && is_name(name) => {}
-            _ => return error("a tracepoint is called group/name".to_owned()),
+            _ => return error("a tracepoint's name must be group/name".to_owned()),
         }
         for (index, field) in self.fields.iter().enumerate() {
             if !is_name(&field.name) {
-                return error(format!("`{}` is no name for a field", field.name));
+                return error(format!("invalid field name `{}`", field.name));
             }
             let before = self.fields.get(..index).unwrap_or_default();
             if before.iter().any(|other| other.name == field.name) {
-                return error(format!("it already has a field `{}`", field.name));
+                return error(format!("duplicate field `{}`", field.name));
             }
         }
-        let layout = Layout::of_fields(self.name.clone(), self.fields.clone(), Source::Declared);
+        let layout = Layout::of_fields(
+            self.name.clone(),
+            self.fields.clone(),
+            LayoutSource::Declared,
+        );
         if layout.size as usize > MAX_TRACE_SIZE {
             return error(format!(
                 "its fields take {} bytes, but a record has at most {MAX_TRACE_SIZE}",
@@ -202,13 +206,15 @@ mod tests {
         let problem = |declaration: Declaration| declaration.build().unwrap_err().to_string();
         assert_eq!(
             problem(Layout::declare("app")),
-            "app: a tracepoint is called group/name"
+            "app: a tracepoint's name must be group/name"
         );
         assert_eq!(
             problem(Layout::declare("a/b").field("x", Scalar::U8).string("x")),
-            "a/b: it already has a field `x`"
+            "a/b: duplicate field `x`"
         );
-        assert!(problem(Layout::declare("a/b").field("x y", Scalar::U8)).contains("no name"));
+        assert!(
+            problem(Layout::declare("a/b").field("x y", Scalar::U8)).contains("invalid field name")
+        );
         assert!(
             problem(Layout::declare("a/b").array("x", Scalar::U64, u32::MAX)).contains("at most")
         );

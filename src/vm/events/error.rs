@@ -1,17 +1,17 @@
-//! What can be wrong with an event, and what to do about it.
+//! Errors of building, changing and placing events.
 
 use thiserror::Error;
 
 use super::value::FieldValue;
 use crate::util::Errno;
 
-/// Text that is no value: `FIELD=VALUE`, hexadecimal bytes.
+/// Malformed text: `FIELD=VALUE`, hexadecimal bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("at byte {at}: expected {expected}")]
 pub struct TextError {
-    /// The byte of the text where it happened.
+    /// Byte offset of the error in the text.
     pub at: usize,
-    /// What should stand there.
+    /// What was expected there.
     pub expected: &'static str,
 }
 
@@ -20,7 +20,7 @@ impl TextError {
         Self { at, expected }
     }
 
-    /// The same, counted from `by` bytes earlier.
+    /// The same error in a text that has `by` more bytes in front.
     pub(super) const fn moved(self, by: usize) -> Self {
         Self {
             at: self.at + by,
@@ -29,13 +29,13 @@ impl TextError {
     }
 }
 
-/// Why an event can't be made, changed or placed.
+/// Why an event can't be built, changed or placed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum EventError {
-    /// A line of a tracefs `format` file makes no sense.
+    /// A malformed line of a tracefs `format` file.
     #[error("format of {event}, line {line}, column {column}: {problem}")]
     Format {
-        /// The event, or what is known of it.
+        /// The event, as far as its name is known.
         event: String,
         /// Line, from 1.
         line: usize,
@@ -44,15 +44,15 @@ pub enum EventError {
         /// What is wrong and what was expected.
         problem: String,
     },
-    /// Nothing says how this event's record is laid out.
+    /// No source has the layout of this event's record.
     #[error("no layout for {event}: {}", .tried.join("; "))]
     NoLayout {
         /// `group/name`.
         event: String,
-        /// What was looked for, and what came of it; the last says what to do.
+        /// What was tried and why it failed; the last entry says what to do.
         tried: Vec<String>,
     },
-    /// A declared layout or an attach point that can't be.
+    /// An invalid declared layout or attach point.
     #[error("{event}: {problem}")]
     Declaration {
         /// The event.
@@ -60,14 +60,14 @@ pub enum EventError {
         /// What is wrong and what to do.
         problem: String,
     },
-    /// There is no such field.
+    /// Unknown field.
     #[error("{event} has no field `{field}`; it has {}", listed(.known))]
     NoField {
         /// The event.
         event: String,
-        /// The name or path asked for.
+        /// The requested name or path.
         field: String,
-        /// The fields that there are, those with the nearest name first.
+        /// The existing fields, most similar names first.
         known: Vec<String>,
     },
     /// The value does not fit the field.
@@ -75,17 +75,17 @@ pub enum EventError {
     Value {
         /// The event.
         event: String,
-        /// The name or path as it was given.
+        /// The requested name or path.
         field: String,
         /// Why not.
         problem: ValueProblem,
     },
-    /// Text that is no value.
+    /// Malformed text.
     #[error("`{text}` {error}")]
     Text {
         /// The text.
         text: String,
-        /// Where and why.
+        /// Position and expectation.
         error: TextError,
     },
     /// The kernel does not run this type of program on this event.
@@ -105,16 +105,16 @@ pub enum EventError {
         event: String,
         /// The kernel's errno.
         errno: Errno,
-        /// What it checks.
+        /// The check that failed.
         reason: String,
     },
-    /// Bytes that a context can't be given.
+    /// The context can't hold these bytes.
     #[error("the context {problem}")]
     Context {
-        /// Whose context, and why not.
+        /// Which context, and why.
         problem: String,
     },
-    /// The machine has no address left.
+    /// The machine's address space is full.
     #[error(transparent)]
     Space(#[from] crate::vm::memory::SpaceFull),
 }
@@ -122,20 +122,20 @@ pub enum EventError {
 /// Why a value does not fit a field; reads as the continuation of "field `x`".
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ValueProblem {
-    /// A number out of range.
-    #[error("has {bits} bits, which {value} does not fit into ({min} to {max})")]
+    /// A number that is out of range.
+    #[error("has {bits} bits: {value} is out of range ({min} to {max})")]
     Range {
         /// The number.
         value: i128,
         /// The field's width in bits.
         bits: u32,
-        /// The smallest number that it holds, seen as signed.
+        /// The smallest valid number (signed).
         min: i128,
-        /// The largest, seen as unsigned.
+        /// The largest valid number (unsigned).
         max: i128,
     },
     /// Text, bytes or a list that is too long.
-    #[error("has room for {room} {unit}, but {len} were given; nothing is cut off silently")]
+    #[error("has room for {room} {unit}, but {len} were given; values are not truncated")]
     TooLong {
         /// How many fit.
         room: usize,
@@ -144,34 +144,34 @@ pub enum ValueProblem {
         /// Of what.
         unit: &'static str,
     },
-    /// Bytes for something that is not as long.
+    /// The wrong number of bytes.
     #[error("is {size} bytes long, but {len} were given")]
     Length {
         /// The field's size.
         size: usize,
-        /// How many were given.
+        /// How many bytes were given.
         len: usize,
     },
-    /// A value of another kind.
+    /// A value of the wrong kind.
     #[error("takes {wanted}, not {given}")]
     Kind {
-        /// What it takes.
+        /// What the field takes.
         wanted: &'static str,
         /// What was given.
         given: FieldValue,
     },
-    /// A name that stands for no number.
+    /// An unknown constant.
     #[error(
-        "takes a number, or constants of system calls by their names (O_WRONLY|O_CREAT); no \
-         such constant is known: '{0}'"
+        "takes a number or names of system-call constants (O_WRONLY|O_CREAT); unknown constant \
+         `{0}`"
     )]
     NoConstant(String),
-    /// The field is not for a test to set.
+    /// A field that tests can't set.
     #[error("can't be set: {0}")]
     Fixed(&'static str),
 }
 
-/// The first names of a list, and how many more there are.
+/// The first names of a list, and the number of those left out.
 pub(in crate::vm) fn listed(names: &[String]) -> String {
     const SHOWN: usize = 24;
     match names {

@@ -17,41 +17,40 @@ use crate::spec::context::Arch;
 use crate::spec::{ContextKind, ProgType};
 use crate::vm::attach::Fires;
 
-/// What kind of attach point fires.
+/// The kind of an attach point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EventKind {
-    /// A tracepoint `group/name`: its record is the context.
+    /// A tracepoint `group/name`; the context is its record.
     Tracepoint,
-    /// A raw tracepoint: its arguments are, for `raw_tp` and `tp_btf` programs.
+    /// A raw tracepoint, for `raw_tp` and `tp_btf` programs; the context holds its arguments.
     RawTracepoint,
-    /// A kernel function, for `fentry`, `fexit`, `fmod_ret` and `lsm` programs.
+    /// A call of a kernel function, for `fentry`, `fexit`, `fmod_ret` and `lsm` programs.
     Function,
-    /// A kernel function is entered: registers, for `kprobe` programs.
+    /// Entry of a kernel function, for `kprobe` programs; the context holds registers.
     Kprobe,
-    /// A kernel function returns.
+    /// Return of a kernel function.
     Kretprobe,
-    /// A place in user space is reached.
+    /// Execution reaches a user-space address.
     Uprobe,
-    /// A function in user space returns.
+    /// Return of a user-space function.
     Uretprobe,
-    /// A marker in user space is reached.
+    /// A USDT probe.
     Usdt,
     /// An iterator shows an object.
     Iterator,
-    /// A member of a struct of operations is called.
+    /// A call of a struct_ops member.
     StructOps,
     /// A packet, for all types that run on packets.
     Packet,
     /// A struct of fields: registers, a socket operation, …
     Context(ContextKind),
-    /// Bytes as they are, for any type.
+    /// Raw bytes, for any type.
     Bytes,
 }
 
 /// One firing of an attach point, with the values that programs will see.
 ///
-/// It is built by value, so that a test reads as one line. What is not set is zero;
-/// strings are empty.
+/// Built by value, so a test is one line. Fields that are not set are zero, strings empty.
 ///
 /// ```
 /// use bpflab::vm::events::{Event, Layout, Scalar};
@@ -79,12 +78,12 @@ pub struct Event {
     pub(super) kind: EventKind,
     pub(super) body: Body,
     pub(super) kern: KernSide,
-    /// What few events have.
+    /// Data that only few events have.
     pub(super) extras: Option<Box<Extras>>,
 }
 
 impl EventKind {
-    /// Which hooks it hits.
+    /// Which hooks the event fires.
     #[must_use]
     pub const fn fires(self) -> Fires {
         match self {
@@ -103,42 +102,42 @@ impl EventKind {
     }
 }
 
-/// Where an event's bytes come from.
+/// The source of an event's bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Body {
     /// The fields of one layout.
     Fields {
-        /// Where they are.
+        /// The layout.
         layout: Arc<Layout>,
-        /// What they hold.
+        /// The values of its fields.
         values: Values,
-        /// Bytes that the context points to: a socket option's value.
+        /// Bytes that the context points to: the value of a socket option.
         data: Option<Vec<u8>>,
     },
     /// A packet; the context's layout depends on the program.
     Packet {
-        /// From the Ethernet header on.
+        /// The bytes, starting with the Ethernet header.
         bytes: Vec<u8>,
-        /// Metadata before it.
+        /// Metadata before the packet.
         meta: Vec<u8>,
-        /// Fields of the context, checked when they were set.
+        /// Fields of the context that the test set, already checked.
         set: Vec<(String, FieldValue)>,
     },
     /// The context itself.
     Bytes(Vec<u8>),
 }
 
-/// The header of a tracepoint's record (`struct trace_entry`), which programs don't
-/// see but readers of the perf buffer do.
+/// The header of a tracepoint's record (`struct trace_entry`): hidden from programs, visible
+/// to readers of the perf buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Common {
-    /// The tracepoint's number: `ID` in its format file.
+    /// The tracepoint's ID, as in its format file.
     pub event_type: u16,
     /// `TRACE_FLAG_*`.
     pub flags: u8,
-    /// Depth of disabled preemption.
+    /// Depth of `preempt_disable`.
     pub preempt_count: u8,
-    /// The current thread.
+    /// The current thread ID.
     pub pid: i32,
 }
 
@@ -176,7 +175,7 @@ impl Event {
         Self::of_layout(EventKind::Function, layout.into())
     }
 
-    /// A member of a struct of operations is called ([`Layout::of_member`]).
+    /// A call of a struct_ops member ([`Layout::of_member`]).
     #[must_use]
     pub fn struct_ops(layout: impl Into<Arc<Layout>>) -> Self {
         Self::of_layout(EventKind::StructOps, layout.into())
@@ -193,19 +192,19 @@ impl Event {
         event
     }
 
-    /// Says where an iterator stands.
+    /// Sets the position of an iterator.
     #[must_use]
     pub fn iteration(mut self, iteration: Iteration) -> Self {
         self.extras.get_or_insert_default().iteration = Some(iteration);
         self
     }
 
-    /// A packet, from its Ethernet header on. For `sk_skb`, `sk_msg` and
-    /// `sk_reuseport` programs the bytes are the data without headers.
+    /// A packet, starting with its Ethernet header. For `sk_skb`, `sk_msg` and `sk_reuseport`
+    /// programs the bytes are the data without headers.
     ///
-    /// Fields of `__sk_buff`, `xdp_md` and the like can be set besides
-    /// (`ingress_ifindex`, `mark`, `cb[0]`); lengths, protocol, packet type and
-    /// addresses follow from the bytes unless they are.
+    /// Fields of `__sk_buff`, `xdp_md` and the like can also be set (`ingress_ifindex`,
+    /// `mark`, `cb[0]`). Lengths, protocol, packet type and addresses are derived from the
+    /// bytes unless they are set.
     #[must_use]
     pub fn packet(bytes: impl Into<Vec<u8>>) -> Self {
         Self {
@@ -223,7 +222,7 @@ impl Event {
     /// A packet written in hexadecimal ([`parse_hex`]).
     ///
     /// # Errors
-    /// [`EventError::Text`] where it is none.
+    /// [`EventError::Text`] for malformed text.
     pub fn packet_hex(text: &str) -> Result<Self, EventError> {
         let bytes = parse_hex(text).map_err(|error| EventError::Text {
             text: text.chars().take(64).collect(),
@@ -232,11 +231,11 @@ impl Event {
         Ok(Self::packet(bytes))
     }
 
-    /// A context of fields that are all zero. The machine matters for registers only:
-    /// it is the one that the program was written for.
+    /// A context with all fields zero. `machine` matters for registers only: it is the
+    /// architecture that the program was compiled for.
     ///
     /// # Errors
-    /// [`EventError::WrongProgram`] for a context that is no struct of plain fields.
+    /// [`EventError::WrongProgram`] for a context that is not a struct of plain fields.
     pub fn context(prog_type: ProgType, machine: Arch) -> Result<Self, EventError> {
         let kind = prog_type.info().context;
         let Some(layout) = context::layout(kind, machine) else {
@@ -251,7 +250,7 @@ impl Event {
         Ok(Self::of_layout(EventKind::Context(kind), Arc::new(layout)))
     }
 
-    /// Bytes that are the context as they stand, of any type of program.
+    /// Raw bytes as the context of any program type.
     #[must_use]
     pub fn bytes(bytes: impl Into<Vec<u8>>) -> Self {
         Self {
@@ -262,8 +261,8 @@ impl Event {
         }
     }
 
-    /// What `data_in` of `BPF_PROG_TEST_RUN`, `--data` and a case's `data` mean to
-    /// a type of program: a packet where it runs on packets, else the context.
+    /// The event for `data_in` of `BPF_PROG_TEST_RUN`, `--data` and a case's `data`: a packet
+    /// if the program type runs on packets, else the context.
     #[must_use]
     pub fn input(prog_type: ProgType, bytes: impl Into<Vec<u8>>) -> Self {
         if packet::takes_packets(prog_type) {
@@ -273,8 +272,8 @@ impl Event {
         }
     }
 
-    /// What fires: `group/name` of a tracepoint, the name of a raw tracepoint or a
-    /// function, `packet`, a context's name.
+    /// The name of the attach point: `group/name` of a tracepoint, the name of a raw
+    /// tracepoint or a function, `packet`, a context's name.
     #[must_use]
     pub fn name(&self) -> &str {
         match &self.body {
@@ -284,14 +283,14 @@ impl Event {
         }
     }
 
-    /// What kind of attach point fires.
+    /// The kind of attach point.
     #[must_use]
     pub const fn kind(&self) -> EventKind {
         self.kind
     }
 
-    /// The layout of its fields, unless that depends on the program (packets) or
-    /// there is none (bytes).
+    /// The layout of the fields; `None` if it depends on the program (packets) or there is
+    /// none (raw bytes).
     #[must_use]
     pub fn layout(&self) -> Option<&Layout> {
         match &self.body {
@@ -300,12 +299,12 @@ impl Event {
         }
     }
 
-    /// Sets a field, by any of its names, or a part of it (`args[2]`, `key.port`).
-    /// Arguments of probes and markers are fields, too: `arg0`, `arg1`.
+    /// Sets a field by any of its names, or a part of it (`args[2]`, `key.port`). Arguments
+    /// of kprobes, uprobes and USDT probes are fields, too: `arg0`, `arg1`.
     ///
     /// # Errors
-    /// [`EventError::NoField`] with the fields that there are, or
-    /// [`EventError::Value`] for a value that does not fit: nothing is cut off.
+    /// [`EventError::NoField`] with the existing fields, or [`EventError::Value`] for a value
+    /// that does not fit: nothing is truncated.
     pub fn set(mut self, field: &str, value: impl Into<FieldValue>) -> Result<Self, EventError> {
         self.change(field, &value.into())?;
         Ok(self)
@@ -314,7 +313,7 @@ impl Event {
     /// Sets a field from `FIELD=VALUE` ([`FieldValue::parse`]).
     ///
     /// # Errors
-    /// As [`Event::set`], or [`EventError::Text`] where the text is no assignment.
+    /// As [`Event::set`], or [`EventError::Text`] for malformed text.
     pub fn assign(mut self, text: &str) -> Result<Self, EventError> {
         let (field, value) = parse_assignment(text).map_err(|error| EventError::Text {
             text: text.to_owned(),
@@ -324,7 +323,7 @@ impl Event {
         Ok(self)
     }
 
-    /// As [`Event::set`], in place; nothing is changed on an error.
+    /// As [`Event::set`], in place; the event is unchanged on an error.
     ///
     /// # Errors
     /// As [`Event::set`].
@@ -358,10 +357,10 @@ impl Event {
         }
     }
 
-    /// Puts metadata before a packet, as an earlier XDP program would.
+    /// Puts metadata before a packet, as an earlier XDP program would do.
     ///
     /// # Errors
-    /// [`EventError::NoField`] for what is no packet.
+    /// [`EventError::NoField`] if the event is not a packet.
     pub fn metadata(mut self, bytes: impl Into<Vec<u8>>) -> Result<Self, EventError> {
         match &mut self.body {
             Body::Packet { meta, .. } => *meta = bytes.into(),
@@ -376,11 +375,11 @@ impl Event {
         Ok(self)
     }
 
-    /// Puts bytes behind a context's pair of pointers: the value of a socket option
+    /// Sets the bytes between a context's pair of pointers: the value of a socket option
     /// (`optval`, `optval_end`), the packet of a socket operation.
     ///
     /// # Errors
-    /// [`EventError::NoField`] for a context without such a pair.
+    /// [`EventError::NoField`] for a context without a pair of pointers.
     pub fn data(mut self, bytes: impl Into<Vec<u8>>) -> Result<Self, EventError> {
         match &mut self.body {
             Body::Fields { layout, data, .. } if Window::of(layout).is_some() => {
@@ -397,8 +396,7 @@ impl Event {
         Ok(self)
     }
 
-    /// Says what the kernel knows beside the context: the socket that it is about, a
-    /// sysctl's values, a tunnel.
+    /// Sets kernel data outside the context: the event's socket, a sysctl's values, a tunnel.
     ///
     /// ```
     /// use bpflab::spec::{ProgType, context::Arch};
@@ -415,7 +413,7 @@ impl Event {
         self
     }
 
-    /// What the kernel knows beside the context.
+    /// The kernel data outside the context.
     #[must_use]
     pub fn kern(&self) -> &Kern {
         &self.kern
@@ -424,7 +422,7 @@ impl Event {
     /// Sets the header of a tracepoint's record.
     ///
     /// # Errors
-    /// [`EventError::NoField`] for what is no tracepoint.
+    /// [`EventError::NoField`] if the event is not a tracepoint.
     pub fn set_common(self, common: Common) -> Result<Self, EventError> {
         self.set("common_type", common.event_type)?
             .set("common_flags", common.flags)?
@@ -432,8 +430,8 @@ impl Event {
             .set("common_pid", common.pid)
     }
 
-    /// A tracepoint's record as the perf buffer gets it, header included; for other
-    /// events the context's own bytes, without pointers.
+    /// A tracepoint's record as it is written to the perf buffer, header included; for other
+    /// events the bytes of the context, without pointers.
     #[must_use]
     pub fn record(&self) -> Vec<u8> {
         match &self.body {
@@ -445,9 +443,9 @@ impl Event {
         }
     }
 
-    /// The bytes that a program may read of the context: attaching one that reads
-    /// further fails (`EACCES` on a tracepoint, `EINVAL` on a raw one). `None` where
-    /// the program's type alone decides.
+    /// How many bytes of the context a program may read: attaching a program that reads more
+    /// fails (`EACCES` on a tracepoint, `EINVAL` on a raw tracepoint). `None` if only the
+    /// program type decides.
     #[must_use]
     pub fn readable(&self) -> Option<u32> {
         self.layout().map(|layout| layout.readable)
@@ -506,14 +504,17 @@ mod tests {
         );
         assert_eq!(
             text(event().set("n", 5_000_000_000u64)),
-            "app/x: field `n` has 32 bits, which 5000000000 does not fit into \
+            "app/x: field `n` has 32 bits: 5000000000 is out of range \
              (-2147483648 to 4294967295)"
         );
         assert_eq!(
             text(event().assign("n")),
             "`n` at byte 1: expected `=` and a value, as in count=4096"
         );
-        assert!(text(Event::packet([0; 14]).set("data_end", 1)).contains("follows from the bytes"));
+        assert!(
+            text(Event::packet([0; 14]).set("data_end", 1))
+                .contains("computed from the event's bytes")
+        );
         assert!(text(Event::packet([0; 14]).set("mark", "x")).contains("takes a number"));
         assert!(text(Event::bytes([0; 8]).set("x", 1)).contains("no fields"));
         assert!(text(Event::packet_hex("00 0")).contains("two digits"));

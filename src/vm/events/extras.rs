@@ -1,4 +1,4 @@
-//! What only some events have: memory behind registers, counters, the session of an
+//! Data that only some events have: system-call registers, counters, the position of an
 //! iterator.
 
 use std::sync::Arc;
@@ -10,35 +10,35 @@ use super::value::FieldValue;
 use crate::spec::context::Arch;
 use crate::vm::attach::{BranchEntry, Counter};
 
-/// What an event has besides the fields of its context.
+/// Event data besides the fields of the context.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Extras {
-    /// Whose registers they are; none for contexts without.
+    /// The architecture of the registers; `None` for contexts without registers.
     pub arch: Option<Arch>,
-    /// The address of the traced function or place.
+    /// The address of the traced function or instruction.
     pub ip: u64,
     /// The registers that a system call's function gets a pointer to.
     pub inner: Option<Inner>,
-    /// What the stack pointer points to: arguments that have no register.
+    /// Bytes at the stack pointer: arguments beyond the registers.
     pub stack: Vec<u8>,
     /// The counter of the perf event that overflowed.
     pub counter: Option<Counter>,
-    /// The branches that were taken before.
+    /// The branch records.
     pub branches: Option<Arc<[BranchEntry]>>,
-    /// The arguments of a marker.
-    pub marker: Vec<i64>,
-    /// Where an iterator stands.
+    /// The arguments of a USDT probe.
+    pub usdt_args: Vec<i64>,
+    /// The position of an iterator.
     pub iteration: Option<Iteration>,
 }
 
-/// Where an iterator stands (`struct bpf_iter_meta`).
+/// The position of an iterator (`struct bpf_iter_meta`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Iteration {
-    /// What stands for the `struct seq_file`: the address that programs write to.
+    /// The address that stands for the `struct seq_file`; programs write to it.
     pub seq: u64,
-    /// The number of the session: of all programs that read one file.
+    /// The session ID: the same for all runs for one open file.
     pub session_id: u64,
-    /// How many objects were shown before.
+    /// Number of objects shown before.
     pub seq_num: u64,
 }
 
@@ -57,7 +57,7 @@ pub(super) struct Inner {
     pub at: u32,
     /// Its fields.
     pub layout: Arc<Layout>,
-    /// What they hold.
+    /// The values of its fields.
     pub values: Values,
 }
 
@@ -68,7 +68,7 @@ impl Inner {
     }
 }
 
-/// The struct behind the context, if that is what has the field.
+/// The struct that the context points to, if it has this field.
 pub(super) fn inner<'a>(extras: &'a mut Option<Box<Extras>>, field: &str) -> Option<&'a mut Inner> {
     let inner = extras.as_mut()?.inner.as_mut()?;
     inner.layout.part(field).is_ok().then_some(inner)

@@ -11,17 +11,17 @@
 //! ```
 
 use super::error::EventError;
-use super::layout::{HIDDEN, Layout, Source};
+use super::layout::{HIDDEN, Layout, LayoutSource};
 use super::shape::{Field, Shape, Storage, c_size};
 use super::syscall;
 use crate::spec::limits::MAX_TRACE_SIZE;
 
-/// A `format` file: the record's layout, and what the text says beside it.
+/// A `format` file: the record's layout, and the other data of the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Format {
-    /// The number that `perf_event_open` takes; none where the text has none.
+    /// The ID that `perf_event_open` takes; `None` if the text has none.
     pub id: Option<u32>,
-    /// The fields as they are declared, in the text's order.
+    /// The fields as declared, in the order of the text.
     pub fields: Vec<FormatField>,
     /// The layout of its records.
     pub layout: Layout,
@@ -30,20 +30,20 @@ pub struct Format {
 /// A field as a `format` file declares it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FormatField {
-    /// Type and name in C, as they stand: `__data_loc char[] filename`.
+    /// Type and name in C, verbatim: `__data_loc char[] filename`.
     pub declaration: String,
     /// The name.
     pub name: String,
-    /// Bytes from the record's start.
+    /// Offset in the record, in bytes.
     pub offset: u32,
-    /// Bytes that it has there.
+    /// Size in the record, in bytes.
     pub size: u32,
-    /// Whether it is a number with a sign.
+    /// Whether it is a signed number.
     pub signed: bool,
 }
 
 impl FormatField {
-    /// Whether all records have it.
+    /// Whether it is a field of the common header.
     #[must_use]
     pub const fn is_common(&self) -> bool {
         self.offset < HIDDEN
@@ -61,8 +61,7 @@ impl FormatField {
 }
 
 impl Layout {
-    /// Reads a `format` file, of which it keeps the layout alone: see
-    /// [`Format::parse`].
+    /// Reads a `format` file and returns only the layout; see [`Format::parse`].
     ///
     /// # Errors
     /// [`EventError::Format`] with line and column.
@@ -72,8 +71,7 @@ impl Layout {
 }
 
 impl Format {
-    /// Reads a `format` file. The text does not say which group the event belongs
-    /// to (`sched`), so the caller does; `print fmt` is passed over.
+    /// Reads a `format` file. `group` (`sched`) is not in the text; `print fmt` is ignored.
     ///
     /// # Errors
     /// [`EventError::Format`] with line and column.
@@ -130,7 +128,7 @@ impl Format {
             ));
         }
         let full = format!("{group}/{name}");
-        let layout = Layout::of_fields(full, fields, Source::Format);
+        let layout = Layout::of_fields(full, fields, LayoutSource::Format);
         if layout.size as usize > MAX_TRACE_SIZE {
             let size = layout.size;
             let problem =
@@ -163,7 +161,7 @@ impl Parser {
         }
     }
 
-    /// "Expected …" at the start of `rest`, a tail of `line`.
+    /// An error "expected …" at the start of `rest`, a tail of `line`.
     fn error<T>(&self, line: &str, rest: &str, expected: &str) -> Result<T, EventError> {
         let column = line.len() - rest.len() + 1;
         let found = rest.split(['\t', ';']).next().unwrap_or_default().trim();
@@ -186,7 +184,7 @@ impl Parser {
         };
         let (offset, rest) = self.number(line, rest, "offset:")?;
         let (size, rest) = self.number(line, rest, "size:")?;
-        // Kernels before 2.6.33 did not write it.
+        // Kernels before 2.6.33 don't print `signed:`.
         let signed = match rest.trim() {
             "" => 0,
             _ => self.number(line, rest, "signed:")?.0,
@@ -205,7 +203,7 @@ impl Parser {
         Ok((text, field))
     }
 
-    /// `key` and its number, up to the `;`.
+    /// `key` and its number, up to and including the `;`.
     fn number<'a>(
         &self,
         line: &str,
@@ -220,20 +218,20 @@ impl Parser {
             return self.error(line, after, "a number and `;`");
         };
         match digits.trim().parse() {
-            // The offset is 16 bits wide wherever the kernel keeps it.
+            // The kernel stores the offset in 16 bits.
             Ok(number) if number <= 0xffff => Ok((number, tail)),
             _ => self.error(line, after, "a number below 65536"),
         }
     }
 }
 
-/// A C declaration, taken apart: `__data_loc`, type, name, dimensions.
+/// A parsed C declaration: `__data_loc`, type, name, dimensions.
 struct Declared<'a> {
     storage: Storage,
-    /// The type's words without dimensions, as they stand.
+    /// The words of the type without dimensions, verbatim.
     ctype: &'a str,
     name: &'a str,
-    /// What stands in brackets; empty for none.
+    /// The text in brackets; empty for `[]`.
     dimensions: Vec<&'a str>,
 }
 
@@ -245,7 +243,7 @@ impl<'a> Declared<'a> {
             Some(("__rel_loc", rest)) => (Storage::RelLoc, rest.trim()),
             _ => (Storage::Inline, text),
         };
-        let bad = || format!("`{text}` is no declaration of a field");
+        let bad = || format!("`{text}` is not a field declaration");
         let (before, mut dimensions) = brackets(text).ok_or_else(bad)?;
         let cut = before
             .rfind(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
@@ -280,7 +278,7 @@ impl<'a> Declared<'a> {
                 aliases: vec![format!("{prefix}{name}")],
                 name,
                 offset,
-                // A type whose size is not known is bytes.
+                // If the size of the type is unknown, the elements are bytes.
                 shape: self.element(None, signed),
                 storage: self.storage,
                 narrow: None,
@@ -288,7 +286,7 @@ impl<'a> Declared<'a> {
         }
         if offset < HIDDEN && offset.saturating_add(size) > HIDDEN {
             return Err(format!(
-                "`{name}` reaches over the end of the common header (8 bytes)"
+                "`{name}` crosses the end of the common header (8 bytes)"
             ));
         }
         let shape = if self.dimensions.is_empty() {
@@ -299,7 +297,7 @@ impl<'a> Declared<'a> {
         Ok(Field::inline(name, offset, shape).of_c_type(self.ctype))
     }
 
-    /// An array of this size in all.
+    /// An array with this total size.
     fn array(&self, size: u32, signed: bool) -> Shape {
         let count = self
             .dimensions
@@ -311,7 +309,7 @@ impl<'a> Declared<'a> {
         if let Some(count) = count {
             return self.element(Some(size / count), signed).times(count);
         }
-        // `[TASK_COMM_LEN]` or `[]`: the type must say how long an element is.
+        // `[TASK_COMM_LEN]` or `[]`: the element's size comes from its type.
         let element = self.element(None, signed);
         let len = element.size().max(1);
         match &element {
@@ -321,7 +319,7 @@ impl<'a> Declared<'a> {
         }
     }
 
-    /// The shape of what the type's words say; of one element where it is an array.
+    /// The shape that the type's words describe; for an array that of one element.
     fn element(&self, size: Option<u32>, signed: bool) -> Shape {
         let mut words: Vec<_> = self.ctype.split_whitespace().collect();
         words.retain(|word| !matches!(*word, "const" | "volatile" | "__user" | "__rcu"));
@@ -340,7 +338,7 @@ impl<'a> Declared<'a> {
     }
 }
 
-/// Cuts `[a][b]` off the end.
+/// Splits `[a][b]` off the end.
 fn brackets(text: &str) -> Option<(&str, Vec<&str>)> {
     let mut rest = text.trim_end();
     let mut found = Vec::new();
@@ -463,7 +461,7 @@ mod tests {
         );
         assert_eq!(
             error(&EXEC.replace("field:pid_t pid", "field:pid")),
-            "format of g/sched_process_exec, line 10, column 8: `pid` is no declaration of a field"
+            "format of g/sched_process_exec, line 10, column 8: `pid` is not a field declaration"
         );
         assert!(error(&EXEC.replace("old_pid", "pid")).contains("line 11, column 1: second field"));
         assert!(error("").contains("line 1, column 1: no line `name: …`"));

@@ -1,16 +1,16 @@
-//! Layouts from the kernel's BTF: records of tracepoints from their structs
-//! `trace_event_raw_<class>`, arguments of raw tracepoints and of functions from
-//! prototypes.
+//! Layouts from the kernel's BTF: records of tracepoints from the structs
+//! `trace_event_raw_<class>`, arguments of raw tracepoints and of functions from prototypes.
 //!
-//! A tracepoint made by `TRACE_EVENT` is its own class. One made by `DEFINE_EVENT`
-//! shares that of a `DECLARE_EVENT_CLASS`, and BTF does not say which. But the class
-//! has a function `__bpf_trace_<class>` (`include/trace/bpf_probe.h`) with the same
-//! prototype as the tracepoint's `__probestub_<name>` (`include/linux/tracepoint.h`),
-//! parameter names included. Where several classes share a prototype, those that are
+//! A tracepoint made by `TRACE_EVENT` is its own class. A tracepoint made by `DEFINE_EVENT`
+//! shares the class of a `DECLARE_EVENT_CLASS`, and BTF does not say which. But the class has
+//! a function `__bpf_trace_<class>` (`include/trace/bpf_probe.h`) with the same prototype as
+//! the tracepoint's `__probestub_<name>` (`include/linux/tracepoint.h`), parameter names
+//! included. If several classes share a prototype, classes that are not tracepoints
+//! themselves are preferred, then [`CLASSES`] decides.
 //! no tracepoints themselves are preferred, then [`CLASSES`] decides.
 
 use super::error::EventError;
-use super::layout::{Layout, Source};
+use super::layout::{Layout, LayoutSource};
 use super::shape::{Field, Shape, Storage};
 use crate::btf::{Btf, Encoding, Kind, Type};
 use crate::program::Program;
@@ -18,9 +18,9 @@ use crate::spec::ProgType;
 use crate::spec::limits::{MAX_FUNC_ARGS, MAX_TRACE_SIZE};
 use crate::util::TypeId;
 
-/// What BTF leaves open on 6.18: classes with equal prototypes and different
-/// records, and the tracepoints that belong to them. A `*` at the end stands for any
-/// rest; the first row of which BTF has the class with a fitting prototype counts.
+/// Ambiguities in the BTF of 6.18: classes with equal prototypes and different records, and
+/// the tracepoints that belong to them. A trailing `*` matches any rest. The first row
+/// applies whose class is in BTF with a matching prototype.
 const CLASSES: &[(&str, &[&str])] = &[
     (
         "sched_wakeup_template",
@@ -62,22 +62,21 @@ const CLASSES: &[(&str, &[&str])] = &[
     ("xfs_inode_class", &["xfs_*"]),
 ];
 
-/// The most members that the shape of one field may have in all: BTF can nest
-/// structs so that they multiply.
+/// The most members that the shape of one field may have in total: nested structs in BTF can
+/// multiply.
 const MAX_MEMBERS: usize = 4096;
-/// How deep structs and arrays may nest in one field.
+/// The deepest nesting of structs and arrays in one field.
 const MAX_DEPTH: usize = 16;
 impl Layout {
-    /// The record of tracepoint `group/name`. BTF knows no groups: it stands in the
-    /// layout's name only. System-call tracepoints are not in BTF; see
-    /// [`Layout::of_syscall`].
+    /// The record of tracepoint `group/name`. BTF has no groups: `group` only becomes part of
+    /// the layout's name. System-call tracepoints are not in BTF; see [`Layout::of_syscall`].
     ///
     /// # Errors
-    /// [`EventError::NoLayout`] with everything that was looked for.
+    /// [`EventError::NoLayout`] with everything that was tried.
     pub fn from_btf(btf: &Btf, group: &str, name: &str) -> Result<Self, EventError> {
         let full = format!("{group}/{name}");
         if group == "ftrace" {
-            let tried = vec!["these are the tracers' own records: nothing attaches there".into()];
+            let tried = vec!["programs can't attach to ftrace's own records".into()];
             return Err(EventError::NoLayout { event: full, tried });
         }
         match record_struct(btf, name) {
@@ -85,7 +84,7 @@ impl Layout {
                 let layout = of_struct(btf, record, full);
                 if layout.size as usize > MAX_TRACE_SIZE {
                     let tried = vec![format!(
-                        "struct {} has {} bytes, more than a record can ({MAX_TRACE_SIZE})",
+                        "struct {} has {} bytes, more than a record's {MAX_TRACE_SIZE}",
                         record.name(),
                         layout.size
                     )];
@@ -100,12 +99,12 @@ impl Layout {
         }
     }
 
-    /// The record of tracepoint `name` (`group/name`) as a program on it declares it: the
-    /// struct that its parameter points to. That is all there is to go by where no BTF of
-    /// a kernel has the tracepoint; it has the fields that the program's author wanted.
+    /// The record of tracepoint `name` (`group/name`) as a program attached to it declares
+    /// it: the struct that its parameter points to. It is the only source if no kernel BTF
+    /// has the tracepoint, and has just the fields that the program's author declared.
     ///
-    /// `None` where the program is for another place or takes no pointer to a struct
-    /// (`void *ctx`), or its struct is larger than a record can be.
+    /// `None` if the program has another attach target, takes no pointer to a struct (`void
+    /// *ctx`), or its struct is larger than a record can be.
     #[must_use]
     pub fn declared_by(program: &Program, name: &str) -> Option<Self> {
         let is_there = program.prog_type == ProgType::Tracepoint
@@ -128,9 +127,9 @@ impl Layout {
         (layout.size as usize <= MAX_TRACE_SIZE).then_some(layout)
     }
 
-    /// The arguments of raw tracepoint `name`, 8 bytes each, which a `raw_tp` or
-    /// `tp_btf` program gets. One narrower than 8 bytes is extended with zeros
-    /// (`CAST_TO_U64`, `include/trace/bpf_probe.h`).
+    /// The arguments of raw tracepoint `name`, 8 bytes each, for `raw_tp` and `tp_btf`
+    /// programs. Narrower arguments are zero-extended (`CAST_TO_U64`,
+    /// `include/trace/bpf_probe.h`).
     ///
     /// # Errors
     /// [`EventError::NoLayout`] if BTF has no such tracepoint.
@@ -146,13 +145,13 @@ impl Layout {
                 tried,
             });
         };
-        // The first parameter is the probe's own data, which programs don't see.
+        // The first parameter is the probe's own data, hidden from programs.
         let fields = arguments(btf, proto.params().skip(1).map(|p| (p.name, p.ty)));
         Ok(args_layout(name.to_owned(), fields, source))
     }
 
-    /// Arguments of a raw tracepoint that BTF is not at hand for: `args[0]`, … as
-    /// numbers of 8 bytes, at most 12.
+    /// The arguments of a raw tracepoint without BTF: `args[0]`, … as 8-byte numbers, at most
+    /// 12.
     #[must_use]
     pub fn of_arguments(name: impl Into<String>, count: usize) -> Self {
         let count = u32::try_from(count.min(MAX_FUNC_ARGS)).unwrap_or(0);
@@ -161,12 +160,12 @@ impl Layout {
                 .alias(format!("args[{index}]"))
         };
         let mut layout = args_layout(name.into(), (0..count).map(field).collect(), String::new());
-        layout.source = Source::Declared;
+        layout.source = LayoutSource::Declared;
         layout
     }
 
-    /// The context of iterators over `target`: `struct bpf_iter__<target>`, of which each
-    /// member takes 8 bytes.
+    /// The context of iterators over `target`: `struct bpf_iter__<target>`; each member takes
+    /// 8 bytes.
     ///
     /// # Errors
     /// [`EventError::NoLayout`] if BTF has no such iterator.
@@ -194,8 +193,8 @@ impl Layout {
         Ok(args_layout(target.to_owned(), fields, name))
     }
 
-    /// The arguments of a function that is member `member` of struct `name`, and behind
-    /// them what it returns (`ret`).
+    /// The arguments of function pointer `member` in struct `name`, followed by its return
+    /// value (`ret`).
     ///
     /// # Errors
     /// [`EventError::NoLayout`] if BTF has no such struct or member.
@@ -220,9 +219,8 @@ impl Layout {
         )
     }
 
-    /// The arguments of kernel function `name`, which a program on its entry gets,
-    /// and behind them what it returned (`ret`), which one on its exit gets. The
-    /// trampoline saves whole registers: give 8-byte values.
+    /// The arguments of kernel function `name` (`fentry`), followed by its return value
+    /// (`ret`, for `fexit`). The trampoline saves whole registers: give 8-byte values.
     ///
     /// # Errors
     /// [`EventError::NoLayout`] if BTF has no such function.
@@ -237,9 +235,9 @@ impl Layout {
     }
 }
 
-/// The prototype of a tracepoint's probes, and where it was found. The first parameter is
-/// the probe's own data; the names of the others are missing in kernels before 6.4, where
-/// only a typedef has it.
+/// The prototype of a tracepoint's probes, and the BTF type that it was found in. The first
+/// parameter is the probe's own data. Kernels before 6.4 have only a typedef, without
+/// parameter names.
 #[must_use]
 pub fn tracepoint_prototype<'a>(btf: &'a Btf, name: &str) -> Option<(Type<'a>, String)> {
     let named = ["__probestub_", "__traceiter_"]
@@ -254,7 +252,7 @@ pub fn tracepoint_prototype<'a>(btf: &'a Btf, name: &str) -> Option<(Type<'a>, S
     named.or_else(unnamed)
 }
 
-/// The arguments of a function, and what it returns.
+/// The arguments of a function and its return value.
 fn of_prototype(btf: &Btf, proto: Type<'_>, name: String) -> Layout {
     let mut fields = arguments(btf, proto.params().map(|p| (p.name, p.ty)));
     let returned = proto.target_id().unwrap_or_default();
@@ -276,7 +274,7 @@ fn args_layout(name: String, fields: Vec<Field>, source: String) -> Layout {
         context_size: Some(size),
         readable: size,
         fields,
-        source: Source::Prototype(source),
+        source: LayoutSource::Prototype(source),
         defaults: Vec::new(),
     }
 }
@@ -286,7 +284,7 @@ fn slots_end(fields: &[Field]) -> u32 {
     end.next_multiple_of(8)
 }
 
-/// One slot for each argument, two for a struct of up to 16 bytes.
+/// One 8-byte slot per argument, two for a struct of more than 8 and up to 16 bytes.
 fn arguments<'a>(btf: &Btf, params: impl Iterator<Item = (&'a str, TypeId)>) -> Vec<Field> {
     let mut fields = Vec::new();
     let mut offset = 0;
@@ -312,7 +310,7 @@ fn prototype(function: Type<'_>) -> Option<Type<'_>> {
     function.target().filter(|ty| ty.kind() == Kind::FuncProto)
 }
 
-/// The struct that lays out a tracepoint's records, or what was tried.
+/// The struct of a tracepoint's records, or what was tried.
 fn record_struct<'a>(btf: &'a Btf, name: &str) -> Result<Type<'a>, Vec<String>> {
     let class_struct = |class: &str| btf.find(&format!("trace_event_raw_{class}"), Kind::Struct);
     if let Some(own) = class_struct(name) {
@@ -346,7 +344,7 @@ fn record_struct<'a>(btf: &'a Btf, name: &str) -> Result<Type<'a>, Vec<String>> 
     };
     let mut found = classes(&|proto| proto.id() == probe.id());
     if found.is_empty() {
-        // Some events name their parameters otherwise than their class does.
+        // Some events name their parameters differently from their class.
         found = classes(&|proto| {
             proto
                 .params()
@@ -388,7 +386,7 @@ fn record_struct<'a>(btf: &'a Btf, name: &str) -> Result<Type<'a>, Vec<String>> 
     })
 }
 
-/// Whether a name fits a pattern with at most one `*`.
+/// Whether a name matches a pattern with at most one `*`.
 fn matches(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         Some((head, tail)) => name
@@ -436,7 +434,7 @@ fn of_struct(btf: &Btf, record: Type<'_>, name: String) -> Layout {
                 && field.shape.size() == 4
             {
                 field.storage = storage;
-                // BTF keeps no type for what stands behind the fixed part.
+                // BTF has no type for the data after the fixed part.
                 field.shape = Shape::Opaque { size: 1 };
                 let plain = plain.to_owned();
                 field
@@ -447,7 +445,7 @@ fn of_struct(btf: &Btf, record: Type<'_>, name: String) -> Layout {
         }
         fields.push(field);
     }
-    let mut layout = Layout::of_fields(name, fields, Source::Btf(record.name().to_owned()));
+    let mut layout = Layout::of_fields(name, fields, LayoutSource::Btf(record.name().to_owned()));
     layout.size = record.size().unwrap_or(layout.size).max(layout.data_offset);
     if let Some(offset) = data_offset {
         layout.data_offset = offset.min(layout.size);
@@ -455,7 +453,7 @@ fn of_struct(btf: &Btf, record: Type<'_>, name: String) -> Layout {
     layout
 }
 
-/// Turns types into shapes, with a bound on what a hostile table can ask for.
+/// Converts types to shapes, with a limit against malicious BTF.
 pub(super) struct Shapes<'a> {
     btf: &'a Btf,
     left: usize,
@@ -500,7 +498,7 @@ impl<'a> Shapes<'a> {
         }
     }
 
-    /// The members of a struct or union; those of anonymous ones are lifted.
+    /// The members of a struct or union; members of anonymous ones are included.
     fn members(&mut self, ty: Type<'_>, depth: usize) -> Vec<Field> {
         let mut fields = Vec::new();
         for member in ty.members() {
@@ -555,8 +553,8 @@ mod tests {
         }
     }
 
-    /// Classes of one prototype, each a record with one field of its own size, and
-    /// events of that prototype; `own` are tracepoints themselves.
+    /// Classes with one prototype, each with a record of a different size, and events with
+    /// that prototype; the classes in `own` are tracepoints themselves.
     fn table(classes: &[&str], own: &[&str], events: &[&str]) -> Btf {
         let mut b = Builder::new();
         let int = b.int("int", 4, Encoding::Signed);
@@ -587,7 +585,7 @@ mod tests {
         b.build().unwrap()
     }
 
-    fn class_of(btf: &Btf, event: &str) -> Result<Source, String> {
+    fn class_of(btf: &Btf, event: &str) -> Result<LayoutSource, String> {
         match Layout::from_btf(btf, "g", event) {
             Ok(layout) => Ok(layout.source),
             Err(error) => Err(error.to_string()),
@@ -597,7 +595,7 @@ mod tests {
     #[test]
     fn the_class_of_an_event_is_the_one_with_its_prototype() {
         let btf = table(&["a"], &[], &["e"]);
-        let a = Ok(Source::Btf("trace_event_raw_a".into()));
+        let a = Ok(LayoutSource::Btf("trace_event_raw_a".into()));
         assert_eq!(class_of(&btf, "a"), a);
         assert_eq!(class_of(&btf, "e"), a);
         assert_eq!(class_of(&btf, "renamed"), a, "by types alone");
@@ -614,7 +612,7 @@ mod tests {
         let btf = table(&["a", "b"], &["b"], &["e"]);
         assert_eq!(
             class_of(&btf, "e"),
-            Ok(Source::Btf("trace_event_raw_a".into()))
+            Ok(LayoutSource::Btf("trace_event_raw_a".into()))
         );
         let classes = ["sched_process_template", "sched_wakeup_template"];
         let btf = table(&classes, &[], &["sched_waking", "sched_wait_task", "e"]);
@@ -623,7 +621,7 @@ mod tests {
             ("sched_wait_task", classes[0]),
         ] {
             let name = format!("trace_event_raw_{class}");
-            assert_eq!(class_of(&btf, event), Ok(Source::Btf(name)));
+            assert_eq!(class_of(&btf, event), Ok(LayoutSource::Btf(name)));
         }
         let error = class_of(&btf, "e").unwrap_err();
         assert!(error.contains("fits the classes sched_process_template, sched_wakeup_template"));
@@ -722,7 +720,7 @@ mod tests {
         let layout = Layout::of_parameter(&btf, typed, "app/e").unwrap();
         assert_eq!((layout.offset("vec"), layout.size), (Some(8), 16));
         assert_eq!(layout.name, "app/e");
-        assert_eq!(layout.source, Source::Btf("my_record".to_owned()));
+        assert_eq!(layout.source, LayoutSource::Btf("my_record".to_owned()));
         for other in [of_huge, untyped, none, int, TypeId(99)] {
             assert_eq!(Layout::of_parameter(&btf, other, "app/e"), None);
         }

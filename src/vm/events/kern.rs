@@ -1,56 +1,55 @@
-//! The kernel's side of a context: what `sk_buff`, `bpf_sysctl_kern`, `bpf_sock_ops_kern`
-//! and their like hold beside the fields that programs see. Helpers read and change it.
+//! Kernel data outside the context that helpers read and change: what `sk_buff`,
+//! `bpf_sysctl_kern`, `bpf_sock_ops_kern` and the like hold besides the fields that programs
+//! see.
 
 use std::net::SocketAddr;
 use std::ops::{Deref, DerefMut};
 
 use crate::vm::world::SocketId;
 
-/// What an event brings along beside its context, and what programs made of it.
+/// Kernel data of an event outside its context, before and after programs ran.
 ///
 /// A test sets it before the event fires ([`Event::with`](super::Event::with)) and reads
 /// it afterwards ([`Outcome::kern`](crate::vm::Outcome::kern)).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kern {
-    /// The socket that the event is about: `sk` of the context. Without one, types whose
-    /// context always has a socket get one made up from their fields.
+    /// The event's socket: `sk` of the context. If `None`, program types whose context always
+    /// has a socket get one built from the context's fields.
     pub socket: Option<SocketId>,
-    /// What is known of a packet's checksum.
+    /// The state of the packet's checksum.
     pub checksum: Checksum,
-    /// The tunnel that a packet came through, or shall go through
+    /// The tunnel that a packet came through or will be sent through
     /// (`bpf_skb_get_tunnel_key`, `bpf_skb_set_tunnel_key`).
     pub tunnel: Option<Tunnel>,
-    /// Transformations that a packet went through, outermost first
-    /// (`bpf_skb_get_xfrm_state`).
+    /// IPsec states of a packet, outermost first (`bpf_skb_get_xfrm_state`).
     pub xfrm: Vec<XfrmState>,
-    /// Realm of the route that a packet takes (`bpf_get_route_realm`).
+    /// Realm of the packet's route (`bpf_get_route_realm`).
     pub realm: u32,
-    /// Whether a tc program stands at ingress (`skb->tc_at_ingress`); a test run's does
-    /// not.
+    /// Whether a tc program runs at ingress (`skb->tc_at_ingress`); false in a test run.
     pub at_ingress: bool,
-    /// What a cgroup hook's caller gets (`bpf_get_retval`, `bpf_set_retval`), negative
+    /// Return value for a cgroup hook's caller (`bpf_get_retval`, `bpf_set_retval`), negative
     /// for an errno.
     pub retval: i32,
     /// The sysctl that is read or written.
     pub sysctl: Option<Sysctl>,
-    /// The headers of the SYN that a socket operation's connection began with: IP and
-    /// TCP, as `TCP_SAVED_SYN` keeps them.
+    /// The IP and TCP headers of the SYN that opened a socket operation's connection, as
+    /// `TCP_SAVED_SYN` has them.
     pub syn: Vec<u8>,
     /// Bytes of TCP header options that a socket operation may still reserve or write
     /// (`remaining_opt_len`); at most 40.
     pub option_room: u32,
-    /// What `bpf_msg_apply_bytes` asked for.
+    /// Value passed to `bpf_msg_apply_bytes`.
     pub apply_bytes: u32,
-    /// What `bpf_msg_cork_bytes` asked for.
+    /// Value passed to `bpf_msg_cork_bytes`.
     pub cork_bytes: u32,
     /// The address that `bpf_bind` bound the socket to.
     pub bound: Option<SocketAddr>,
-    /// What is known of an IPv6 packet's segment routing header.
+    /// The state of an IPv6 packet's segment routing header.
     pub segments: Segments,
 }
 
 impl Kern {
-    /// Nothing but the context.
+    /// The default values.
     const NOTHING: Self = Self {
         socket: None,
         checksum: Checksum::None,
@@ -75,8 +74,8 @@ impl Default for Kern {
     }
 }
 
-/// A [`Kern`] that takes no memory until someone writes to it: most events have none, and
-/// millions of them are placed.
+/// A [`Kern`] that is allocated on the first write. Most events have none, and millions of
+/// events are placed.
 #[derive(Debug, Clone, Default)]
 pub struct KernSide(Option<Box<Kern>>);
 
@@ -95,7 +94,7 @@ impl DerefMut for KernSide {
     }
 }
 
-/// One that was never written to is one that holds nothing.
+/// Unwritten equals default.
 impl PartialEq for KernSide {
     fn eq(&self, other: &Self) -> bool {
         **self == **other
@@ -104,55 +103,53 @@ impl PartialEq for KernSide {
 
 impl Eq for KernSide {}
 
-/// What the kernel knows of a packet's checksum (`skb->ip_summed`).
+/// State of a packet's checksum (`skb->ip_summed`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Checksum {
-    /// Nothing (`CHECKSUM_NONE`), as in a test run.
+    /// Unknown (`CHECKSUM_NONE`), as in a test run.
     #[default]
     None,
-    /// It was found right, so many levels of encapsulation deep
-    /// (`CHECKSUM_UNNECESSARY`, `csum_level`).
+    /// Verified (`CHECKSUM_UNNECESSARY`, `csum_level`).
     Unnecessary {
-        /// 0 to 3: checksums found right beyond the first.
+        /// Number of further verified checksums in inner headers, 0 to 3.
         level: u8,
     },
-    /// The sum of everything from the network header on (`CHECKSUM_COMPLETE`): `None`
-    /// until the packet is placed, when it is computed.
+    /// The sum of everything from the network header on (`CHECKSUM_COMPLETE`). `None`:
+    /// computed when the packet is placed.
     Complete(Option<u32>),
-    /// The device is to add up what is behind the pseudo header (`CHECKSUM_PARTIAL`).
+    /// The device has to complete the checksum (`CHECKSUM_PARTIAL`).
     Partial,
 }
 
-/// What is known of a segment routing header (`struct seg6_bpf_srh_state`).
+/// State of a segment routing header (`struct seg6_bpf_srh_state`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Segments {
-    /// Nothing yet: the first helper that wants to know looks into the packet.
+    /// Unknown: the first helper that needs it parses the packet.
     #[default]
     Unseen,
-    /// There is none.
+    /// The packet has none.
     None,
-    /// There is one.
+    /// The packet has one.
     Header {
-        /// Bytes of it behind its first 8.
+        /// Its length after the first 8 bytes.
         len: usize,
-        /// Whether it makes sense, as far as is known: what a program changed is looked
-        /// at again.
+        /// Whether it is valid; checked again after a program changed it.
         valid: bool,
     },
 }
 
-/// A tunnel that a packet came through or goes through (`struct ip_tunnel_info`).
+/// A tunnel that a packet came through or will be sent through (`struct ip_tunnel_info`).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tunnel {
-    /// Its number: VNI, key.
+    /// Tunnel ID: VNI, key.
     pub id: u64,
-    /// The outer header's type of service.
+    /// TOS of the outer header.
     pub tos: u8,
-    /// Its time to live.
+    /// TTL of the outer header.
     pub ttl: u8,
-    /// Its flow label (IPv6).
+    /// Flow label of the outer header (IPv6).
     pub label: u32,
-    /// `TUNNEL_*` as they stand in a header (`TUNNEL_CSUM` is 1, `TUNNEL_KEY` 4).
+    /// `TUNNEL_*` as in a packet header (`TUNNEL_CSUM` is 1, `TUNNEL_KEY` 4).
     pub flags: u16,
     /// Whether the outer header is IPv6.
     pub is_ipv6: bool,
@@ -160,16 +157,16 @@ pub struct Tunnel {
     pub source: [u8; 16],
     /// The outer destination address.
     pub destination: [u8; 16],
-    /// The tunnel's options, as they stand in a header.
+    /// The tunnel's options, as in a packet header.
     pub options: Vec<u8>,
-    /// Whether a program set it with `bpf_skb_set_tunnel_key`, for the way out.
+    /// Whether a program set the tunnel for sending, with `bpf_skb_set_tunnel_key`.
     pub is_outgoing: bool,
 }
 
-/// A transformation that a packet went through (`struct xfrm_state`).
+/// An IPsec state of a packet (`struct xfrm_state`).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct XfrmState {
-    /// Number of the request.
+    /// Request ID.
     pub reqid: u32,
     /// Security parameter index in network order.
     pub spi: u32,
@@ -184,16 +181,16 @@ pub struct XfrmState {
 pub struct Sysctl {
     /// Its path below `/proc/sys`: `net/ipv4/tcp_mem`.
     pub name: String,
-    /// Its value now, with the newline that reading it gives.
+    /// Its current value, with the newline that a read returns.
     pub current: Vec<u8>,
-    /// What is being written, where it is written.
+    /// The value being written; `None` for a read.
     pub new: Option<Vec<u8>>,
-    /// What a program wants written instead (`bpf_sysctl_set_new_value`).
+    /// The value that a program set instead (`bpf_sysctl_set_new_value`).
     pub replaced: Option<Vec<u8>>,
 }
 
 impl Sysctl {
-    /// One that is read.
+    /// A sysctl that is read.
     pub fn read(name: impl Into<String>, current: impl Into<Vec<u8>>) -> Self {
         Self {
             name: name.into(),
@@ -202,7 +199,7 @@ impl Sysctl {
         }
     }
 
-    /// One that is written.
+    /// A sysctl that is written.
     pub fn write(
         name: impl Into<String>,
         current: impl Into<Vec<u8>>,
@@ -215,16 +212,16 @@ impl Sysctl {
     }
 }
 
-/// Where the headers of a packet begin, in bytes from the start of its block, and
-/// whether it is encapsulated already (`struct sk_buff`).
+/// Offsets of a packet's headers, in bytes from the start of its block, and whether it is
+/// encapsulated (`struct sk_buff`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Headers {
-    /// The link layer's.
+    /// The link-layer header.
     pub mac: usize,
-    /// The network layer's.
+    /// The network header.
     pub network: usize,
-    /// The transport layer's, once someone said where it is.
+    /// The transport header; `None` until its offset is set.
     pub transport: Option<usize>,
-    /// Whether `bpf_skb_adjust_room` put an outer header before it.
+    /// Whether `bpf_skb_adjust_room` added an outer header.
     pub is_encapsulated: bool,
 }

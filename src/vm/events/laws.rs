@@ -1,4 +1,4 @@
-//! What must hold for any input.
+//! Properties that hold for any input.
 
 use proptest::prelude::*;
 

@@ -1,5 +1,5 @@
-//! How the record of a tracepoint, or any other context, is laid out: its fields
-//! with their names, and where data of variable length goes.
+//! The layout of a tracepoint's record or of another context: named fields, and the offset of
+//! data of variable length.
 
 use super::error::EventError;
 use super::shape::{Field, Part, Shape, Storage, find};
@@ -7,60 +7,58 @@ use super::value::FieldValue;
 use crate::spec::tracepoint::{COMMON_FIELDS, EventField, HEADER_SIZE};
 use crate::util::nearest_first;
 
-/// The first bytes of a tracepoint's context, which belong to the kernel: it keeps
-/// its pointer to the registers there while programs run
+/// Number of bytes at the start of a tracepoint's context that programs can't read. While
+/// programs run, the kernel keeps its pointer to the registers there
 /// (`perf_trace_run_bpf_submit`, `kernel/events/core.c`).
 pub const HIDDEN: u32 = HEADER_SIZE;
 
-/// Where a layout came from.
+/// The source of a layout.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
+pub enum LayoutSource {
     /// The struct of this name in the kernel's BTF.
     Btf(String),
     /// A tracefs `format` file.
     Format,
     /// The table of system calls.
     Syscalls,
-    /// The parameters of this function or of the tracepoint's probe in BTF.
+    /// The prototype of this function or of the tracepoint's probe in BTF.
     Prototype(String),
-    /// The test itself.
+    /// Declared by the test.
     Declared,
-    /// The table of context structs.
+    /// The table of context structs in [`crate::spec::context`].
     Context,
 }
 
 /// The fields of a context.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
-    /// What it is called: `sched/sched_switch` for a tracepoint, the struct's name
-    /// for a context.
+    /// `sched/sched_switch` for a tracepoint, the struct's name for a context.
     pub name: String,
-    /// The fields in order of offset. Those that all records share
-    /// (`common_type`, …) are among them.
+    /// The fields in order of offset, with those of the common header (`common_type`, …).
     pub fields: Vec<Field>,
     /// Size of the fixed part of a record in bytes, as `sizeof` counts it.
     pub size: u32,
-    /// Where data of variable length begins: `offsetof(…, __data)`.
+    /// Offset of data of variable length: `offsetof(…, __data)`.
     pub data_offset: u32,
-    /// Bytes at the start that a program can't read.
+    /// Number of bytes at the start that programs can't read.
     pub hidden: u32,
-    /// Size of what a program gets where that is not the record: system-call
-    /// tracepoints hand it a struct of their own.
+    /// Size of the context if it is not the record: programs on system-call tracepoints get
+    /// another struct.
     pub context_size: Option<u32>,
-    /// The bytes that a program may read at constant offsets; one that reads
-    /// beyond them loads, but the kernel won't attach it (`trace_event_get_offsets`,
+    /// Number of bytes that a program may read at constant offsets. A program that reads more
+    /// loads, but the kernel refuses to attach it (`trace_event_get_offsets`,
     /// `kernel/trace/trace_events.c`).
     pub readable: u32,
-    /// Where the layout came from.
-    pub source: Source,
-    /// What fields hold unless they are set: the number of a system call.
+    /// The source of the layout.
+    pub source: LayoutSource,
+    /// Default values of fields: the number of a system call.
     pub defaults: Vec<(String, FieldValue)>,
 }
 
 impl Layout {
-    /// Lays out fields that have their offsets: the fixed part ends with the last of
-    /// them, padded to the strictest alignment.
-    pub(super) fn of_fields(name: String, fields: Vec<Field>, source: Source) -> Self {
+    /// Lays out fields that have their offsets: the fixed part ends with the last field,
+    /// padded to the strictest alignment.
+    pub(super) fn of_fields(name: String, fields: Vec<Field>, source: LayoutSource) -> Self {
         let end = fields.iter().map(Field::end).max().unwrap_or(0);
         let align = fields.iter().map(field_align).max().unwrap_or(1);
         let last = fields.last().map_or(0, Field::end);
@@ -77,13 +75,12 @@ impl Layout {
         }
     }
 
-    /// The fields that this event has of its own, without those that all records
-    /// share.
+    /// The fields without those of the common header.
     pub fn own_fields(&self) -> impl Iterator<Item = &Field> {
         self.fields.iter().filter(|field| !is_common(field))
     }
 
-    /// Whether records have data behind the fixed part.
+    /// Whether records have data after the fixed part.
     #[must_use]
     pub fn is_dynamic(&self) -> bool {
         self.fields
@@ -104,7 +101,7 @@ impl Layout {
         field.map(|field| field.offset)
     }
 
-    /// The field that a name or path begins with, and the part it leads to.
+    /// The field that a name or path begins with, and the part that the path refers to.
     pub(super) fn part(&self, path: &str) -> Result<Part<'_>, EventError> {
         find(&self.fields, path.trim()).ok_or_else(|| {
             let (common, own): (Vec<_>, Vec<_>) = self.fields.iter().partition(|f| is_common(f));
@@ -119,7 +116,7 @@ impl Layout {
     }
 }
 
-/// The alignment of what stands at a field's offset.
+/// The alignment of the bytes at a field's offset.
 fn field_align(field: &Field) -> u32 {
     match field.storage {
         Storage::Inline => field.shape.align(),
@@ -127,12 +124,13 @@ fn field_align(field: &Field) -> u32 {
     }
 }
 
-/// Whether all records have this field.
+/// Whether the field is in the common header.
 pub(super) fn is_common(field: &Field) -> bool {
     field.offset < HIDDEN && (field.name.starts_with("common_") || field.name == "ent")
 }
 
-/// A field's names, with the length of an array: `comm[16]`, `count (args[2])`.
+/// A field's names as errors list them, with the length of an array: `comm[16]`, `count
+/// (args[2])`.
 fn shown(field: &Field) -> Option<String> {
     if field.name.starts_with("__pad") {
         return None;
@@ -147,12 +145,12 @@ fn shown(field: &Field) -> Option<String> {
     Some(text)
 }
 
-/// The header of every record.
+/// The common header of all records.
 pub(super) fn common_fields() -> Vec<Field> {
     COMMON_FIELDS.iter().map(of_table).collect()
 }
 
-/// A field as a table of the kernel's own records describes it.
+/// The field of a row in the table of kernel records.
 pub(super) fn of_table(field: &EventField) -> Field {
     let shape = match (field.c_type.contains('*'), field.count) {
         (true, _) => Shape::Pointer,

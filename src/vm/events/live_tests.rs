@@ -8,13 +8,13 @@ use super::context;
 use super::layout::Layout;
 use super::shape::{Field, Shape, Storage};
 use crate::btf::{Btf, Kind};
-use crate::shared::skip::is_emulated;
+use crate::shared::is_emulated;
 use crate::shared::{Need, skip};
 use crate::spec::ProgType;
 use crate::spec::context::Arch;
 
-/// The format file of every tracepoint, by `(group, name)`: from a tracefs mounted
-/// in a mount namespace of its own, so that the machine stays as it is.
+/// The format file of every tracepoint, by `(group, name)`, read from a tracefs in a private
+/// mount namespace: the machine's mounts are unchanged.
 fn formats() -> Result<BTreeMap<(String, String), String>, String> {
     const SCRIPT: &str = "mount -t tracefs none /sys/kernel/tracing || exit 3
         cd /sys/kernel/tracing/events || exit 3
@@ -44,7 +44,7 @@ fn kernel_btf() -> Result<Btf, String> {
     Btf::parse(&bytes).map_err(|error| error.to_string())
 }
 
-/// What must agree: name, place, size, whether it lies behind the fixed part.
+/// The data that must agree: name, offset, size, storage.
 fn essence(layout: &Layout) -> Vec<(&str, u32, u32, Storage)> {
     let fields = layout.fields.iter().filter(|field| field.name != "ent");
     fields
@@ -52,7 +52,7 @@ fn essence(layout: &Layout) -> Vec<(&str, u32, u32, Storage)> {
         .collect()
 }
 
-/// Whether two shapes read the same bytes the same way, as far as both know.
+/// Whether two shapes have the same type, as far as both are known.
 fn shapes_agree(a: &Field, b: &Field) -> bool {
     fn agree(a: &Shape, b: &Shape) -> bool {
         match (a, b) {
@@ -61,8 +61,8 @@ fn shapes_agree(a: &Field, b: &Field) -> bool {
             (Shape::Array { element: x, .. }, Shape::Array { element: y, .. }) => {
                 x.size() == y.size() && agree(x, y)
             }
-            // An enum's sign is a matter of taste: the format file says what
-            // is_signed_type() finds, BTF what its values need.
+            // The sign of an enum may differ: the format file has the result of
+            // is_signed_type(), BTF what the values need.
             (Shape::Int { size: x, .. }, Shape::Int { size: y, .. }) => x == y,
             // typedefs hide pointers and chars from the format file.
             (x, y) => x.size() == y.size(),
@@ -116,7 +116,7 @@ fn btf_and_format_files_agree() {
     assert!(same > 20 * others.count(), "{unknown:#?}");
 }
 
-/// The kernel's machine, which under an emulator is not the test's.
+/// The kernel's architecture; under an emulator it is not the test's.
 fn kernel_arch(btf: &Btf) -> Arch {
     let registers = btf.find("pt_regs", Kind::Struct);
     if registers.is_some_and(|ty| btf.field(ty.id(), "r15").is_ok()) {

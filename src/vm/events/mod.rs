@@ -1,18 +1,18 @@
 //! Events: one firing of an attach point, with the context that programs get.
 //!
-//! A [`Layout`] says which fields a context has and where they are. There are four
-//! sources of one, and they agree on every tracepoint that two of them know:
+//! A [`Layout`] has the fields of a context and their offsets. It has four sources, which
+//! agree on every tracepoint that several of them have:
 //!
-//! - the kernel's BTF ([`Layout::from_btf`]; arguments of raw tracepoints and
-//!   functions too),
+//! - the kernel's BTF ([`Layout::from_btf`]; also arguments of raw tracepoints and
+//!   functions),
 //! - a tracefs `format` file ([`Layout::from_format`]),
 //! - the table of system calls ([`Layout::of_syscall`]), on any machine,
 //! - the test itself ([`Layout::declare`]).
 //!
-//! An [`Event`] fills the fields. [`Event::place`] lays it out in a machine's memory
-//! as a program of a certain type sees it: a record whose first 8 bytes are the
-//! kernel's, `struct syscall_tp_t`, an `__sk_buff` or `xdp_md` with pointers into the
-//! packet. [`Placed`] reads back what the program did and clears up.
+//! An [`Event`] fills the fields. [`Event::place`] writes the context into a machine's memory
+//! as a program type sees it: a record whose first 8 bytes belong to the kernel, `struct
+//! syscall_tp_t`, an `__sk_buff` or `xdp_md` with pointers into the packet. [`Placed`] reads
+//! back what programs changed and frees the memory.
 //!
 //! ```
 //! use bpflab::spec::ProgType;
@@ -30,7 +30,6 @@
 //! # Ok::<(), bpflab::vm::events::EventError>(())
 //! ```
 
-mod behind;
 mod builder;
 mod capture;
 pub mod checksum;
@@ -46,6 +45,7 @@ mod layout;
 mod packet;
 mod place;
 mod placed;
+mod pointees;
 mod probe;
 mod record;
 mod sample;
@@ -66,7 +66,7 @@ pub use extras::Iteration;
 pub use format::{Format, FormatField};
 pub use from_btf::tracepoint_prototype;
 pub use kern::{Checksum, Headers, Kern, KernSide, Segments, Sysctl, Tunnel, XfrmState};
-pub use layout::{HIDDEN, Layout, Source};
+pub use layout::{HIDDEN, Layout, LayoutSource};
 pub use packet::{ETH_HLEN, MAX_GROWN, XDP_FRAME, XDP_HEADROOM};
 pub use placed::{Placed, PlacedPacket};
 pub(crate) use sample::Sample;

@@ -1,6 +1,5 @@
-//! Packets: what the kernel makes of bytes on the wire before it runs a program on
-//! them. The figures are those of `BPF_PROG_TEST_RUN` (`net/bpf/test_run.c`), held
-//! against Linux 6.18.
+//! Packets: how the kernel prepares packet data before it runs a program. Sizes and limits
+//! are those of `BPF_PROG_TEST_RUN` (`net/bpf/test_run.c`), compared with Linux 6.18.
 
 use super::error::EventError;
 use super::kern::Headers;
@@ -10,37 +9,35 @@ use crate::util::Errno;
 
 /// Length of an Ethernet header (`ETH_HLEN`).
 pub const ETH_HLEN: usize = 14;
-/// Bytes before an XDP packet that a program may move its start into
-/// (`XDP_PACKET_HEADROOM`).
+/// Headroom of an XDP packet (`XDP_PACKET_HEADROOM`).
 pub const XDP_HEADROOM: usize = 256;
-/// Of these, the first ones belong to the kernel (`sizeof(struct xdp_frame)`).
+/// Bytes at the start of the headroom that the kernel reserves (`sizeof(struct xdp_frame)`).
 pub const XDP_FRAME: usize = 40;
-/// Bytes behind a packet that belong to the kernel (`skb_shared_info`, aligned).
+/// Bytes after a packet that the kernel reserves (`skb_shared_info`, aligned).
 const SHARED_INFO: usize = 320;
 /// One page holds headroom, packet and tailroom of an XDP packet.
 const PAGE: usize = limits::PAGE_SIZE as usize;
-/// Bytes before the packet of an `sk_buff` (`NET_SKB_PAD`).
+/// Headroom of an `sk_buff` (`NET_SKB_PAD`).
 const SKB_HEADROOM: usize = 64;
-/// The longest packet of an `sk_buff` here: what an IP header can say, and its
-/// Ethernet header.
+/// The longest packet of an `sk_buff` in bpflab: the largest IP packet and its Ethernet
+/// header.
 const MAX_SKB: usize = 65_535 + ETH_HLEN;
 
-/// The longest packet that helpers make of a shorter one (`BPF_SKB_MAX_LEN`:
-/// `SKB_MAX_ALLOC`).
+/// The longest packet that helpers can grow a packet to (`BPF_SKB_MAX_LEN`: `SKB_MAX_ALLOC`).
 pub const MAX_GROWN: usize = 4 * PAGE - SHARED_INFO;
-/// Room for what helpers push without asking for that: tags, outer headers.
+/// Room for headers that helpers push without a length: VLAN tags, outer headers.
 const SLACK: usize = 1024;
 
-/// A family of contexts that come with packet bytes.
+/// A family of program types that get packet bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// The driver: the packet as it came.
+    /// In the driver: the packet as received.
     Xdp,
-    /// `sk_buff` with its Ethernet header in front (`tc`).
+    /// `sk_buff` that begins with its Ethernet header (`tc`).
     Link,
     /// `sk_buff` that begins with the network header; the Ethernet header is pulled.
     Network,
-    /// The flow dissector: the packet as it came, and keys to fill in.
+    /// The flow dissector: the packet as received, and flow keys to fill in.
     Dissector,
     /// Data of a stream or datagram, without headers.
     Payload,
@@ -75,31 +72,31 @@ pub(super) const fn takes_packets(prog_type: ProgType) -> bool {
 pub(super) struct Prepared {
     /// Headroom, metadata, packet and tailroom.
     pub block: Vec<u8>,
-    /// Where metadata begins in it; `data` if there is none.
+    /// Offset of the metadata in the block; `data` if there is none.
     pub meta: usize,
-    /// Where the packet begins in it.
+    /// Offset of the packet in the block.
     pub data: usize,
-    /// The byte behind its linear part.
+    /// End of the linear part, exclusive.
     pub end: usize,
-    /// Where its Ethernet header begins in the block, pulled or not.
+    /// Offset of the Ethernet header in the block, pulled or not.
     pub link: usize,
-    /// What does not fit the first page of an XDP packet.
+    /// The bytes that don't fit into the first page of an XDP packet.
     pub frags: Vec<u8>,
-    /// Fields of the context, by name, as the kernel sets them.
+    /// Fields of the context that the kernel sets, by name.
     pub fields: Vec<(&'static str, FieldValue)>,
     /// Keys of the flow dissector (`struct bpf_flow_keys`).
     pub flow_keys: Option<Vec<u8>>,
-    /// Where its headers begin, for an `sk_buff`.
+    /// Offsets of the headers, for an `sk_buff`.
     pub headers: Option<Headers>,
-    /// Room that the block has before and behind what `block` holds.
+    /// Room in the allocation before and after `block`.
     pub room: (usize, usize),
 }
 
 /// Prepares a packet.
 ///
 /// `bytes` begin with the Ethernet header, except for the types that see a payload.
-/// `in_context` says that the test set fields of the context: the kernel then knows
-/// the packet's length on the wire.
+/// `in_context` is true if the test set fields of the context: the kernel then has the
+/// packet's length on the wire.
 pub(super) fn prepare(
     event: &str,
     prog_type: ProgType,
@@ -134,7 +131,7 @@ pub(super) fn prepare(
     }
 }
 
-/// Metadata comes in words, and leaves the kernel's part of the headroom alone
+/// Metadata is a multiple of 4 bytes and must not overlap the kernel's part of the headroom
 /// (`xdp_metalen_invalid`, `include/net/xdp.h`).
 fn check_meta(stage: Stage, meta: &[u8]) -> Result<(), String> {
     const MOST: usize = XDP_HEADROOM - XDP_FRAME;
@@ -142,7 +139,7 @@ fn check_meta(stage: Stage, meta: &[u8]) -> Result<(), String> {
         _ if meta.is_empty() => Ok(()),
         Stage::Xdp | Stage::Link if !meta.len().is_multiple_of(4) || meta.len() > MOST => {
             Err(format!(
-                "metadata has a multiple of 4 bytes, at most {MOST}; this has {}",
+                "metadata must be a multiple of 4 bytes, at most {MOST}; got {}",
                 meta.len()
             ))
         }
@@ -151,7 +148,7 @@ fn check_meta(stage: Stage, meta: &[u8]) -> Result<(), String> {
     }
 }
 
-/// Lays bytes into a block with room around them.
+/// Puts bytes into a block with headroom and tailroom.
 fn block(headroom: usize, meta: &[u8], head: &[u8], packet: &[u8], tailroom: usize) -> Prepared {
     let data = headroom + head.len();
     let mut block = vec![0; headroom - meta.len()];
@@ -188,8 +185,8 @@ fn xdp(bytes: &[u8], meta: &[u8]) -> Prepared {
     }
 }
 
-/// `bpf_flow_dissect` (`net/core/flow_dissector.c`): the keys start out as zeros but
-/// for the protocol and where the network header is.
+/// Prepares a packet as `bpf_flow_dissect` (`net/core/flow_dissector.c`) does: the keys are
+/// zero except for the protocol and the offset of the network header.
 fn dissector(bytes: &[u8]) -> Prepared {
     let mut keys = vec![0; 56];
     let header = [14, 0, 14, 0];
@@ -244,7 +241,7 @@ fn skb(stage: Stage, bytes: &[u8], meta: &[u8], in_context: bool) -> Result<Prep
         network: prepared.link + ETH_HLEN,
         ..Headers::default()
     });
-    // As far as helpers let a packet grow in either direction.
+    // Helpers may grow the packet in either direction.
     let room = MAX_GROWN.saturating_sub(bytes.len()) + SLACK;
     prepared.room = (room, room);
     Ok(prepared)
@@ -260,7 +257,7 @@ fn payload(prog_type: ProgType, bytes: &[u8]) -> Result<Prepared, String> {
             ("size", number(len)),
             ("ifindex", number(1)),
         ],
-        // Of a stream's data nobody knows where headers were.
+        // Header offsets are unknown for a stream's data.
         headers: (prog_type == ProgType::SkSkb).then(Headers::default),
         room: match prog_type {
             ProgType::SkReuseport => (0, 0),
@@ -270,8 +267,8 @@ fn payload(prog_type: ProgType, bytes: &[u8]) -> Result<Prepared, String> {
     })
 }
 
-/// The packet's protocol in host order (`eth_type_trans`): a type below 0x600 is a
-/// length, and what follows an 802.2 packet, or Novell's raw 802.3.
+/// The packet's protocol in host order (`eth_type_trans`). A type below 0x600 is a length:
+/// 802.2, or Novell's raw 802.3.
 fn protocol(packet: &[u8]) -> u16 {
     const ETH_P_802_3: u16 = 1;
     const ETH_P_802_2: u16 = 4;
@@ -286,8 +283,8 @@ fn protocol(packet: &[u8]) -> u16 {
     }
 }
 
-/// `PACKET_HOST`, `PACKET_MULTICAST` or `PACKET_OTHERHOST`, as the loopback device
-/// with its address of zeros sees it (`eth_skb_pkt_type`).
+/// `PACKET_HOST`, `PACKET_MULTICAST` or `PACKET_OTHERHOST`, as the loopback device with its
+/// all-zero address sees it (`eth_skb_pkt_type`).
 fn packet_type(ethernet: &[u8]) -> i128 {
     match ethernet.get(..6) {
         Some([0, 0, 0, 0, 0, 0]) | None => 0,
@@ -296,7 +293,7 @@ fn packet_type(ethernet: &[u8]) -> i128 {
     }
 }
 
-/// The addresses of the socket that the kernel makes up for a test packet, as fields.
+/// The addresses of the socket that the kernel creates for a test packet, as fields.
 #[derive(Debug, Default)]
 struct Endpoints {
     fields: Vec<(&'static str, FieldValue)>,
@@ -343,7 +340,7 @@ impl Endpoints {
 mod tests {
     use super::*;
 
-    /// An Ethernet header with this destination and type, `len` bytes in all.
+    /// A packet of `len` bytes with this destination and type.
     fn packet(destination: [u8; 6], protocol: u16, len: usize) -> Vec<u8> {
         let mut bytes = destination.to_vec();
         bytes.extend([2, 2, 2, 2, 2, 2]);
@@ -387,7 +384,7 @@ mod tests {
 
     #[test]
     fn lengths_that_the_kernel_refuses() {
-        // (protocol, shortest packet), as BPF_PROG_TEST_RUN on 6.18 has it.
+        // (protocol, shortest packet), from BPF_PROG_TEST_RUN on 6.18.
         for (protocol, least) in [(0x0806, 14), (0x0800, 34), (0x86dd, 54)] {
             let bytes = packet([0; 6], protocol, least);
             for prog_type in [ProgType::SocketFilter, ProgType::SchedCls, ProgType::LwtIn] {

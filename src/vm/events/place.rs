@@ -1,16 +1,15 @@
-//! An event becomes memory: the context that `r1` points to, and what it points to
-//! in turn.
+//! Places an event in memory: the context in `r1`, and the memory that it points to.
 
 use std::sync::Arc;
 
-use super::behind::{self, Regions};
 use super::context;
 use super::error::EventError;
 use super::event::{Body, Event, EventKind};
 use super::kern::{Headers, KernSide};
-use super::layout::{Layout, Source};
+use super::layout::{Layout, LayoutSource};
 use super::packet::{self, Prepared};
 use super::placed::{Placed, PlacedPacket};
+use super::pointees::{self, Regions};
 use super::record::Values;
 use super::socket;
 use super::value::FieldValue;
@@ -22,7 +21,7 @@ use crate::vm::memory::{PointerField, Region, Rights, SharedBytes, Space};
 use crate::vm::world::Socket;
 
 impl Event {
-    /// Whether programs of this type run when this event fires.
+    /// Whether programs of this type run on this event.
     #[must_use]
     pub fn accepts(&self, prog_type: ProgType) -> bool {
         let context = prog_type.info().context;
@@ -45,12 +44,12 @@ impl Event {
         }
     }
 
-    /// Puts what a program of this type sees into a machine's memory.
+    /// Places the context of a program type in a machine's memory.
     ///
     /// # Errors
     /// [`EventError::WrongProgram`] for a type that does not run on this event,
-    /// [`EventError::Refused`] for a packet that the kernel would not take,
-    /// [`EventError::NoField`] for a field that this type's context does not have.
+    /// [`EventError::Refused`] for a packet that the kernel refuses, [`EventError::NoField`]
+    /// for a field that this type's context does not have.
     pub fn place(&self, prog_type: ProgType, space: &mut Space) -> Result<Placed, EventError> {
         if !self.accepts(prog_type) {
             return Err(EventError::WrongProgram {
@@ -74,10 +73,10 @@ impl Event {
         };
         let mut placed = parts.insert(prog_type, space)?;
         placed.kern = self.kern.clone();
-        placed.site = behind::site(self);
+        placed.site = pointees::site(self);
         placed.site.retval = self.kern.retval;
-        placed.see_checksum(space);
-        match behind::place(self, placed.context, space, &mut placed.others) {
+        placed.complete_checksum(space);
+        match pointees::place(self, placed.context, space, &mut placed.others) {
             Ok(()) => Ok(placed),
             Err(error) => {
                 placed.remove(space);
@@ -88,8 +87,8 @@ impl Event {
 }
 
 impl Event {
-    /// The fields of the context that the test set, and no others, as a context of this
-    /// type: what `BPF_PROG_TEST_RUN` takes beside a packet. Empty if it set none.
+    /// A context of this type with only the fields that the test set: the `ctx_in` of
+    /// `BPF_PROG_TEST_RUN`. Empty if the test set none.
     ///
     /// # Errors
     /// [`EventError::NoField`] for a field that this type's context does not have.
@@ -110,7 +109,7 @@ impl Event {
 }
 
 impl EventKind {
-    /// Which programs run, in words.
+    /// The program types that run on this event, in words.
     const fn runs(self) -> &'static str {
         match self {
             Self::Tracepoint => "a tracepoint runs programs of type tracepoint",
@@ -124,18 +123,18 @@ impl EventKind {
             Self::Iterator => "an iterator runs tracing programs",
             Self::StructOps => "a struct of operations is made of struct_ops programs",
             Self::Packet => "packets run XDP, tc, socket filter, cgroup_skb, lwt, sk_* programs",
-            Self::Context(_) => "the context is that of another type",
+            Self::Context(_) => "this context belongs to another program type",
             Self::Bytes => "",
         }
     }
 }
 
-/// What is to be inserted.
+/// The regions to insert.
 struct Parts {
     context: Vec<u8>,
     hidden: u32,
     packet: Option<Box<(Prepared, Window)>>,
-    /// Offset of the pointer, name, bytes.
+    /// Offset of the pointer in the context, region name, bytes.
     others: Vec<(u32, &'static str, Vec<u8>)>,
     socket: Option<Box<Socket>>,
 }
@@ -162,7 +161,7 @@ impl Parts {
             let prepared = Prepared {
                 block: data.to_vec(),
                 end: data.len(),
-                // For the TCP header options that helpers write.
+                // Room for the TCP header options that helpers write.
                 room: match prog_type {
                     ProgType::SockOps => (0, 64),
                     _ => (0, 0),
@@ -175,7 +174,7 @@ impl Parts {
         let socket = socket::made_up(prog_type, layout, &context).map(Box::new);
         let others = socket
             .iter()
-            .filter(|_| layout.source == Source::Context)
+            .filter(|_| layout.source == LayoutSource::Context)
             .filter_map(|socket| Some((layout.offset("sk")?, "sk", socket.sock_bytes())));
         Self {
             packet,
@@ -201,7 +200,7 @@ impl Parts {
             Window::of(&layout).ok_or_else(|| wrong("its context has no packet pointers"))?;
         let mut values = Values::new(&layout);
         for (field, value) in &prepared.fields {
-            // Each kind of context has some of them.
+            // Each kind of context has a subset.
             if layout.has(field) {
                 values.set(&layout, field, value)?;
             }
@@ -253,7 +252,7 @@ impl Parts {
         Ok(placed)
     }
 
-    /// Inserts what the context points to, and the pointers.
+    /// Inserts the regions that the context points to, and stores the pointers.
     fn fill(
         self,
         access: PacketAccess,
@@ -261,7 +260,7 @@ impl Parts {
         space: &mut Space,
     ) -> Result<(), EventError> {
         for (offset, name, bytes) in self.others {
-            // The flow's keys are what a dissector is there to write.
+            // A flow dissector program writes the flow keys.
             let rights = match name {
                 "flow_keys" => Rights::ReadWrite,
                 _ => Rights::Read,
@@ -312,7 +311,7 @@ impl Parts {
     }
 }
 
-/// Whether a context may be written at all; the verifier knows each field's rule.
+/// Whether a context may be written at all; the verifier has the rule for each field.
 const fn rights(kind: ContextKind) -> Rights {
     match kind {
         ContextKind::Tracepoint
@@ -411,7 +410,7 @@ mod tests {
 
     #[test]
     fn an_skb_has_the_kernels_fields() {
-        // (type, length, whether it has packet pointers), seen on 6.18.
+        // (type, length, whether it has packet pointers), as seen on 6.18.
         for (prog_type, len, pointers) in [
             (ProgType::SchedCls, 64, true),
             (ProgType::CgroupSkb, 50, true),

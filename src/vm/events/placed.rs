@@ -1,54 +1,53 @@
-//! An event in memory: what programs and helpers change in place, and how it is read back.
+//! A placed event: memory that programs and helpers change, and how to read it back.
 
 use std::ops::Range;
 
-use super::behind::Regions;
 use super::checksum;
 use super::kern::{Checksum, Headers, KernSide};
+use super::pointees::Regions;
 use super::window::{PacketRange, Window};
 use crate::spec::PacketAccess;
 use crate::vm::attach::Site;
 use crate::vm::memory::{Address, Body as Bytes, PointerField, SharedBytes, Space};
 use crate::vm::world::Socket;
 
-/// The regions that an event takes while programs run on it.
+/// The regions of an event while programs run on it.
 ///
-/// Programs and helpers change them in place; read back what they did, then
-/// [`remove`](Placed::remove) them.
+/// Programs and helpers change them in place. Read back the changes, then
+/// [`remove`](Placed::remove) the regions.
 #[derive(Debug)]
 pub struct Placed {
-    /// The context: what `r1` holds is its register value.
+    /// The context; `r1` holds its register value.
     pub context: Address,
-    /// The packet, or the data between two pointers of the context.
+    /// The packet, or the data between the context's pair of pointers.
     pub packet: Option<Box<PlacedPacket>>,
-    /// What helpers know of the place.
+    /// The attach-point data that helpers return.
     pub site: Site,
-    /// Regions behind other pointers of the context: a socket, the flow's keys.
+    /// Regions that other pointers of the context point to: a socket, the flow keys.
     pub(super) others: Regions,
-    /// The kernel's side of the context.
+    /// Kernel data outside the context.
     pub kern: KernSide,
-    /// The socket of this event alone, where the world's
-    /// [`Kern::socket`](super::Kern::socket) is not meant.
+    /// A socket that belongs to this event only, used if
+    /// [`Kern::socket`](super::Kern::socket) is `None`.
     pub socket: Option<Box<Socket>>,
 }
 
 /// A packet in memory.
 #[derive(Debug)]
 pub struct PlacedPacket {
-    /// Headroom, metadata, packet and tailroom; only metadata and packet are
-    /// accessible.
+    /// Headroom, metadata, packet and tailroom; only metadata and packet are accessible.
     pub region: Address,
-    /// What lies beyond the linear part: the fragments of a long XDP packet.
+    /// The bytes beyond the linear part: the fragments of a long XDP packet.
     pub frags: Vec<u8>,
-    /// Where the packet begins, behind its metadata.
+    /// Offset of the packet, after its metadata.
     pub(super) data_offset: usize,
-    /// Where its headers begin, for an `sk_buff`.
+    /// Offsets of the headers, for an `sk_buff`.
     pub headers: Option<Headers>,
-    /// From where to where a message lies in the block, of which the program sees a part.
+    /// Start and end of the whole message in the block, if the program sees only a part.
     pub message: Option<(usize, usize)>,
-    /// Where the context has the pointers.
+    /// The fields of the context with the pointers.
     pub(super) window: Window,
-    /// Whether programs may follow them.
+    /// Whether programs may dereference the pointers.
     pub(super) access: PacketAccess,
 }
 
@@ -59,13 +58,13 @@ impl Placed {
         self.context.register()
     }
 
-    /// The context's bytes as they are now; pointers in it read as zero.
+    /// The current bytes of the context; pointers in it read as zero.
     #[must_use]
     pub fn context_bytes(&self, space: &Space) -> Vec<u8> {
         block(space, self.context).map_or_else(Vec::new, |(bytes, _)| bytes.to_vec())
     }
 
-    /// The packet as it is now, without its metadata; `None` if there is none.
+    /// The current packet without its metadata; `None` if there is none.
     #[must_use]
     pub fn packet_bytes(&self, space: &Space) -> Option<Vec<u8>> {
         let packet = self.packet.as_ref()?;
@@ -77,11 +76,10 @@ impl Placed {
         Some(copy)
     }
 
-    /// Bytes of the packet for a legacy load (`LD_ABS`, `LD_IND`): `at` counts from
-    /// where the packet begins, or, far below zero, from its network or Ethernet
-    /// header (`SKF_NET_OFF`, `SKF_LL_OFF`;
-    /// `bpf_internal_load_pointer_neg_helper`, `kernel/bpf/core.c`). `None` where
-    /// the packet has none there.
+    /// Bytes of the packet for a legacy load (`LD_ABS`, `LD_IND`). `at` is an offset from the
+    /// start of the packet, or from its network or Ethernet header for offsets from
+    /// `SKF_NET_OFF` or `SKF_LL_OFF` (`bpf_internal_load_pointer_neg_helper`,
+    /// `kernel/bpf/core.c`). `None` if the bytes are outside the packet.
     #[must_use]
     pub fn legacy_bytes(&self, space: &Space, at: i32, len: usize) -> Option<Vec<u8>> {
         const NETWORK: i32 = -0x10_0000;
@@ -102,8 +100,8 @@ impl Placed {
         bytes.copy(start, len)
     }
 
-    /// Adds up what a complete checksum covers, where the test left that to us.
-    pub(super) fn see_checksum(&mut self, space: &Space) {
+    /// Computes the sum of a complete checksum that the test left open.
+    pub(super) fn complete_checksum(&mut self, space: &Space) {
         if self.kern.checksum != Checksum::Complete(None) {
             return;
         }
@@ -116,7 +114,7 @@ impl Placed {
         self.kern.checksum = Checksum::Complete(Some(sum));
     }
 
-    /// Makes another pointer of the context lead somewhere else.
+    /// Changes the value of another pointer of the context.
     pub(in crate::vm) fn point(&mut self, space: &mut Space, offset: u32, to: u64) {
         if let Some(mut context) = space.region_mut(self.context) {
             let at = |field: &&mut PointerField| field.offset == offset;
@@ -131,20 +129,20 @@ impl Placed {
         }
     }
 
-    /// The region behind another pointer of the context: `sk`, `flow_keys`.
+    /// The region that another pointer of the context points to: `sk`, `flow_keys`.
     #[must_use]
     pub fn other(&self, name: &str) -> Option<Address> {
         let found = self.others.iter().find(|(field, _)| *field == name);
         found.map(|(_, address)| *address)
     }
 
-    /// The address of the first byte of the packet's block.
+    /// The address of the packet's block.
     #[must_use]
     pub fn packet_base(&self) -> Option<Address> {
         self.packet.as_ref().map(|packet| packet.region)
     }
 
-    /// Where the packet lies in its block now.
+    /// The current position of the packet in its block.
     #[must_use]
     pub fn packet_range(&self, space: &Space) -> Option<PacketRange> {
         let packet = self.packet.as_ref()?;
@@ -158,11 +156,10 @@ impl Placed {
         })
     }
 
-    /// Moves the ends of the packet within its block, as `bpf_xdp_adjust_head`,
-    /// `…_tail` and `…_meta` do: the accessible bytes, the context's pointers and its
-    /// length follow. False, and nothing changed, for a range outside of the block or
-    /// out of order. The headroom that the kernel keeps for itself is the helper's
-    /// business.
+    /// Moves the ends of the packet within its block, as `bpf_xdp_adjust_head`, `…_tail` and
+    /// `…_meta` do; the accessible bytes, the context's pointers and its length follow.
+    /// Returns false and changes nothing if the range is outside the block or out of order.
+    /// The helper checks the headroom that the kernel reserves.
     pub fn move_packet(&mut self, space: &mut Space, range: PacketRange) -> bool {
         let Some(packet) = &mut self.packet else {
             return false;
@@ -210,7 +207,7 @@ impl Placed {
         true
     }
 
-    /// Takes everything out of memory again: pointers to it are stale from now on.
+    /// Frees the regions: pointers to them become stale.
     pub fn remove(&self, space: &mut Space) {
         space.remove(self.context);
         if let Some(packet) = &self.packet {
@@ -222,7 +219,7 @@ impl Placed {
     }
 }
 
-/// The block behind a region, and its window.
+/// The block of a region, and its accessible window.
 fn block(space: &Space, address: Address) -> Option<(&SharedBytes, Range<usize>)> {
     match &space.region(address)?.body {
         Bytes::Bytes { bytes, window } => Some((bytes, window.clone())),

@@ -1,5 +1,5 @@
-//! Probes of functions: registers by the number and name of arguments, as the calling
-//! conventions of x86-64 and arm64 have them.
+//! Probes of functions: arguments by number and name, placed in registers by the calling
+//! conventions of x86-64 and arm64.
 
 use std::sync::Arc;
 
@@ -16,26 +16,26 @@ use crate::spec::context::Arch;
 use crate::spec::syscalls::Syscall;
 use crate::vm::attach::{BranchEntry, Counter};
 
-/// Registers of arguments (System V ABI for x86-64, `PT_REGS_PARM*` of libbpf).
+/// Argument registers (System V ABI for x86-64, `PT_REGS_PARM*` of libbpf).
 const X86_64: &[&str] = &["di", "si", "dx", "cx", "r8", "r9"];
-/// The same of system calls: `syscall` itself overwrites rcx.
+/// Argument registers of a system call: the `syscall` instruction overwrites rcx.
 const X86_64_SYSCALL: &[&str] = &["di", "si", "dx", "r10", "r8", "r9"];
-/// Registers of arguments (AAPCS64).
+/// Argument registers (AAPCS64).
 const ARM64: &[&str] = &["x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7"];
-/// The same of system calls.
+/// Argument registers of a system call.
 const ARM64_SYSCALL: &[&str] = &["x0", "x1", "x2", "x3", "x4", "x5"];
 
-/// Where the stack of the mocked task is, for arguments of user functions.
+/// The stack of the mocked task, for arguments of user functions.
 const USER_STACK: u64 = 0x7ffd_1000_0000;
-/// The highest argument that has a place: no C function has more in practice.
+/// The highest argument number on the stack: no C function has more in practice.
 const MAX_ARGUMENT: usize = 64;
-/// The kernel's text begins here (`__START_KERNEL_map` and the usual offset).
+/// Start of the kernel's text (`__START_KERNEL_map` plus the default offset).
 const KERNEL_TEXT: u64 = 0xffff_ffff_8100_0000;
-/// Where programs of user space lie when nobody says (a position-independent one).
+/// Default start of a program's text in user space (position-independent executable).
 const USER_TEXT: u64 = 0x5555_5555_0000;
 
 impl Arch {
-    /// Registers of a function's arguments, the first one first.
+    /// Argument registers of a function, first argument first.
     const fn arguments(self) -> &'static [&'static str] {
         match self {
             Self::X86_64 => X86_64,
@@ -43,7 +43,7 @@ impl Arch {
         }
     }
 
-    /// The same of a system call.
+    /// Argument registers of a system call.
     const fn syscall_arguments(self) -> &'static [&'static str] {
         match self {
             Self::X86_64 => X86_64_SYSCALL,
@@ -51,8 +51,8 @@ impl Arch {
         }
     }
 
-    /// Bytes between the stack pointer and the first argument on the stack, when a
-    /// function has just been entered: on x86-64 there is the return address.
+    /// Bytes between the stack pointer and the first stack argument on function entry: the
+    /// return address on x86-64.
     const fn above_stack_pointer(self) -> usize {
         match self {
             Self::X86_64 => 8,
@@ -60,7 +60,7 @@ impl Arch {
         }
     }
 
-    /// What the name of a system call's function begins with
+    /// The prefix of a system call's kernel function
     /// (`arch/*/include/asm/syscall_wrapper.h`).
     #[must_use]
     pub const fn syscall_prefix(self) -> &'static str {
@@ -71,7 +71,7 @@ impl Arch {
     }
 }
 
-/// An address for a function that has none: the same for the same name.
+/// A stable made-up address for a function without one: it depends only on the name.
 fn address_of(name: &str, base: u64) -> u64 {
     // FNV-1a, in steps of 16 bytes, over 16 MiB.
     let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
@@ -80,8 +80,8 @@ fn address_of(name: &str, base: u64) -> u64 {
     base + (hash & 0xf_ffff) * 16
 }
 
-/// Registers of a machine with the names of arguments before their own, so that an
-/// argument called `flags` is not the register.
+/// A register layout in which the arguments' names come before the registers' own, so an
+/// argument called `flags` hides the register of that name.
 fn registers(arch: Arch, name: &str, arguments: &[&str], names: &[(String, usize)]) -> Layout {
     let fields = |layout: &Layout| {
         let named = names.iter().filter_map(|(name, index)| {
@@ -97,8 +97,8 @@ fn registers(arch: Arch, name: &str, arguments: &[&str], names: &[(String, usize
     layout
 }
 
-/// The names of a function's parameters, each with the number of its register; a struct
-/// of up to 16 bytes takes two.
+/// The names of a function's parameters, each with its register number; a struct of more than
+/// 8 and up to 16 bytes takes two registers.
 fn parameters(function: &Layout) -> Vec<(String, usize)> {
     let fields = function.fields.iter().filter(|field| field.name != "ret");
     let slots = fields.map(|field| (field.name.clone(), field.offset as usize / 8));
@@ -124,41 +124,41 @@ impl Event {
         event.at(address_of(function, base))
     }
 
-    /// A kernel function is entered. `function` has its parameters
-    /// ([`Layout::of_function`]), whose names are then names of their registers; registers
-    /// go by their own, by libbpf's (`parm1`) and by those of assemblers (`rdi`, `x0`).
+    /// Entry of a kernel function. Parameters of `function` ([`Layout::of_function`]) name
+    /// their registers; registers also have their own names, those of libbpf (`parm1`) and of
+    /// assemblers (`rdi`, `x0`).
     #[must_use]
     pub fn kprobe(name: &str, arch: Arch, function: Option<&Layout>) -> Self {
         Self::probe(EventKind::Kprobe, name, arch, function, KERNEL_TEXT)
     }
 
-    /// A kernel function returns; `ret` is what.
+    /// Return of a kernel function; `ret` is the return value.
     #[must_use]
     pub fn kretprobe(name: &str, arch: Arch) -> Self {
         Self::probe(EventKind::Kretprobe, name, arch, None, KERNEL_TEXT)
     }
 
-    /// A place in user space is reached: `/usr/bin/bash:readline`.
+    /// Execution reaches a user-space address: `/usr/bin/bash:readline`.
     #[must_use]
     pub fn uprobe(name: &str, arch: Arch, function: Option<&Layout>) -> Self {
         Self::probe(EventKind::Uprobe, name, arch, function, USER_TEXT)
     }
 
-    /// A function in user space returns; `ret` is what.
+    /// Return of a user-space function; `ret` is the return value.
     #[must_use]
     pub fn uretprobe(name: &str, arch: Arch) -> Self {
         Self::probe(EventKind::Uretprobe, name, arch, None, USER_TEXT)
     }
 
-    /// A marker in user space is reached: `provider:name`.
+    /// A USDT probe `provider:name`.
     #[must_use]
     pub fn usdt(name: &str, arch: Arch) -> Self {
         Self::probe(EventKind::Usdt, name, arch, None, USER_TEXT)
     }
 
-    /// The function of a system call is entered, `__x64_sys_write`: its one argument
-    /// points to the registers that user space called with. Those are what fields and
-    /// [`arg`](Self::arg) mean here; arguments go by their names, too.
+    /// Entry of a system call's kernel function, such as `__x64_sys_write`. Its one argument
+    /// points to the registers of the caller in user space. Fields and [`arg`](Self::arg)
+    /// refer to these registers; arguments also have their names.
     #[must_use]
     pub fn ksyscall(name: &str, arch: Arch) -> Self {
         let syscall = Syscall::by_name(name);
@@ -178,12 +178,12 @@ impl Event {
             Arch::X86_64 => (&["orig_ax"][..], Some("ax")),
             Arch::Arm64 => (&["syscallno", "x8"][..], None),
         };
-        // All of them are registers of the machine.
+        // All of them exist on this architecture.
         for register in of_number {
             let _ = values.set(&layout, register, &number);
         }
         if let Some(register) = result {
-            // `-ENOSYS`, until the call has a result (`entry_SYSCALL_64`).
+            // `-ENOSYS` before the call has a result (`entry_SYSCALL_64`).
             let _ = values.set(&layout, register, &FieldValue::from(-38));
         }
         let first = arch.arguments().first().copied().unwrap_or_default();
@@ -198,24 +198,23 @@ impl Event {
         event
     }
 
-    /// Sets argument `n`, from 1 on: a register or a place on the stack of a probed
-    /// function, an argument of a raw tracepoint or of a traced function, of a system
-    /// call or a marker.
+    /// Sets argument `n`, from 1 on: a register or stack slot of a probed function, or an
+    /// argument of a raw tracepoint, a traced function, a system call or a USDT probe.
     ///
     /// # Errors
-    /// [`EventError::NoField`] where there is no such argument, [`EventError::Value`] for
-    /// a value that does not fit.
+    /// [`EventError::NoField`] if there is no such argument, [`EventError::Value`] for a
+    /// value that does not fit.
     pub fn arg(mut self, n: usize, value: impl Into<FieldValue>) -> Result<Self, EventError> {
         self.change_argument(n, &value.into())?;
         Ok(self)
     }
 
-    /// The number of the argument that a field's name means, from 1 on, where arguments
-    /// of probes and markers go by it: `arg0`, as bpftrace has it.
+    /// The number, from 1 on, of the argument that `arg0`, `arg1`, … names in a kprobe,
+    /// uprobe or USDT probe (as in bpftrace).
     pub(super) fn argument_named(&self, field: &str) -> Option<usize> {
         self.extras.as_ref()?.arch?;
         let index: usize = field.strip_prefix("arg")?.parse().ok()?;
-        // Those that have a register are fields already.
+        // Arguments in registers are fields already.
         let is_register = self.layout().is_some_and(|layout| layout.has(field));
         let is_meant = self.kind == EventKind::Usdt || !is_register;
         index.checked_add(1).filter(|_| is_meant)
@@ -243,7 +242,7 @@ impl Event {
             };
         };
         if self.kind == EventKind::Usdt {
-            return self.change_marker(index, value);
+            return self.change_usdt_argument(index, value);
         }
         if let Some(inner) = self
             .extras
@@ -267,7 +266,7 @@ impl Event {
         }
     }
 
-    /// The arguments of a marker, or the first ones of any other event.
+    /// Sets all arguments of a USDT probe, or the first arguments of any other event.
     ///
     /// # Errors
     /// As of [`arg`](Self::arg).
@@ -276,7 +275,7 @@ impl Event {
         values: impl IntoIterator<Item = V>,
     ) -> Result<Self, EventError> {
         if self.kind == EventKind::Usdt {
-            self.extras.get_or_insert_default().marker.clear();
+            self.extras.get_or_insert_default().usdt_args.clear();
         }
         for (n, value) in (1..).zip(values) {
             self = self.arg(n, value)?;
@@ -284,11 +283,11 @@ impl Event {
         Ok(self)
     }
 
-    /// Sets an argument of a marker, of which there are so many then.
-    fn change_marker(&mut self, index: usize, value: &FieldValue) -> Result<(), EventError> {
-        if index >= MARKER_ARGUMENTS {
+    /// Sets an argument of a USDT probe and extends their number if needed.
+    fn change_usdt_argument(&mut self, index: usize, value: &FieldValue) -> Result<(), EventError> {
+        if index >= USDT_ARGUMENTS {
             let problem = ValueProblem::TooLong {
-                room: MARKER_ARGUMENTS,
+                room: USDT_ARGUMENTS,
                 len: index + 1,
                 unit: "arguments",
             };
@@ -298,9 +297,9 @@ impl Event {
         let encoded = Shape::number(8, true).encode(value, &mut bytes);
         let field = format!("argument {}", index + 1);
         encoded.map_err(|problem| self.refused(&field, problem))?;
-        let marker = &mut self.extras.get_or_insert_default().marker;
-        marker.resize(marker.len().max(index + 1), 0);
-        if let Some(argument) = marker.get_mut(index) {
+        let arguments = &mut self.extras.get_or_insert_default().usdt_args;
+        arguments.resize(arguments.len().max(index + 1), 0);
+        if let Some(argument) = arguments.get_mut(index) {
             *argument = i64::from_le_bytes(bytes);
         }
         Ok(())
@@ -314,12 +313,12 @@ impl Event {
         }
     }
 
-    /// Sets a register by the machine's name, also where an argument is called so.
+    /// Sets a register by its own name, even if an argument has the same name.
     fn change_register(&mut self, register: &str, value: &FieldValue) -> Result<(), EventError> {
         self.change(&format!("regs.{register}"), value)
     }
 
-    /// Puts an argument onto the stack.
+    /// Sets an argument on the stack.
     fn change_stack(
         &mut self,
         arch: Arch,
@@ -345,7 +344,7 @@ impl Event {
         Ok(())
     }
 
-    /// Whether its registers are those of user space.
+    /// Whether the registers are those of user space.
     fn is_user(&self) -> bool {
         matches!(
             self.kind,
@@ -353,9 +352,9 @@ impl Event {
         )
     }
 
-    /// Says where the traced function or place is (`bpf_get_func_ip`); the instruction
-    /// pointer of the registers follows. On x86-64 a kprobe finds it one byte further,
-    /// behind the breakpoint.
+    /// Sets the address of the traced function or instruction (`bpf_get_func_ip`) and the
+    /// instruction pointer register. On x86-64 the register of a kprobe is one byte higher,
+    /// after the breakpoint.
     #[must_use]
     pub fn at(mut self, address: u64) -> Self {
         let extras = self.extras.get_or_insert_default();
@@ -366,40 +365,40 @@ impl Event {
             _ => None,
         };
         if let Some(pointer) = pointer {
-            // A register of every machine.
+            // Both architectures have it.
             let _ = self.change_register("ip", &FieldValue::from(pointer));
         }
         self
     }
 
-    /// The counter of the perf event whose overflow this is (`bpf_perf_prog_read_value`).
+    /// Sets the counter of the perf event that overflowed (`bpf_perf_prog_read_value`).
     #[must_use]
     pub fn counter(mut self, counter: impl Into<Counter>) -> Self {
         self.extras.get_or_insert_default().counter = Some(counter.into());
         self
     }
 
-    /// The branches that were taken before it, the last one first
-    /// (`bpf_read_branch_records`, `bpf_get_branch_snapshot`).
+    /// Sets the branch records, latest first (`bpf_read_branch_records`,
+    /// `bpf_get_branch_snapshot`).
     #[must_use]
     pub fn branches(mut self, branches: impl Into<Arc<[BranchEntry]>>) -> Self {
         self.extras.get_or_insert_default().branches = Some(branches.into());
         self
     }
 
-    /// The address of the traced function or place; 0 where there is none.
+    /// The address of the traced function or instruction; 0 if unset.
     pub(crate) fn ip(&self) -> u64 {
         self.extras.as_ref().map_or(0, |extras| extras.ip)
     }
 
-    /// The arguments of a marker, as a program is to find them.
-    pub(crate) fn marker(&self) -> &[i64] {
+    /// The arguments of a USDT probe.
+    pub(crate) fn usdt_args(&self) -> &[i64] {
         self.extras
             .as_ref()
-            .map_or(&[], |extras| extras.marker.as_slice())
+            .map_or(&[], |extras| extras.usdt_args.as_slice())
     }
 
-    /// What the stack of the mocked task holds when it fires, and where.
+    /// The address and the bytes of the mocked task's stack when the event fires.
     pub(crate) fn user_stack(&self) -> Option<(u64, &[u8])> {
         let extras = self.extras.as_ref().filter(|_| self.is_user())?;
         (!extras.stack.is_empty()).then_some((USER_STACK, &extras.stack[..]))
@@ -407,7 +406,7 @@ impl Event {
 }
 
 /// `BPF_USDT_MAX_ARG_CNT`, libbpf's `usdt.bpf.h`.
-const MARKER_ARGUMENTS: usize = 12;
+const USDT_ARGUMENTS: usize = 12;
 
 #[cfg(test)]
 mod tests {
@@ -447,12 +446,12 @@ mod tests {
         assert_eq!(event.extras.as_ref().unwrap().stack[16], 6);
         assert!(event.set("arg99", 1).is_err());
 
-        let marker = |event: &Event| event.marker().to_vec();
+        let arguments = |event: &Event| event.usdt_args().to_vec();
         let event = Event::usdt("p:m", Arch::X86_64).set("arg1", -2).unwrap();
-        assert_eq!(marker(&event), [0, -2]);
+        assert_eq!(arguments(&event), [0, -2]);
         let event = event.arg(1, 7).unwrap();
-        assert_eq!((marker(&event), word(&event, "di")), (vec![7, -2], 0));
-        assert_eq!(marker(&event.clone().args([1]).unwrap()), [1]);
+        assert_eq!((arguments(&event), word(&event, "di")), (vec![7, -2], 0));
+        assert_eq!(arguments(&event.clone().args([1]).unwrap()), [1]);
         assert!(event.clone().args([0; 12]).is_ok());
         let error = event.args([0; 13]).unwrap_err().to_string();
         assert!(error.contains("12"), "{error}");

@@ -1,5 +1,5 @@
-//! The bytes of a tracepoint's record: a fixed part, and data of variable length
-//! behind it (`include/trace/perf.h`, `include/trace/stages/stage5_get_offsets.h`).
+//! The bytes of a tracepoint's record: a fixed part, followed by data of variable length
+//! (`include/trace/perf.h`, `include/trace/stages/stage5_get_offsets.h`).
 
 use super::error::{EventError, ValueProblem};
 use super::layout::Layout;
@@ -10,17 +10,17 @@ use crate::spec::limits::MAX_TRACE_SIZE;
 /// The values of a layout's fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Values {
-    /// The fixed part; locations are filled in by [`Values::record`].
+    /// The fixed part; data locations are filled in by [`Values::record`].
     pub fixed: Vec<u8>,
-    /// The data of each field that has it, in the order of the fields.
+    /// The data of each field of variable length, in the order of the fields.
     dynamic: Vec<Vec<u8>>,
 }
 
 impl Values {
-    /// Everything zero, strings empty.
+    /// All fields zero, strings empty.
     pub fn new(layout: &Layout) -> Self {
         let dynamic = dynamic_fields(layout).map(|field| match field.shape {
-            // Of BTF's, which don't say, nearly all are strings.
+            // BTF does not give the type (opaque); nearly all such fields are strings.
             Shape::Char | Shape::Opaque { .. } => vec![0],
             _ => Vec::new(),
         });
@@ -80,7 +80,7 @@ impl Values {
         Ok(())
     }
 
-    /// The record, as the kernel's perf buffer gets it.
+    /// The record as the kernel writes it to the perf buffer.
     pub fn record(&self, layout: &Layout) -> Vec<u8> {
         let data: usize = self.dynamic.iter().map(Vec::len).sum();
         let len = record_len(layout, data).max(self.fixed.len());
@@ -103,8 +103,8 @@ impl Values {
         record
     }
 
-    /// What a program gets of it: nothing in the bytes that are the kernel's, and on
-    /// a system call's tracepoint the struct that stands in for the record.
+    /// The context for programs: the bytes that belong to the kernel are zero; for a
+    /// system-call tracepoint the struct that replaces the record.
     pub fn context(&self, layout: &Layout) -> Vec<u8> {
         let mut bytes = match layout.context_size {
             Some(size) => {
@@ -126,8 +126,8 @@ impl Values {
     }
 }
 
-/// Length of a record: with the `u32` that stands before it in the perf buffer it is
-/// a multiple of 8.
+/// Length of a record: together with the `u32` size before it in the perf buffer it is a
+/// multiple of 8.
 fn record_len(layout: &Layout, data: usize) -> usize {
     (layout.size as usize + data + 4).next_multiple_of(8) - 4
 }
@@ -160,7 +160,8 @@ mod tests {
     #[test]
     fn data_follows_the_last_field_and_the_size_is_perfs() {
         let layout = layout();
-        // common 8, first at 8, n at 16, second at 24; sizeof is 32, __data at 28.
+        // Common header 8 bytes, first at 8, n at 16, second at 24; sizeof is 32, __data at
+        // 28.
         assert_eq!((layout.size, layout.data_offset), (32, 28));
         let mut values = Values::new(&layout);
         values.set(&layout, "first", &"abc".into()).unwrap();
@@ -193,7 +194,7 @@ mod tests {
         assert_eq!(
             problem.to_string(),
             "app/x: field `first` has room for 8156 bytes, but 9001 were given; \
-             nothing is cut off silently"
+             values are not truncated"
         );
         values
             .set(&layout, "first", &vec![1u8; 8156].into())

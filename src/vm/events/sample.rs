@@ -1,4 +1,4 @@
-//! A tracepoint's record on its way to the perf buffer.
+//! A tracepoint's record for the perf buffer.
 
 use std::sync::Arc;
 
@@ -6,18 +6,18 @@ use super::event::{Body, Event, EventKind};
 use super::layout::Layout;
 use super::record::Values;
 
-/// What the readers of a perf event get of a tracepoint that passed. Few ask for it, so
-/// that it becomes bytes only when one does.
+/// A perf sample of a tracepoint. It is converted to bytes only on demand, since few events
+/// have a reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Sample {
     layout: Arc<Layout>,
     values: Values,
-    /// The id of the thread that the event happened in.
+    /// The thread ID of the event.
     pid: i32,
 }
 
 impl Event {
-    /// The sample of an event that happens in a thread; none of what is no tracepoint.
+    /// The sample of an event in thread `pid`; `None` if the event is not a tracepoint.
     pub(crate) fn into_sample(self, pid: i32) -> Option<Sample> {
         match self.body {
             Body::Fields { layout, values, .. } if self.kind == EventKind::Tracepoint => {
@@ -33,8 +33,8 @@ impl Event {
 }
 
 impl Sample {
-    /// The raw data (`PERF_SAMPLE_RAW`): the record, which names the thread that it
-    /// happened in unless a test set one.
+    /// The raw data (`PERF_SAMPLE_RAW`): the record, with the thread ID in `common_pid`
+    /// unless a test set that field.
     pub(crate) fn raw(&self) -> Vec<u8> {
         let mut record = self.values.record(&self.layout);
         let at = self.layout.offset("common_pid");

@@ -1,6 +1,5 @@
-//! What a field is made of, how a path leads to a part of it, and how a value
-//! becomes its bytes. Everything is little-endian, as every machine that bpflab
-//! models.
+//! The types of fields, paths to parts of a field, and the encoding of values. All numbers
+//! are little-endian, as on every architecture that bpflab models.
 
 use super::error::ValueProblem;
 use super::text::named_number;
@@ -13,27 +12,27 @@ pub enum Shape {
     Int {
         /// 1, 2, 4, 8 or 16.
         size: u32,
-        /// Whether C reads it as signed. Values may be given either way.
+        /// Whether C reads it as signed. Values may be signed or unsigned.
         signed: bool,
     },
-    /// Some bits of the `size` bytes at its offset.
+    /// A bit-field in the `size` bytes at its offset.
     Bits {
-        /// Bytes that hold all of them.
+        /// Bytes that hold all of its bits.
         size: u32,
-        /// How far from the least significant bit they begin.
+        /// Distance of its lowest bit from the least significant bit.
         shift: u32,
-        /// How many they are, 1 to 64.
+        /// Number of bits, 1 to 64.
         width: u32,
     },
-    /// One byte of text. An array of them takes text with a NUL.
+    /// One byte of text. Arrays of it take text with a NUL.
     Char,
     /// An address, 8 bytes.
     Pointer,
     /// Elements of one shape.
     Array {
-        /// Each of them.
+        /// The shape of each element.
         element: Box<Self>,
-        /// How many.
+        /// The number of elements.
         count: u32,
     },
     /// A struct or union.
@@ -43,45 +42,45 @@ pub enum Shape {
         /// Its members; their offsets count from its start.
         members: Vec<Field>,
     },
-    /// Bytes of which no more is known.
+    /// Bytes of unknown type.
     Opaque {
-        /// How many.
+        /// The number of bytes.
         size: u32,
     },
 }
 
-/// Where a field's value lies.
+/// Where a field's value is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Storage {
     /// At its offset.
     Inline,
-    /// Behind the fixed part; the field has a `u32` with the length in its upper
+    /// After the fixed part; the field itself is a `u32` with the length in its upper half
     /// and the offset from the record's start in its lower half.
     DataLoc,
-    /// The same, but the offset counts from the end of the `u32`.
+    /// As [`DataLoc`](Self::DataLoc), but the offset counts from the end of the `u32`.
     RelLoc,
 }
 
 /// A named part of a context.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
-    /// The name that listings show; the format file's where there is one.
+    /// The name shown in listings; the format file's name if there is one.
     pub name: String,
-    /// Other names that work as well.
+    /// Other valid names.
     pub aliases: Vec<String>,
-    /// Bytes from the start of what it is a field of.
+    /// Offset in the enclosing struct, in bytes.
     pub offset: u32,
     /// Its type; the type of one element for [`Storage::DataLoc`] and
     /// [`Storage::RelLoc`].
     pub shape: Shape,
-    /// Where its value lies.
+    /// Where its value is stored.
     pub storage: Storage,
-    /// How many bits its type in C has, where it lies in more: the `int flags` of a system
-    /// call, whose record has a register for it.
+    /// Width of its C type in bits, if narrower than its storage: the `int flags` of a system
+    /// call is stored in 8 bytes of the record.
     pub narrow: Option<u32>,
 }
 
-/// A part of a field that a path led to.
+/// A part of a field that a path refers to.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Part<'a> {
     /// The field that the path began with.
@@ -107,7 +106,7 @@ impl Shape {
         }
     }
 
-    /// The alignment that a C compiler gives it; what is opaque counts as bytes.
+    /// The alignment in C; opaque shapes have alignment 1.
     #[must_use]
     pub fn align(&self) -> u32 {
         match self {
@@ -123,7 +122,7 @@ impl Shape {
         }
     }
 
-    /// An unsigned number of this many bytes, or just bytes for an odd size.
+    /// A number of `size` bytes, or opaque bytes for an odd size.
     #[must_use]
     pub const fn number(size: u32, signed: bool) -> Self {
         match size {
@@ -132,7 +131,7 @@ impl Shape {
         }
     }
 
-    /// `count` of these.
+    /// An array of `count` elements of this shape.
     #[must_use]
     pub fn times(self, count: u32) -> Self {
         Self::Array {
@@ -141,8 +140,8 @@ impl Shape {
         }
     }
 
-    /// Writes a value over `out`, which is as long as the shape; the rest of an
-    /// array becomes zero.
+    /// Encodes a value into `out`, which has the size of the shape; the rest of an array is
+    /// zeroed.
     pub(in crate::vm) fn encode(
         &self,
         value: &FieldValue,
@@ -194,7 +193,7 @@ impl Shape {
                         FieldValue::Text(text) => (
                             out.len().saturating_sub(1),
                             text.len(),
-                            "bytes of text and the NUL behind it",
+                            "bytes of text and a NUL",
                         ),
                         FieldValue::Ints(_) => (count, bytes.len() / unit, "elements"),
                         FieldValue::Bytes(_) | FieldValue::Int(_) => {
@@ -229,7 +228,7 @@ impl Shape {
         }
     }
 
-    /// What a test gives for this shape.
+    /// The kind of value that this shape takes, for errors.
     const fn wanted(&self) -> &'static str {
         match self {
             Self::Int { .. } | Self::Bits { .. } => "a number",
@@ -242,7 +241,7 @@ impl Shape {
     }
 }
 
-/// The bytes of an array of this element: fixed arrays and dynamic ones.
+/// Encodes the elements of an array of this element shape, fixed or dynamic.
 pub(super) fn elements(element: &Shape, value: &FieldValue) -> Result<Vec<u8>, ValueProblem> {
     let text = matches!(element, Shape::Char | Shape::Opaque { size: 1 });
     let wide = !matches!(
@@ -284,8 +283,8 @@ pub(super) fn elements(element: &Shape, value: &FieldValue) -> Result<Vec<u8>, V
     }
 }
 
-/// Stores a number that fits `bits`, seen as signed or as unsigned: -1 and
-/// 0xffffffff are both fine for an `int`, as they are for a C compiler.
+/// Stores a number that fits into `bits` as a signed or an unsigned number: -1 and 0xffffffff
+/// are both valid for an `int`, as in C.
 fn store(number: i128, bits: u32, out: &mut [u8]) -> Result<(), ValueProblem> {
     let bits = bits.clamp(1, 126);
     let (min, max) = (-(1i128 << (bits - 1)), (1i128 << bits) - 1);
@@ -303,7 +302,7 @@ fn store(number: i128, bits: u32, out: &mut [u8]) -> Result<(), ValueProblem> {
     Ok(())
 }
 
-/// The size of a C scalar on 64-bit Linux, by its words.
+/// The size of a C scalar type on 64-bit Linux, given its words.
 pub(super) fn c_size(words: &[&str]) -> Option<u32> {
     let longs = words.iter().filter(|word| **word == "long").count();
     if longs > 0 {
@@ -335,7 +334,7 @@ impl Field {
         }
     }
 
-    /// The same that lies in more bytes than its type in C has.
+    /// Records the C type of a field whose storage is wider than the type.
     #[must_use]
     pub(super) fn of_c_type(mut self, c_type: &str) -> Self {
         let words: Vec<_> = c_type.split_whitespace().collect();
@@ -345,7 +344,7 @@ impl Field {
         self
     }
 
-    /// Whether a value fits the type in C.
+    /// Checks that a value fits the C type.
     pub(super) fn check(&self, value: &FieldValue) -> Result<(), ValueProblem> {
         match (self.narrow, value) {
             (Some(bits), FieldValue::Int(number)) => store(*number, bits, &mut [0; 8]),
@@ -353,7 +352,7 @@ impl Field {
         }
     }
 
-    /// The same with another name.
+    /// Adds another name.
     #[must_use]
     pub fn alias(mut self, alias: impl Into<String>) -> Self {
         self.aliases.push(alias.into());
@@ -366,7 +365,7 @@ impl Field {
         self.name == name || self.aliases.iter().any(|alias| alias == name)
     }
 
-    /// Bytes that it takes at its offset: 4 for what lies behind the fixed part.
+    /// Bytes at its offset: 4 for data of variable length.
     #[must_use]
     pub fn size(&self) -> u32 {
         match self.storage {
@@ -375,7 +374,7 @@ impl Field {
         }
     }
 
-    /// The byte behind it.
+    /// The end of the field, exclusive.
     #[must_use]
     pub fn end(&self) -> u32 {
         self.offset.saturating_add(self.size())
@@ -385,7 +384,7 @@ impl Field {
 /// Follows a path such as `args[2]`, `prev_comm`, `key.addr[0]` from one of
 /// `fields`.
 pub(super) fn find<'a>(fields: &'a [Field], path: &str) -> Option<Part<'a>> {
-    // A name as a whole comes first: aliases such as `args[2]` look like paths.
+    // Whole names first: aliases such as `args[2]` look like paths.
     if let Some(field) = fields.iter().find(|field| field.is_named(path)) {
         return Some(Part {
             field,
@@ -451,7 +450,7 @@ mod tests {
         assert_eq!(encode(&u32_, u32::MAX), Ok(vec![0xff; 4]));
         assert_eq!(
             encode(&u32_, 5_000_000_000u64).unwrap_err(),
-            "has 32 bits, which 5000000000 does not fit into (-2147483648 to 4294967295)"
+            "has 32 bits: 5000000000 is out of range (-2147483648 to 4294967295)"
         );
         assert!(encode(&u32_, -2_147_483_649i64).is_err());
         assert_eq!(encode(&Shape::number(1, true), true), Ok(vec![1]));
@@ -469,8 +468,8 @@ mod tests {
         assert_eq!(encode(&comm, "abc"), Ok(b"abc\0".to_vec()));
         assert_eq!(
             encode(&comm, "abcd").unwrap_err(),
-            "has room for 3 bytes of text and the NUL behind it, but 4 were given; \
-             nothing is cut off silently"
+            "has room for 3 bytes of text and a NUL, but 4 were given; \
+             values are not truncated"
         );
         assert_eq!(encode(&comm, b"abcd"), Ok(b"abcd".to_vec()));
         assert!(encode(&comm, b"abcde").is_err());

@@ -1,5 +1,5 @@
-//! The socket of an event that brings none of the world's along: made up from the fields
-//! of its context.
+//! Sockets built from the fields of a context, for events without a socket of the mocked
+//! world.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -7,15 +7,15 @@ use super::layout::Layout;
 use crate::spec::{ContextKind, ProgType};
 use crate::vm::world::{AF_INET, AF_INET6, Socket, TCP, UDP};
 
-/// The socket that a context of this type always has, as its fields describe it; `None`
-/// for types whose context may come without one.
+/// The socket of a context that always has one, built from the context's fields; `None` for
+/// types whose context may have no socket.
 pub(super) fn made_up(prog_type: ProgType, layout: &Layout, context: &[u8]) -> Option<Socket> {
     // `SOCK_STREAM`, `SOCK_DGRAM`, `BPF_TCP_ESTABLISHED`.
     const STREAM: u32 = 1;
     const DATAGRAM: u32 = 2;
     const ESTABLISHED: u32 = 1;
     let (kind, protocol) = match prog_type.info().context {
-        // As in BPF_PROG_TEST_RUN: closed and of no protocol.
+        // As in BPF_PROG_TEST_RUN: closed, without a protocol.
         ContextKind::SkBuff if prog_type != ProgType::SkSkb => (0, 0),
         ContextKind::SkReuseport => (DATAGRAM, UDP),
         ContextKind::SkBuff
@@ -60,7 +60,7 @@ pub(super) fn made_up(prog_type: ProgType, layout: &Layout, context: &[u8]) -> O
     Some(socket)
 }
 
-/// Whether `protocol` and `mark` of the context are the packet's.
+/// Whether `protocol` and `mark` of the context belong to the packet.
 fn is_packet(prog_type: ProgType) -> bool {
     matches!(
         prog_type.info().context,
@@ -93,7 +93,7 @@ impl Fields<'_> {
         }
     }
 
-    /// In the host's order in every context.
+    /// In host order in every context.
     fn local_port(&self) -> u16 {
         let port = self.number("local_port").or(self.number("src_port"));
         port.and_then(|port| u16::try_from(port).ok()).unwrap_or(0)

@@ -1,12 +1,12 @@
-//! The tracepoints of the group `syscalls`, which the kernel makes of the table of
+//! The tracepoints of the group `syscalls`, which the kernel generates from the table of
 //! system calls (`kernel/trace/trace_syscalls.c`).
 //!
-//! A program on one of them does not see the perf record but `struct syscall_tp_t`,
-//! which `perf_call_bpf_enter` and `perf_call_bpf_exit` build for it: the number as
-//! an `int` at 8, then six arguments or the result from 16.
+//! Programs on them see `struct syscall_tp_t` instead of the perf record
+//! (`perf_call_bpf_enter`, `perf_call_bpf_exit`): the number as an `int` at offset 8, then
+//! six arguments or the result from offset 16.
 
 use super::error::EventError;
-use super::layout::{Layout, Source, common_fields, of_table};
+use super::layout::{Layout, LayoutSource, common_fields, of_table};
 use super::shape::{Field, Shape, Storage};
 use super::value::FieldValue;
 use crate::btf::Btf;
@@ -15,7 +15,7 @@ use crate::spec::syscalls::Syscall;
 use crate::spec::tracepoint::{EventField, syscall_event};
 use crate::util::nearest_first;
 
-/// Which end of a system call.
+/// Entry or exit of a system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     /// `sys_enter_*`.
@@ -32,15 +32,15 @@ pub(super) const ARGS: u32 = 16;
 const MAX_ARGS: u32 = 6;
 
 impl Layout {
-    /// The layout of `syscalls/sys_enter_<call>` or `syscalls/sys_exit_<call>`, from
-    /// the table of system calls. The number is filled in: that of `machine`.
+    /// The layout of `syscalls/sys_enter_<call>` or `syscalls/sys_exit_<call>`, from the
+    /// table of system calls. The system call's number on `machine` is filled in.
     ///
-    /// Arguments are known by their names and as `args[0]`, …; the number as
-    /// `__syscall_nr`, `nr` and `id`; the result as `ret`.
+    /// Arguments have their names and `args[0]`, …; the number is `__syscall_nr`, `nr` and
+    /// `id`; the result is `ret`.
     ///
     /// # Errors
-    /// [`EventError::NoLayout`] for a call that is not in the table, with the nearest
-    /// names, or that this machine does not have.
+    /// [`EventError::NoLayout`] for a call that is not in the table, with the most similar
+    /// names, or that this architecture does not have.
     pub fn of_syscall(name: &str, machine: Arch) -> Result<Self, EventError> {
         let full = format!("{GROUP}/{name}");
         let none = |tried: String| EventError::NoLayout {
@@ -49,7 +49,7 @@ impl Layout {
         };
         let Some((side, call)) = Side::split(GROUP, name) else {
             return Err(none(
-                "it is neither sys_enter_<call> nor sys_exit_<call>".into(),
+                "the name must be sys_enter_<call> or sys_exit_<call>".into(),
             ));
         };
         let found = Syscall::by_name(call).zip(syscall_event(GROUP, name));
@@ -70,9 +70,8 @@ impl Layout {
         Ok(layout)
     }
 
-    /// The layout of tracepoint `group/name` from what is at hand: the table of
-    /// system calls for the groups `syscalls` and `raw_syscalls`, else the kernel's
-    /// BTF.
+    /// The layout of tracepoint `group/name`: from the table of system calls for the groups
+    /// `syscalls` and `raw_syscalls`, else from the kernel's BTF.
     ///
     /// # Errors
     /// [`EventError::NoLayout`] with what was tried and what to do.
@@ -101,12 +100,12 @@ impl Layout {
         }
     }
 
-    /// A record of the common header and these fields.
+    /// A layout of the common header and these fields.
     fn of_table(name: String, own: &[EventField]) -> Self {
         let mut fields = common_fields();
         fields.extend(own.iter().map(of_table));
-        let mut layout = Self::of_fields(name, fields, Source::Syscalls);
-        // The kernel's struct has the arguments from 16 on, even if there are none.
+        let mut layout = Self::of_fields(name, fields, LayoutSource::Syscalls);
+        // In the kernel's struct the arguments start at 16, even if there are none.
         layout.size = layout.size.max(ARGS);
         layout.data_offset = layout.size;
         layout
@@ -114,12 +113,12 @@ impl Layout {
 }
 
 impl Side {
-    /// The side that a tracepoint is on, if it is a system call's.
+    /// Entry or exit, if the tracepoint is in the group `syscalls`.
     pub fn of(group: &str, name: &str) -> Option<Self> {
         Some(Self::split(group, name)?.0)
     }
 
-    /// The side and the system call's name.
+    /// Entry or exit, and the system call's name.
     pub fn split<'a>(group: &str, name: &'a str) -> Option<(Self, &'a str)> {
         if group != GROUP {
             return None;
@@ -130,7 +129,7 @@ impl Side {
         enter.or_else(|| Some((Self::Exit, name.strip_prefix("sys_exit_")?)))
     }
 
-    /// Size of the struct that programs get.
+    /// Size of the programs' context.
     const fn context_size(self) -> u32 {
         match self {
             Self::Enter => ARGS + 8 * MAX_ARGS,
@@ -237,7 +236,7 @@ mod tests {
             |name: &str, machine| Layout::of_syscall(name, machine).unwrap_err().to_string();
         assert!(error("sys_enter_wirte", Arch::X86_64).contains("there are write, "));
         assert!(error("sys_enter_open", Arch::Arm64).contains("Arm64 has no system call"));
-        assert!(error("enter_x", Arch::X86_64).contains("neither"));
+        assert!(error("enter_x", Arch::X86_64).contains("must be sys_enter_<call> or"));
         let find = |group, name| Layout::of_tracepoint(group, name, None, Arch::X86_64);
         assert!(find("syscalls", "sys_enter_write").is_ok());
         let raw = find("raw_syscalls", "sys_enter").unwrap();

@@ -1,4 +1,4 @@
-//! Values as the command line writes them: `FIELD=VALUE` and bytes in hexadecimal.
+//! Values in command-line syntax: `FIELD=VALUE` and hexadecimal bytes.
 
 use super::error::TextError;
 use super::value::FieldValue;
@@ -6,7 +6,7 @@ use crate::spec::constants;
 use crate::spec::context::Arch;
 
 impl FieldValue {
-    /// Reads a value as the command line writes it:
+    /// Parses a value in command-line syntax:
     ///
     /// | text | value |
     /// |---|---|
@@ -18,7 +18,7 @@ impl FieldValue {
     /// | anything else | text, taken as it stands; for a number the constants of system calls that it names: `O_WRONLY\|O_CREAT`, `-ENOENT` |
     ///
     /// # Errors
-    /// [`TextError`] with the byte at which the text stops making sense.
+    /// [`TextError`] with the position of the first invalid byte.
     pub fn parse(text: &str) -> Result<Self, TextError> {
         let value = text.trim();
         let start = text.len() - text.trim_start().len();
@@ -76,7 +76,7 @@ impl FieldValue {
 /// Splits `FIELD=VALUE`, as `--set` takes it.
 ///
 /// # Errors
-/// [`TextError`] where there is no `=` or the value makes no sense.
+/// [`TextError`] if there is no `=` or the value is invalid.
 pub fn parse_assignment(text: &str) -> Result<(&str, FieldValue), TextError> {
     let (field, value) = text
         .split_once('=')
@@ -88,11 +88,11 @@ pub fn parse_assignment(text: &str) -> Result<(&str, FieldValue), TextError> {
     Ok((field.trim(), value))
 }
 
-/// Reads bytes in hexadecimal; spaces, line ends, `:`, `,` and `_` between bytes
-/// and a `0x` before each are passed over.
+/// Parses hexadecimal bytes; spaces, line ends, `:`, `,` and `_` between bytes and a `0x`
+/// before each are ignored.
 ///
 /// # Errors
-/// [`TextError`] at a character that is no hexadecimal digit or half a byte.
+/// [`TextError`] at a character that is not a hexadecimal digit, or at half a byte.
 pub fn parse_hex(text: &str) -> Result<Vec<u8>, TextError> {
     let mut bytes = Vec::new();
     let mut high: Option<(usize, u8)> = None;
@@ -123,17 +123,17 @@ pub fn parse_hex(text: &str) -> Result<Vec<u8>, TextError> {
     }
 }
 
-/// What is said of a number that C reads as octal and a person may mean as decimal.
+/// The expectation shown for a number that is octal in C but may be meant as decimal.
 const NO_LEADING_ZERO: &str = "a number without a zero in front: it is octal in C; write 0o17 \
                                for an octal one, 15 for a decimal one, or quote it if it is text";
 
-/// Whether digits have a zero in front that says nothing of their base.
+/// Whether digits start with a zero that is not part of a base prefix.
 fn is_maybe_octal(digits: &str) -> bool {
     let is_digit = |c: char| c.is_ascii_digit() || c == '_';
     digits.len() > 1 && digits.starts_with('0') && digits.chars().all(is_digit)
 }
 
-/// A number with sign and base; `None` if it is none or exceeds 64 bits.
+/// Parses a number with sign and base; `None` if the text is not a number or exceeds 64 bits.
 fn number(text: &str) -> Option<i128> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
@@ -151,8 +151,8 @@ fn number(text: &str) -> Option<i128> {
     Some(if negative { -value } else { value })
 }
 
-/// The number that constants of system calls make together, by their names:
-/// `O_WRONLY|O_CREAT`, `-ENOENT`, `S_IFREG|0o644`. What is no constant is the error.
+/// Combines system-call constants and numbers: `O_WRONLY|O_CREAT`, `-ENOENT`,
+/// `S_IFREG|0o644`. The error is the unknown name.
 pub(super) fn named_number(text: &str) -> Result<i128, String> {
     let mut all = 0;
     for part in text.split('|').map(str::trim) {
@@ -183,9 +183,8 @@ fn numbers(text: &str) -> Result<FieldValue, TextError> {
     Ok(FieldValue::Ints(values))
 }
 
-/// The text up to the closing quote, which must be the last character. Escapes
-/// that make it something other than UTF-8 make it bytes, with the NUL that C
-/// would put behind them.
+/// Parses text up to the closing quote, which must be the last character. If escapes make it
+/// invalid UTF-8, the value is bytes, with the terminating NUL of C.
 fn quoted(text: &str, quote: char) -> Result<FieldValue, TextError> {
     let mut bytes = Vec::new();
     let mut rest = text.char_indices();
@@ -210,7 +209,7 @@ fn quoted(text: &str, quote: char) -> Result<FieldValue, TextError> {
             },
             c if c == quote => {
                 if rest.next().is_some() {
-                    return Err(TextError::new(at + 1, "nothing behind the closing quote"));
+                    return Err(TextError::new(at + 1, "nothing after the closing quote"));
                 }
                 return Ok(match String::from_utf8(bytes) {
                     Ok(text) => FieldValue::Text(text),

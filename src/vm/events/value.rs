@@ -1,23 +1,22 @@
-//! What a test puts into a field.
+//! Values of fields.
 
 use std::fmt;
 
-/// A value for a field; anything that a test is likely to have at hand converts
-/// into one.
+/// A value for a field. Integers, strings, byte slices and lists convert to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FieldValue {
     /// A number.
     Int(i128),
-    /// Text, which is stored with a NUL behind it.
+    /// Text, stored with a terminating NUL.
     Text(String),
-    /// Bytes as they lie in memory.
+    /// Bytes in memory order.
     Bytes(Vec<u8>),
     /// The elements of an array.
     Ints(Vec<i128>),
 }
 
-/// Conversions from every integer, and from slices, arrays and vectors of those
-/// that are wider than a byte.
+/// Conversions from all integers, and from slices, arrays and vectors of integers wider than
+/// a byte.
 macro_rules! from_ints {
     (numbers $($int:ty)*; lists $($item:ty)*) => {
         $(impl From<$int> for FieldValue {

@@ -1,15 +1,15 @@
-//! Where a context points into the bytes that an event brings along.
+//! The fields of a context that point into the bytes of an event.
 
 use super::layout::Layout;
 
-/// Where a packet lies in its block: bytes from the start of the headroom.
+/// The position of a packet in its block: offsets from the start of the headroom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PacketRange {
-    /// Where metadata begins; `data` if there is none.
+    /// Start of the metadata; `data` if there is none.
     pub meta: usize,
-    /// Where the packet begins.
+    /// Start of the packet.
     pub data: usize,
-    /// The byte behind it.
+    /// End of the packet, exclusive.
     pub end: usize,
 }
 
@@ -18,21 +18,21 @@ pub struct PacketRange {
 pub(super) struct Slot {
     /// Bytes from the start of the context.
     pub offset: u32,
-    /// Its size there: 4 or 8.
+    /// Its size: 4 or 8 bytes.
     pub size: u32,
 }
 
-/// The fields of a context that point at the ends of a packet or buffer.
+/// The fields of a context that point to the ends of a packet or buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Window {
     meta: Option<Slot>,
     data: Slot,
     end: Slot,
-    /// Offset of the `u32` that holds its length.
+    /// Offset of the `u32` with the length.
     pub len: Option<u32>,
 }
 
-/// Names of first byte, end, start of metadata and length.
+/// Names of the fields for start, end, metadata start and length.
 const NAMES: &[(&str, &str, &str, &str)] = &[
     ("data", "data_end", "data_meta", "len"),
     ("data", "data_end", "data_meta", "size"),
@@ -41,7 +41,7 @@ const NAMES: &[(&str, &str, &str, &str)] = &[
 ];
 
 impl Window {
-    /// The pointers of a context; `None` if it has no pair of them.
+    /// The pointer fields of a context; `None` if it has no pair of them.
     pub fn of(layout: &Layout) -> Option<Self> {
         let slot = |name: &str| {
             let field = layout.fields.iter().find(|field| field.is_named(name))?;
@@ -58,13 +58,13 @@ impl Window {
                 len: slot(len).map(|slot| slot.offset),
             })
         });
-        // The name of the length differs between structs: take the row that has it.
+        // The length has different names in different structs: use the row that matches.
         let all: Vec<_> = windows.collect();
         let with_len = all.iter().find(|window| window.len.is_some());
         with_len.or(all.first()).copied()
     }
 
-    /// The pointer fields and where each points to.
+    /// The pointer fields and the offset that each points to.
     pub fn pointers(&self, range: PacketRange) -> impl Iterator<Item = (Slot, usize)> {
         let meta = self.meta.map(|slot| (slot, range.meta));
         [(self.data, range.data), (self.end, range.end)]

@@ -1,4 +1,4 @@
-//! One call of a helper: its arguments, and checked ways to what they point to.
+//! One call of a helper: its arguments, and checked access to the memory they point to.
 
 use std::sync::Arc;
 
@@ -14,15 +14,15 @@ use super::super::memory::AccessKind;
 use super::super::outcome::Outcome;
 use crate::program::Program;
 
-/// Bytes that were copied out of memory; few of them cost no allocation.
+/// Bytes copied out of memory; small copies need no allocation.
 pub type Bytes = SmallVec<[u8; 64]>;
 
-/// What a body returns: r0, or why the program can't go on.
+/// Result of a helper body: r0, or why the program can't go on.
 pub type Returned = Result<u64, HelperProblem>;
 
 /// One call of a helper.
 pub struct Call<'a> {
-    /// The machine it acts on.
+    /// The machine that the helper acts on.
     pub machine: &'a mut Machine,
     /// The engine, for helpers that call back into the program.
     pub engine: &'a mut dyn Callbacks,
@@ -30,13 +30,13 @@ pub struct Call<'a> {
     pub args: [u64; 5],
 }
 
-/// What an engine lets helpers do.
+/// What an engine provides to helpers.
 pub trait Callbacks {
-    /// Runs the function of the program at `function`, a register's value, with
-    /// these arguments, and returns its r0.
+    /// Runs the program's function at register value `function` with these arguments, and
+    /// returns its r0.
     ///
     /// # Errors
-    /// [`Fault`] when the function stops before its end.
+    /// [`Fault`] if the function stops before its end.
     fn call_back(
         &mut self,
         machine: &mut Machine,
@@ -44,7 +44,7 @@ pub trait Callbacks {
         args: [u64; 5],
     ) -> Result<u64, Box<Fault>>;
 
-    /// The program that runs, where the engine knows it.
+    /// The running program, if the engine has it.
     fn program(&self) -> Option<&Arc<Program>> {
         None
     }
@@ -60,7 +60,7 @@ impl Call<'_> {
             .unwrap_or_default()
     }
 
-    /// Argument `n` where the prototype says `u32` or `int`: its low half.
+    /// Argument `n` of type `u32` or `int` in the prototype: the low 32 bits.
     #[must_use]
     #[expect(
         clippy::cast_possible_truncation,
@@ -70,30 +70,30 @@ impl Call<'_> {
         self.arg(n) as u32
     }
 
-    /// Argument `n` where the prototype says `int`: its low half, signed.
+    /// Argument `n` of type `int` in the prototype: the low 32 bits, signed.
     #[must_use]
     pub fn arg_i32(&self, n: usize) -> i32 {
         self.arg_u32(n).cast_signed()
     }
 
-    /// Argument `n` where the prototype says it is a size, a `u32`.
+    /// Argument `n` of type `u32` in the prototype, as a size.
     #[must_use]
     pub fn size(&self, n: usize) -> usize {
         self.arg_u32(n) as usize
     }
 
-    /// Copies out `len` bytes that argument `n` points to.
+    /// Copies out `len` bytes at the address in argument `n`.
     ///
     /// # Errors
-    /// [`HelperProblem::Access`] unless all of them may be read.
+    /// [`HelperProblem::Access`] unless all of them are readable.
     pub fn read(&self, n: usize, len: usize) -> Result<Bytes, HelperProblem> {
         let mut bytes = Bytes::new();
         self.read_into(n, len, &mut bytes)?;
         Ok(bytes)
     }
 
-    /// The same into `bytes`, which is empty: bytes that stay where they are cost
-    /// the shortest helpers least.
+    /// As [`read`](Self::read), into the empty buffer `bytes`. Without a move of the buffer
+    /// the shortest helpers are fastest.
     pub(super) fn read_into(
         &self,
         n: usize,
@@ -101,7 +101,7 @@ impl Call<'_> {
         bytes: &mut Bytes,
     ) -> Result<(), HelperProblem> {
         if len > bytes.inline_size() {
-            // No memory is taken for bytes that are not there.
+            // Don't allocate memory for bytes that don't exist.
             self.check(n, len, AccessKind::Read)?;
         }
         bytes.resize(len, 0);
@@ -109,19 +109,19 @@ impl Call<'_> {
         read.map_err(|fault| HelperProblem::Access { arg: n, fault })
     }
 
-    /// Copies bytes to where argument `n` points.
+    /// Copies bytes to the address in argument `n`.
     ///
     /// # Errors
-    /// [`HelperProblem::Access`] unless all of them may be written.
+    /// [`HelperProblem::Access`] unless all of them are writable.
     pub fn write(&mut self, n: usize, bytes: &[u8]) -> Result<(), HelperProblem> {
         let written = self.machine.space.write(self.arg(n), bytes);
         written.map_err(|fault| HelperProblem::Access { arg: n, fault })
     }
 
-    /// Whether `len` bytes that argument `n` points to may be accessed.
+    /// Checks an access of `len` bytes at the address in argument `n`.
     ///
     /// # Errors
-    /// [`HelperProblem::Access`] unless all of them may.
+    /// [`HelperProblem::Access`] unless all of them are accessible.
     pub fn check(&self, n: usize, len: usize, kind: AccessKind) -> Result<(), HelperProblem> {
         if len == 0 {
             return Ok(());
@@ -130,26 +130,26 @@ impl Call<'_> {
         checked.map_err(|fault| HelperProblem::Access { arg: n, fault })
     }
 
-    /// The map that argument `n` points to.
+    /// The map in argument `n`.
     ///
     /// # Errors
-    /// [`HelperProblem::Argument`] where it is none.
+    /// [`HelperProblem::Argument`] if the argument is not a map.
     pub fn map(&self, n: usize) -> Result<(MapHandle, Arc<dyn Map>), HelperProblem> {
         let handle = self.map_handle(n)?;
         Ok((handle, self.map_of(n, handle)?.clone()))
     }
 
-    /// The handle of the map that argument `n` points to.
+    /// The handle of the map in argument `n`.
     ///
     /// # Errors
-    /// [`HelperProblem::Argument`] where it is none.
+    /// [`HelperProblem::Argument`] if the argument is not a map.
     pub fn map_handle(&self, n: usize) -> Result<MapHandle, HelperProblem> {
         self.machine
             .map_at(self.arg(n))
             .ok_or_else(|| self.wrong(n, "a map"))
     }
 
-    /// The map that argument `n`, whose handle this is, points to.
+    /// The map with this handle; `n` is the argument for the error.
     pub(super) fn map_of(
         &self,
         n: usize,
@@ -159,7 +159,7 @@ impl Call<'_> {
         map.ok_or_else(|| self.wrong(n, "a map"))
     }
 
-    /// The error for an argument that is not what it should be.
+    /// The error for an invalid argument.
     #[must_use]
     pub fn wrong(&self, n: usize, wanted: &'static str) -> HelperProblem {
         HelperProblem::Argument {
@@ -169,10 +169,9 @@ impl Call<'_> {
         }
     }
 
-    /// Fires an event in the middle of the run, for a mock that stands for a helper which
-    /// reaches a traced function: programs that are attached there run, unless those that
-    /// are active on the CPU keep them from it, as in Linux. What came of it is in the
-    /// outcome of the run, too ([`Outcome::nested`]).
+    /// Fires an event during the run, for mocks of helpers that reach a traced function.
+    /// Programs attached there run unless a program active on the CPU blocks them, as in
+    /// Linux. The results are also in the outcome of the run ([`Outcome::nested`]).
     ///
     /// ```
     /// # fn main() -> bpflab::Result<()> {
@@ -185,15 +184,15 @@ impl Call<'_> {
     ///
     /// # Errors
     /// [`HelperProblem::Callback`] with the fault of a program that stopped,
-    /// [`HelperProblem::Other`] for an event that can't be.
+    /// [`HelperProblem::Other`] for an event that can't be fired.
     pub fn fire(&mut self, event: &Event) -> Result<Outcome, HelperProblem> {
         self.machine.interrupt(Level::Task, event)
     }
 
-    /// Calls the program's function that argument `n` points to.
+    /// Calls the program's function in argument `n`.
     ///
     /// # Errors
-    /// [`HelperProblem::Callback`] when it stops before its end.
+    /// [`HelperProblem::Callback`] if the function stops before its end.
     pub fn call_back(&mut self, n: usize, args: [u64; 5]) -> Result<u64, HelperProblem> {
         let function = self.arg(n);
         let result = self.engine.call_back(self.machine, function, args);
@@ -201,7 +200,7 @@ impl Call<'_> {
     }
 }
 
-/// The error for a map that a helper can't be called on.
+/// The error for a map of an unsupported type.
 #[cold]
 pub(super) fn unfit(arg: usize, map: &dyn Map) -> HelperProblem {
     HelperProblem::MapType {

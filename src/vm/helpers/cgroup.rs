@@ -1,15 +1,14 @@
-//! Helpers that ask which cgroup something is in (`kernel/bpf/cgroup.c`,
-//! `net/core/filter.c`).
+//! Helpers that test cgroup membership (`kernel/bpf/cgroup.c`, `net/core/filter.c`).
 
 use super::super::maps::{CgroupArray, Kind};
 use super::call::{Call, Returned, unfit};
 use super::net::socket::of_event;
 use crate::util::Errno;
 
-/// The most cgroups between one and the root: more are a circle.
+/// The most cgroups between one and the root: more are a cycle.
 const MAX_DEPTH: usize = 4096;
 
-/// A cgroup of an array, by the address of its `struct cgroup` or by its id.
+/// A cgroup of an array, by the address of its `struct cgroup` and by its id.
 #[derive(Debug, Clone, Copy)]
 struct Wanted {
     address: u64,
@@ -28,9 +27,9 @@ impl Wanted {
     }
 }
 
-/// Whether the current task is in a cgroup or below it: by the id that the world gives
-/// the task's cgroup, or, where the task's object leads to a `struct cgroup`, by that and
-/// those above it. All tasks are below the root, whose id is 1.
+/// Whether the current task is in a cgroup or its descendants: by the id of the task's cgroup
+/// in the mocked world, or, if the task's object has a `struct cgroup`, by that and its
+/// ancestors. All tasks are below the root, whose id is 1.
 fn task_is_under(call: &mut Call<'_>, wanted: Wanted) -> bool {
     const ROOT: u64 = 1;
     if wanted.id == Some(ROOT) || wanted.id == Some(call.machine.world.task().cgroup_id()) {
@@ -48,7 +47,7 @@ fn task_is_under(call: &mut Call<'_>, wanted: Wanted) -> bool {
         if at == wanted.address {
             return true;
         }
-        // A cgroup begins with its own state, which knows the parent's.
+        // `struct cgroup` starts with `self`, which has the parent's address.
         let object = world.kernel_memory().object_at(at);
         let parent = object.and_then(|cgroup| cgroup.get("self.parent").ok());
         at = parent.unwrap_or_default();
@@ -56,8 +55,8 @@ fn task_is_under(call: &mut Call<'_>, wanted: Wanted) -> bool {
     false
 }
 
-/// `(context, map, index)`: whether the packet's socket is in a cgroup of the map, or
-/// below it.
+/// `bpf_skb_under_cgroup(context, map, index)`: whether the packet's socket is in the cgroup
+/// in this slot, or in a descendant.
 pub(super) fn skb_under_cgroup(call: &mut Call<'_>) -> Returned {
     let (_, map) = call.map(2)?;
     let Kind::Cgroups(cgroups) = map.kind() else {
@@ -75,7 +74,7 @@ pub(super) fn skb_under_cgroup(call: &mut Call<'_>) -> Returned {
     })
 }
 
-/// `(map, index)`.
+/// `bpf_current_task_under_cgroup(map, index)`: the same for the current task.
 pub(super) fn current_task_under_cgroup(call: &mut Call<'_>) -> Returned {
     let (_, map) = call.map(1)?;
     let Kind::Cgroups(cgroups) = map.kind() else {

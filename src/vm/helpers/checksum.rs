@@ -1,16 +1,16 @@
-//! Checksums of headers that change, and the helper that adds (`net/core/filter.c`,
+//! Incremental updates of header checksums, and `bpf_csum_diff` (`net/core/filter.c`,
 //! `include/net/checksum.h`).
 
 use super::call::{Call, Returned};
 use crate::vm::events::checksum::{add, folded, partial};
 
-/// A header's checksum after a 32-bit word (or a 16-bit one, extended) became
-/// another (`csum_replace4`). All in the packet's byte order.
+/// A header's checksum after a 32-bit word (or an extended 16-bit word) was replaced
+/// (`csum_replace4`). All in the packet's byte order.
 pub(super) const fn replaced(checksum: u16, from: u32, to: u32) -> u16 {
     !folded(add(add(!checksum as u32, !from), to))
 }
 
-/// As [`replaced`] for 16-bit words (`csum_replace2`), which can give the other zero.
+/// As [`replaced`] for 16-bit words (`csum_replace2`); the result can be the other zero.
 pub(super) const fn replaced16(checksum: u16, from: u16, to: u16) -> u16 {
     !add16(add16(!checksum, !from), to)
 }
@@ -21,15 +21,15 @@ pub(super) const fn add16(left: u16, right: u16) -> u16 {
     sum.wrapping_add(carry as u16)
 }
 
-/// A header's checksum after a difference of partial sums was added to what it
-/// covers (`csum_replace_by_diff`).
+/// A header's checksum after a difference of partial sums was added to the data
+/// (`csum_replace_by_diff`).
 pub(super) const fn moved(checksum: u16, difference: u32) -> u16 {
     // The complement is taken in 32 bits: its upper half is all ones.
     !folded(add(difference, !(checksum as u32)))
 }
 
-/// The sum of a pseudo header, which no one took the complement of, after a word of it
-/// became another (`inet_proto_csum_replace4`), or after a difference was added to it.
+/// The sum of a pseudo header, not complemented, after a word was replaced
+/// (`inet_proto_csum_replace4`) or a difference was added.
 pub(super) const fn pseudo_replaced(sum: u16, from: Option<u32>, to: u32) -> u16 {
     match from {
         Some(from) => folded(add(add(sum as u32, !from), to)),
@@ -37,8 +37,8 @@ pub(super) const fn pseudo_replaced(sum: u16, from: Option<u32>, to: u32) -> u16
     }
 }
 
-/// `(from, its size, to, its size, seed)`: what exchanging the one for the other adds
-/// to a checksum, in 16 bits. Linux 6.18 takes sizes of any kind.
+/// `bpf_csum_diff(from, its size, to, its size, seed)`: the checksum difference of replacing
+/// `from` with `to`, in 16 bits. Linux 6.18 accepts any sizes.
 pub(super) fn csum_diff(call: &mut Call<'_>) -> Returned {
     let (from_len, to_len, seed) = (call.size(2), call.size(4), call.arg_u32(5));
     let (from, to) = (call.read(1, from_len)?, call.read(3, to_len)?);
@@ -68,7 +68,7 @@ mod tests {
         let b = bench.memory(&words([0xdead_beef, 1, 2, 3]));
         let zeros = bench.memory(&[0; 16]);
         let ones = bench.memory(&[0xff; 16]);
-        // As Linux 6.18 answers.
+        // Results of Linux 6.18.
         for (args, want) in [
             ([0, 0, b, 16, 0], 0x9da3),
             ([a, 16, 0, 0, 0], 0x3b98),

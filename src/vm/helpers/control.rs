@@ -1,27 +1,27 @@
-//! Loops, locks and the way that a program takes.
+//! Loops, locks and tail calls.
 
 use super::super::fault::HelperProblem;
+use super::super::lock_wait::LockWait;
 use super::super::memory::AccessKind;
-use super::super::patience::Patience;
 use super::call::Call;
 use crate::spec::limits;
 use crate::util::Errno;
 
 type Result = std::result::Result<u64, HelperProblem>;
 
-/// Engines do it themselves: it does not come back.
+/// `bpf_tail_call`: engines implement it, since it does not return.
 pub(super) fn tail_call(_call: &mut Call<'_>) -> Result {
     Err(HelperProblem::Other(
-        "a tail call is made by an engine, not called".into(),
+        "tail calls are executed by the engine, not by the helper".into(),
     ))
 }
 
-/// Calls back with 0, 1, … until the callback returns anything but 0; returns how
-/// often (`kernel/bpf/bpf_iter.c`).
+/// `bpf_loop(count, callback, context, flags)`: calls back with 0, 1, … until the callback
+/// returns nonzero; returns the number of calls (`kernel/bpf/bpf_iter.c`).
 ///
-/// Too many iterations give `E2BIG` in 32 bits, as the code does that the kernel
-/// puts in place of the call (`inline_bpf_loop`, `kernel/bpf/verifier.c`); its C
-/// function, which hardly any program calls, gives 64.
+/// Too many iterations return `E2BIG` in 32 bits, like the code that replaces the call in the
+/// kernel (`inline_bpf_loop`, `kernel/bpf/verifier.c`). The kernel's C function returns 64
+/// bits, but hardly any program calls it.
 pub(super) fn loop_(call: &mut Call<'_>) -> Result {
     let (count, context) = (call.arg_u32(1), call.arg(3));
     if call.arg(4) != 0 {
@@ -38,18 +38,19 @@ pub(super) fn loop_(call: &mut Call<'_>) -> Result {
     Ok(count.into())
 }
 
-/// Takes the lock, a word that is 1 while a program on some CPU holds it. A program that
-/// holds it already, or that is alone, would wait for itself.
+/// `bpf_spin_lock(lock)`: takes the lock, a word that is 1 while a program on some CPU holds
+/// it. If the program holds the lock already, or no other CPU exists, the call would wait
+/// forever and is an error.
 pub(super) fn spin_lock(call: &mut Call<'_>) -> Result {
     let at = call.arg(1);
-    let mut patience = Patience::default();
+    let mut lock_wait = LockWait::default();
     while swap_lock(call, 1)? != 0 {
         if call.machine.locks.contains(&at) || call.machine.is_alone() {
-            let problem = "the lock is held already: this program waits for itself";
+            let problem = "deadlock: the lock is already held, and no other CPU can release it";
             return Err(HelperProblem::Other(problem.into()));
         }
-        if !patience.wait() {
-            let problem = "another CPU has not released the lock for 10 seconds";
+        if !lock_wait.wait() {
+            let problem = "another CPU did not release the lock within 10 seconds";
             return Err(HelperProblem::Other(problem.into()));
         }
     }
@@ -65,7 +66,7 @@ pub(super) fn spin_unlock(call: &mut Call<'_>) -> Result {
             call.machine.locks.remove(held);
             swap_lock(call, 0).map(|_| 0)
         }
-        // Access comes first: what is no lock is no lock that is not held.
+        // Access is checked first: for an address without a lock the access is the error.
         None => {
             call.check(1, 4, AccessKind::Atomic)?;
             Err(HelperProblem::Other("the lock is not held".into()))
@@ -73,7 +74,7 @@ pub(super) fn spin_unlock(call: &mut Call<'_>) -> Result {
     }
 }
 
-/// What the lock's word was before it became this.
+/// Swaps the lock's word and returns the old value.
 fn swap_lock(call: &Call<'_>, held: u64) -> Result {
     let old = call.machine.space.update(call.arg(1), 4, |_| held);
     old.map_err(|fault| HelperProblem::Access { arg: 1, fault })
@@ -126,7 +127,7 @@ mod tests {
         assert!(matches!(problem, HelperProblem::Access { .. }));
     }
 
-    /// As after a fault: the next program must not wait for one that is gone.
+    /// As after a fault: the next program must not wait for a program that ended.
     #[test]
     fn a_program_that_ends_holds_no_lock() {
         let mut bench = Bench::new();

@@ -7,7 +7,7 @@ use super::call::{Call, Returned};
 use super::output;
 use crate::util::Errno;
 
-/// `E2BIG` where no dynptr leads to so many bytes.
+/// `E2BIG` for sizes above the limit of a dynptr.
 const fn check_size(size: u32) -> Result<(), Errno> {
     if size > Dynptr::MAX_SIZE {
         return Err(Errno::E2BIG);
@@ -15,7 +15,7 @@ const fn check_size(size: u32) -> Result<(), Errno> {
     Ok(())
 }
 
-/// `(memory, size, flags, dynptr)`.
+/// `bpf_dynptr_from_mem(memory, size, flags, dynptr)`: makes a dynptr to memory.
 pub(super) fn from_mem(call: &mut Call<'_>) -> Returned {
     let (data, size, flags) = (call.arg(1), call.arg_u32(2), call.arg(3));
     let made = match (check_size(size), flags) {
@@ -29,13 +29,13 @@ pub(super) fn from_mem(call: &mut Call<'_>) -> Returned {
     init(call, 4, made)
 }
 
-/// `(ring buffer, size, flags, dynptr)`.
+/// `bpf_ringbuf_reserve_dynptr(ring buffer, size, flags, dynptr)`: reserves a record.
 pub(super) fn reserve(call: &mut Call<'_>) -> Returned {
     let (size, flags) = (call.arg_u32(2), call.arg(3));
     let made = match check_size(size) {
         _ if flags != 0 => Err(Errno::EINVAL),
         Err(errno) => Err(errno),
-        // What has no room is told as null.
+        // A full ring buffer makes a null dynptr.
         Ok(()) => match output::reserve(call, 1, size.into())? {
             0 => Err(Errno::EINVAL),
             record => Ok(Dynptr::new(DynptrKind::Ringbuf, record, size)),
@@ -44,17 +44,17 @@ pub(super) fn reserve(call: &mut Call<'_>) -> Returned {
     init(call, 4, made)
 }
 
-/// `(dynptr, flags)`.
+/// `bpf_ringbuf_submit_dynptr(dynptr, flags)`: submits the record.
 pub(super) fn submit(call: &mut Call<'_>) -> Returned {
     give_back(call, false)
 }
 
-/// `(dynptr, flags)`.
+/// `bpf_ringbuf_discard_dynptr(dynptr, flags)`: discards the record.
 pub(super) fn discard(call: &mut Call<'_>) -> Returned {
     give_back(call, true)
 }
 
-/// Ends a reservation; one that failed left a null dynptr, which is no error here.
+/// Ends a reservation. A failed reservation left a null dynptr; ending it is not an error.
 fn give_back(call: &mut Call<'_>, discard: bool) -> Returned {
     let pointer = load(call, 1)?;
     if pointer.is_null() {
@@ -68,7 +68,7 @@ fn give_back(call: &mut Call<'_>, discard: bool) -> Returned {
     Ok(0)
 }
 
-/// `(destination, size, dynptr, offset, flags)`.
+/// `bpf_dynptr_read(destination, size, dynptr, offset, flags)`: copies bytes out.
 pub(super) fn read(call: &mut Call<'_>) -> Returned {
     let (len, offset, flags) = (call.arg_u32(2), call.arg_u32(4), call.arg(5));
     call.check(1, len as usize, AccessKind::Write)?;
@@ -79,7 +79,7 @@ pub(super) fn read(call: &mut Call<'_>) -> Returned {
     match from.read(call, offset, len)? {
         Ok(bytes) => call.write(1, &bytes).map(|()| 0),
         Err(errno) => {
-            // Where the packet turns out to have no such bytes, the program gets zeros.
+            // If the packet has no such bytes, the program gets zeros.
             if from.clears(errno) {
                 call.write(1, &vec![0; len as usize])?;
             }
@@ -88,7 +88,7 @@ pub(super) fn read(call: &mut Call<'_>) -> Returned {
     }
 }
 
-/// `(dynptr, offset, source, size, flags)`.
+/// `bpf_dynptr_write(dynptr, offset, source, size, flags)`: copies bytes in.
 pub(super) fn write(call: &mut Call<'_>) -> Returned {
     let (offset, size, flags) = (call.arg_u32(2), call.size(4), call.arg(5));
     let to = Use::of(call, 1)?;
@@ -97,8 +97,8 @@ pub(super) fn write(call: &mut Call<'_>) -> Returned {
     Ok(written.err().map_or(0, Errno::to_ret))
 }
 
-/// `(dynptr, offset, size)`: the address of the bytes, unless they are a packet's, which
-/// need not lie one behind the other.
+/// `bpf_dynptr_data(dynptr, offset, size)`: the address of the bytes; 0 for a packet, whose
+/// bytes may not be contiguous.
 pub(super) fn data(call: &mut Call<'_>) -> Returned {
     let (offset, len) = (call.arg_u32(2), call.arg_u32(3));
     let of = Use::of(call, 1)?;
@@ -159,7 +159,7 @@ mod tests {
         );
         assert_eq!(bench.ok(id::dynptr_data, [pointer, 2, 6]), memory + 2);
         assert_eq!(bench.ok(id::dynptr_data, [pointer, 3, 6]), 0);
-        // Overlapping bytes move as if there were a copy between.
+        // Overlapping bytes are moved correctly (memmove).
         assert_eq!(bench.ok(id::dynptr_read, [memory + 1, 4, pointer, 0, 0]), 0);
         assert_eq!(bench.bytes(memory, 8), [1, 1, 5, 6, 7, 6, 7, 8]);
     }
@@ -182,7 +182,7 @@ mod tests {
             Errno::EINVAL
         );
         assert_eq!(bench.ok(id::dynptr_data, [pointer, 0, 0]), 0);
-        // The verifier would not let these pass.
+        // The verifier rejects these calls.
         assert!(
             bench
                 .call(id::dynptr_from_mem, [memory, 9, 0, pointer])
@@ -199,7 +199,7 @@ mod tests {
             .unwrap_err();
         assert_eq!(
             problem.to_string(),
-            "argument 3 is memory, an initialised dynptr wanted"
+            "argument 3 is memory, expected an initialised dynptr"
         );
     }
 
@@ -271,7 +271,7 @@ mod tests {
             bench.errno(id::dynptr_write, [pointer, 0, to, 4, 1]),
             Errno::EINVAL
         );
-        // It does not follow the packet's end.
+        // The dynptr keeps its size when the packet's end moves.
         assert_eq!(
             bench.ok(id::xdp_adjust_tail, [context, (-10i64).cast_unsigned()]),
             0

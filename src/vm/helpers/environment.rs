@@ -1,4 +1,4 @@
-//! Time, chance and CPU.
+//! Time, random numbers and the current CPU.
 
 use super::super::fault::HelperProblem;
 use super::call::Call;

@@ -1,13 +1,13 @@
-//! The kernel's formats, as its printing helpers take them.
+//! Format strings of the printing helpers.
 //!
-//! Two steps, as in the kernel. [`Format::prepare`] checks the format and fetches
-//! what the arguments point to (`bpf_bprintf_prepare`, `kernel/bpf/helpers.c`);
-//! arguments take part of a buffer of 512 bytes. [`Format::print`] then writes the
-//! line (`bstr_printf`, `lib/vsprintf.c`).
+//! There are two steps, as in the kernel. [`Format::prepare`] checks the format and fetches
+//! the memory that arguments point to (`bpf_bprintf_prepare`, `kernel/bpf/helpers.c`);
+//! arguments are stored in a buffer of 512 bytes. [`Format::print`] then writes the line
+//! (`bstr_printf`, `lib/vsprintf.c`).
 //!
-//! `%p` prints the hash of a pointer, in the kernel with a key of that boot, here
-//! with a fixed one. `%ps`, `%pS` and `%pB` print the names that the
-//! [world](crate::vm::Symbols) has for addresses, numbers where it has none.
+//! `%p` prints a hash of the pointer: with a fixed key here, with a key chosen at boot in the
+//! kernel. `%ps`, `%pS` and `%pB` print the [world's](crate::vm::Symbols) symbol for an
+//! address, or a number if there is none.
 
 use std::hash::Hasher;
 
@@ -28,21 +28,21 @@ pub(super) struct Format {
 /// A printed line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Line {
-    /// As much as fits, without the final NUL.
+    /// The text that fits, without the final NUL.
     pub text: Vec<u8>,
-    /// Bytes that the whole line has.
+    /// Length of the whole line.
     pub len: u64,
 }
 
 /// A piece of a line.
 #[derive(Debug)]
 enum Part {
-    /// Of the format itself.
+    /// Text of the format itself.
     Plain(Vec<u8>),
     Number(Field, Number),
-    /// A string, a symbol or, of one byte, a character.
+    /// A string, a symbol or, with one byte, a character.
     Str(Field, Vec<u8>),
-    /// What was printed when it was fetched: flags and width don't count.
+    /// Text formatted when it was fetched: flags and width don't apply.
     Printed(Vec<u8>),
 }
 
@@ -74,8 +74,8 @@ enum Conversion {
 const MAX_WIDTH: usize = (1 << 23) - 1;
 
 impl Format {
-    /// Checks a format and fetches its arguments, at least as many as it has
-    /// conversions.
+    /// Checks a format and fetches its arguments. `args` must have at least one argument per
+    /// conversion.
     pub(super) fn prepare(
         format: &[u8],
         args: &[u64],
@@ -95,7 +95,7 @@ impl Format {
         })
     }
 
-    /// Prints into `size` bytes, of which the last is for the NUL.
+    /// Prints into `size` bytes; the last one is for the NUL.
     pub(super) fn print(&self, size: usize) -> Line {
         let mut sink = Sink {
             text: Vec::new(),
@@ -107,7 +107,7 @@ impl Format {
                 Part::Plain(text) => sink.push(text),
                 Part::Number(field, number) => sink.number(*field, *number),
                 Part::Str(field, text) => sink.padded(*field, text),
-                // As in the kernel it does not even count when nothing fits.
+                // As in the kernel, its length does not count if nothing fits.
                 Part::Printed(text) if sink.len < sink.size => sink.push(text),
                 Part::Printed(_) => {}
             }
@@ -119,19 +119,19 @@ impl Format {
     }
 }
 
-/// The first step.
+/// State of [`Format::prepare`].
 struct Preparer<'a> {
     format: &'a [u8],
     at: usize,
     args: std::slice::Iter<'a, u64>,
-    /// Bytes of the buffer for arguments that are in use.
+    /// Used bytes of the argument buffer.
     used: usize,
     parts: Vec<Part>,
     machine: &'a mut Machine,
 }
 
 impl Preparer<'_> {
-    /// The byte `ahead` of the current one, 0 past the end.
+    /// The byte `ahead` of the current one; 0 past the end.
     fn peek(&self, ahead: usize) -> u8 {
         self.format.get(self.at + ahead).copied().unwrap_or(0)
     }
@@ -156,7 +156,7 @@ impl Preparer<'_> {
         Ok(())
     }
 
-    /// One conversion, of which the `%` is behind us.
+    /// Parses one conversion, after the `%`.
     fn conversion(&mut self) -> Result<(), Errno> {
         let arg = *self.args.next().ok_or(Errno::EINVAL)?;
         let field = self.field();
@@ -189,7 +189,7 @@ impl Preparer<'_> {
         }
         let mut width = None::<i32>;
         while let digit @ b'0'..=b'9' = self.peek(0) {
-            // An int that the kernel lets overflow; below 0 it is no width.
+            // An int that overflows in the kernel; a negative width means no width.
             let tens = width.unwrap_or(0).wrapping_mul(10);
             width = Some(tens.wrapping_add(i32::from(digit - b'0')));
             self.at += 1;
@@ -198,7 +198,7 @@ impl Preparer<'_> {
         field
     }
 
-    /// An integer, whose conversion begins with `letter`.
+    /// Parses an integer conversion that begins with `letter`.
     fn number(&mut self, field: Field, arg: u64, letter: u8) -> Result<Part, Errno> {
         let (mut letter, mut long) = (letter, false);
         for _ in 0..2 {
@@ -224,7 +224,7 @@ impl Preparer<'_> {
         Ok(Part::Number(field, Number { value, conversion }))
     }
 
-    /// What follows `%p`.
+    /// Parses a conversion after `%p`.
     fn pointer(&mut self, field: Field, arg: u64) -> Result<Part, Errno> {
         let (kind, second) = (self.peek(0), self.peek(1));
         let part = match (kind, second) {
@@ -257,7 +257,7 @@ impl Preparer<'_> {
             (b'i' | b'I', b'4' | b'6') => self.ip_address(arg, kind, second)?,
             _ => return Err(Errno::EINVAL),
         };
-        // Whatever else may modify the conversion is not printed.
+        // Further alphanumeric modifiers are ignored.
         while is_alnum(self.peek(0)) {
             self.at += 1;
         }
@@ -291,7 +291,7 @@ impl Preparer<'_> {
         Ok(self.fetched(text))
     }
 
-    /// Text that goes into the buffer now; what has no room is lost.
+    /// Text that is stored in the buffer now, truncated to the room left.
     fn fetched(&mut self, mut text: String) -> Part {
         let (len, left) = (text.len(), self.left());
         text.truncate(left.saturating_sub(1));
@@ -299,7 +299,7 @@ impl Preparer<'_> {
         Part::Printed(text.into_bytes())
     }
 
-    /// A string, as far as there is room for it; empty where it can't be read.
+    /// A string, truncated to the room left; empty if it can't be read.
     fn string(&mut self, at: u64, from: From) -> Result<Vec<u8>, Errno> {
         let next = self.peek(0);
         if next != 0 && !is_space(next) && !is_punct(next) {
@@ -321,7 +321,7 @@ impl Preparer<'_> {
         limits::MAX_PRINTF_BINARY_ARGS.saturating_sub(self.used)
     }
 
-    /// Takes `len` bytes of the buffer.
+    /// Reserves `len` bytes of the buffer.
     const fn room(&mut self, len: usize) -> Result<(), Errno> {
         if self.left() < len {
             return Err(Errno::ENOSPC);
@@ -330,14 +330,14 @@ impl Preparer<'_> {
         Ok(())
     }
 
-    /// Takes a number's place in the buffer.
+    /// Reserves `len` bytes of the buffer, aligned for a number.
     const fn word(&mut self, len: usize) -> Result<(), Errno> {
         self.used = self.used.next_multiple_of(4);
         self.room(len)
     }
 }
 
-/// What stands for an address where it is to be secret: null and error pointers are not.
+/// The hash printed for a secret address: null and error pointers are not hashed.
 pub(super) fn hash(address: u64) -> u64 {
     if address == 0 || address >= 4095_u64.wrapping_neg() {
         return address;
@@ -347,13 +347,13 @@ pub(super) fn hash(address: u64) -> u64 {
     hasher.finish() >> 32
 }
 
-/// The low 32 bits as a signed number of 64.
+/// The low 32 bits, sign-extended to 64.
 #[expect(clippy::cast_possible_truncation, reason = "the low bits are meant")]
 const fn extended(value: u64) -> u64 {
     ((value as u32).cast_signed() as i64).cast_unsigned()
 }
 
-/// A pointer's digits: all sixteen, unless a width is given.
+/// A pointer in hexadecimal: 16 digits unless a width is given.
 fn pointer(field: Field, value: u64) -> Part {
     let field = match field.width {
         Some(_) => field,
@@ -367,7 +367,7 @@ fn pointer(field: Field, value: u64) -> Part {
     Part::Number(field, Number { value, conversion })
 }
 
-/// `ispunct` of the kernel's `ctype.h`, which knows Latin-1.
+/// `ispunct` of the kernel's `ctype.h`, which includes Latin-1.
 const fn is_punct(byte: u8) -> bool {
     byte.is_ascii_punctuation() || matches!(byte, 0xa1..=0xbf | 0xd7 | 0xf7)
 }
@@ -377,7 +377,7 @@ const fn is_alnum(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte >= 0xc0 && !is_punct(byte)
 }
 
-/// The second step.
+/// State of [`Format::print`].
 struct Sink {
     text: Vec<u8>,
     size: u64,
@@ -385,7 +385,7 @@ struct Sink {
 }
 
 impl Sink {
-    /// Room that is left, besides the NUL's.
+    /// Room left, without the byte for the NUL.
     fn left(&self) -> usize {
         let left = self.size.saturating_sub(1).saturating_sub(self.len);
         usize::try_from(left).unwrap_or(usize::MAX)

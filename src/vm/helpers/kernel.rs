@@ -1,4 +1,4 @@
-//! What the kernel's objects say: paths, areas of memory, sockets of files
+//! Helpers on kernel objects: paths, memory areas, sockets of files
 //! (`kernel/trace/bpf_trace.c`, `kernel/bpf/task_iter.c`, `kernel/bpf/bpf_lsm.c`).
 
 use super::super::fault::HelperProblem;
@@ -9,8 +9,9 @@ use super::super::world::path_of;
 use super::call::{Call, Returned};
 use crate::util::Errno;
 
-/// `(path, buf, size)`: the text with its NUL, and its length. It is written to the end of
-/// the buffer first and moved then, so that some of it may be there twice.
+/// `bpf_d_path(path, buf, size)`: writes the path with its NUL and returns its length. As in
+/// the kernel the text is first built at the end of the buffer and then moved, so parts of it
+/// may remain there.
 pub(in crate::vm) fn d_path(call: &mut Call<'_>) -> Returned {
     let size = call.size(3);
     if size == 0 {
@@ -37,8 +38,8 @@ pub(in crate::vm) fn d_path(call: &mut Call<'_>) -> Returned {
     Ok(text.len() as u64)
 }
 
-/// `(task, address, callback, ctx, flags)`: calls the function with the task, the area
-/// of its memory that the address lies in, and `ctx`.
+/// `bpf_find_vma(task, address, callback, ctx, flags)`: calls back with the task, the memory
+/// area that contains the address, and `ctx`.
 pub(super) fn find_vma(call: &mut Call<'_>) -> Returned {
     if call.arg(5) != 0 {
         return Ok(Errno::EINVAL.to_ret());
@@ -55,7 +56,7 @@ pub(super) fn find_vma(call: &mut Call<'_>) -> Returned {
     Ok(0)
 }
 
-/// The process id of a task.
+/// The process ID of a task.
 fn tgid(call: &mut Call<'_>, task: u64) -> Result<Option<u32>, HelperProblem> {
     if task == 0 {
         return Ok(None);
@@ -72,8 +73,8 @@ fn tgid(call: &mut Call<'_>, task: u64) -> Result<Option<u32>, HelperProblem> {
     Ok(u32::try_from(tgid).ok())
 }
 
-/// `(bprm, flags)`: whether the new program starts with clean credentials
-/// (`BPF_F_BPRM_SECUREEXEC`).
+/// `bpf_bprm_opts_set(bprm, flags)`: sets whether the new program starts with clean
+/// credentials (`BPF_F_BPRM_SECUREEXEC`).
 pub(super) fn bprm_opts_set(call: &mut Call<'_>) -> Returned {
     const SECUREEXEC: u64 = 1;
     let flags = call.arg(2);
@@ -86,7 +87,7 @@ pub(super) fn bprm_opts_set(call: &mut Call<'_>) -> Returned {
     Ok(0)
 }
 
-/// The `struct socket` that is a `struct file`'s private data; 0 where that is none.
+/// The `struct socket` in a `struct file`'s private data; 0 if the file is not a socket.
 pub(super) fn private_socket(machine: &Machine, file: u64) -> Result<u64, HelperProblem> {
     let kernel = machine.world.kernel_memory();
     let file = match kernel.view(file, "struct file") {
@@ -109,7 +110,7 @@ mod tests {
     use crate::util::TypeId;
     use crate::vm::KernelObject;
 
-    /// A machine that knows files.
+    /// A machine with types for files.
     fn bench() -> Bench {
         let member = |name, ty, at: u32| Member {
             name,
@@ -209,7 +210,7 @@ mod tests {
         let root = bench.machine.world.path("/").unwrap();
         assert_eq!(bench.call(id::d_path, [root.address(), to, 16]), Ok(2));
         assert_eq!(bench.bytes(to, 2), b"/\0");
-        // A name by itself will do; nothing will not.
+        // A name alone is enough; a path without any is an error.
         let bare = make(&bench, "path").set("dentry.d_name.name", "x").unwrap();
         assert_eq!(bench.call(id::d_path, [bare.address(), to, 16]), Ok(3));
         let none = make(&bench, "path");
@@ -217,7 +218,7 @@ mod tests {
             bench.errno(id::d_path, [none.address(), to, 8]),
             Errno::EFAULT
         );
-        // A circle.
+        // A cycle.
         let dentry = make(&bench, "dentry")
             .set("d_parent.d_name.len", 1)
             .unwrap();

@@ -1,14 +1,14 @@
-//! Kernel pointers that values of maps own (`bpf_kptr_xchg`, `kernel/bpf/helpers.c`).
+//! Kernel pointers in map values (`bpf_kptr_xchg`, `kernel/bpf/helpers.c`).
 
 use super::super::fault::HelperProblem;
 use super::super::memory::AccessKind;
 use super::call::{Call, Returned};
 
-/// `(place, pointer or null)`: puts the pointer there, whose reference goes with it, and
-/// gives the program the one that was there, with its reference.
+/// `bpf_kptr_xchg(field, pointer or null)`: stores the pointer, whose reference moves into
+/// the map, and returns the old pointer with its reference.
 pub(super) fn kptr_xchg(call: &mut Call<'_>) -> Returned {
     let (place, pointer) = (call.arg(1), call.arg(2));
-    // Whether it may be written comes first: a reference is not lost.
+    // Check the access first, so that the reference is not lost on an error.
     call.check(1, 8, AccessKind::Atomic)?;
     if pointer != 0 {
         call.machine.release(2, pointer)?;

@@ -1,4 +1,4 @@
-//! Look-up, update and deletion of map elements (`kernel/bpf/helpers.c`).
+//! Lookup, update and deletion of map elements (`kernel/bpf/helpers.c`).
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::util::Errno;
 
 type Result = std::result::Result<u64, HelperProblem>;
 
-/// `r0` for what an operation returned; `EOPNOTSUPP` means that programs can't do
-/// it with this type of map, which the verifier would have said.
+/// `r0` for an operation's result. `EOPNOTSUPP` means that programs can't use the operation
+/// on this map type; the verifier would have rejected the program.
 fn finish(map: &dyn Map, result: std::result::Result<(), Errno>) -> Result {
     match result {
         Ok(()) => Ok(0),
@@ -23,7 +23,7 @@ fn finish(map: &dyn Map, result: std::result::Result<(), Errno>) -> Result {
     }
 }
 
-/// The map in argument 1, which the program is about to change.
+/// The map in argument 1; an error if programs may not write it.
 fn changed_map(call: &Call<'_>) -> std::result::Result<(MapHandle, Arc<dyn Map>), HelperProblem> {
     let (handle, map) = call.map(1)?;
     if map.def().flags.programs_write() {
@@ -40,7 +40,7 @@ const fn flags(bits: u64) -> UpdateFlags {
     UpdateFlags::from_bits_retain(bits)
 }
 
-/// The address that a look-up gives a program; 0 where nothing is found.
+/// The address that a lookup returns; 0 if there is no element.
 fn element_address(call: &Call<'_>, map: MapHandle, element: Option<usize>) -> u64 {
     let address = element.and_then(|element| call.machine.value_address(map, element));
     address.unwrap_or_default()
@@ -51,7 +51,7 @@ pub(super) fn lookup_elem(call: &mut Call<'_>) -> Result {
     look_up(call, cpu)
 }
 
-/// An element as a program on `cpu` finds it.
+/// Looks up an element for a program on `cpu`.
 fn look_up(call: &mut Call<'_>, cpu: u32) -> Result {
     let handle = call.map_handle(1)?;
     let map = call
@@ -66,7 +66,7 @@ fn look_up(call: &mut Call<'_>, cpu: u32) -> Result {
     }
 }
 
-/// What a program finds in a map whose values are objects: a map, a socket.
+/// Looks up an object in a map of maps or sockets.
 fn object_under(call: &mut Call<'_>, handle: MapHandle, key: &[u8]) -> Result {
     let map = call.map_of(1, handle)?.clone();
     match map.kind() {
@@ -79,7 +79,7 @@ fn object_under(call: &mut Call<'_>, handle: MapHandle, key: &[u8]) -> Result {
             let is_held = sockets.lookup_acquires().ok_or_else(|| unfit(1, &*map))?;
             let socket = sockets.get(key).unwrap_or_default();
             if is_held {
-                call.machine.hold_socket_at(socket);
+                call.machine.acquire_socket_at(socket);
             }
             Ok(socket)
         }
@@ -112,7 +112,7 @@ pub(super) fn update_elem(call: &mut Call<'_>) -> Result {
     call.read_into(3, map.def().value_size as usize, &mut value)?;
     let (cpu, flags) = (call.machine.world.cpu(), flags(call.arg(4)));
     if flags.contains(UpdateFlags::LOCK) && !call.machine.locks.is_empty() {
-        let problem = "the program holds a lock: with BPF_F_LOCK it may wait for itself";
+        let problem = "the program holds a lock: BPF_F_LOCK may deadlock";
         return Err(HelperProblem::Other(problem.into()));
     }
     if !flags.contains(UpdateFlags::NOEXIST) && !flags.contains(UpdateFlags::LOCK) {
@@ -128,8 +128,8 @@ pub(super) fn delete_elem(call: &mut Call<'_>) -> Result {
     finish(&*map, map.delete(&key))
 }
 
-/// Before the value under a key is replaced, on one CPU or all, or deleted: frees what it
-/// owns (`bpf_obj_free_fields`). The map itself only makes these fields zero.
+/// Frees the objects that a value owns before it is replaced (on one CPU or all) or deleted
+/// (`bpf_obj_free_fields`). The map itself only zeroes these fields.
 fn free_owned(
     call: &mut Call<'_>,
     handle: MapHandle,
@@ -168,7 +168,7 @@ pub(super) fn pop_elem(call: &mut Call<'_>) -> Result {
     let (_, map) = changed_map(call)?;
     match map.kind() {
         Kind::Queue(queue) => {
-            // Only what can be written is taken.
+            // Take an element only if the destination is writable.
             let size = map.def().value_size as usize;
             call.check(2, size, AccessKind::Write)?;
             give_value(call, queue.pop(), size)
@@ -190,7 +190,7 @@ pub(super) fn peek_elem(call: &mut Call<'_>) -> Result {
     }
 }
 
-/// Writes a value to where argument 2 points; zeros where there is none.
+/// Writes a value to the address in argument 2; zeros if there is none.
 fn give_value(
     call: &mut Call<'_>,
     value: std::result::Result<Vec<u8>, Errno>,
@@ -202,12 +202,12 @@ fn give_value(
     }
 }
 
-/// Calls back with each element that is there when the walk begins and still is
-/// when it comes by. Returns how many callbacks ran; one that returns anything but
-/// 0 was the last.
+/// `bpf_for_each_map_elem(map, callback, context, flags)`: calls back with each element that
+/// exists at the start and is still there when its turn comes. Returns the number of
+/// callbacks; the iteration ends after a callback that returns nonzero.
 pub(super) fn for_each_elem(call: &mut Call<'_>) -> Result {
     let (handle, map) = call.map(1)?;
-    if !walkable(map.def().map_type) {
+    if !is_iterable(map.def().map_type) {
         return Err(unfit(1, &*map));
     }
     if call.arg(4) != 0 {
@@ -246,8 +246,8 @@ pub(super) fn for_each_elem(call: &mut Call<'_>) -> Result {
     result
 }
 
-/// Types that have a `map_for_each_callback` and are implemented here.
-const fn walkable(map_type: MapType) -> bool {
+/// Map types that have a `map_for_each_callback` and are implemented here.
+const fn is_iterable(map_type: MapType) -> bool {
     matches!(
         map_type,
         MapType::Array
@@ -412,7 +412,7 @@ mod tests {
         let mut said = |helper, args: [u64; 3]| bench.call(helper, args).unwrap_err().to_string();
         assert_eq!(
             said(id::map_lookup_elem, [key, key, 0]),
-            "argument 1 is memory, a map wanted"
+            "argument 1 is memory, expected a map"
         );
         assert_eq!(
             said(id::map_lookup_elem, [array, key + 1, 0]),
@@ -420,7 +420,8 @@ mod tests {
         );
         assert_eq!(
             said(id::map_lookup_elem, [ring, key, 0]),
-            "argument 1 is map m of type ringbuf, which it can't be called on"
+            "argument 1 is map m of type ringbuf, which the function does not \
+             support"
         );
         assert_eq!(
             said(id::map_delete_elem, [frozen, key, 0]),
@@ -450,7 +451,7 @@ mod tests {
             let key = machine.space.read(key, 4).unwrap();
             assert_eq!(machine.space.read(value, 4).unwrap(), key);
             log.borrow_mut().push(key[0]);
-            // The current one and one to come are deleted, the first replaced.
+            // Deletes the current element and a later one, replaces the first.
             hash.delete(&key).unwrap();
             let _ = hash.delete(&[3; 4]);
             Some(u64::from(key[0] == 2))

@@ -1,9 +1,9 @@
-//! Bodies of helpers, by topic. Which helper has which body stands in the helper
-//! table of [`spec`](crate::spec); this module expands that column.
+//! Bodies of helpers, by topic. The helper table of [`spec`](crate::spec) names the body of
+//! each helper; this module expands that column.
 //!
-//! A body does what the kernel's does for a program that the verifier accepted,
-//! down to the errno, and ends the program with a [`HelperProblem`] where the
-//! verifier would have rejected it.
+//! For a program that the verifier accepted, a body does what the kernel's helper does,
+//! including the errno. Where the verifier would have rejected the program, a body ends it
+//! with a [`HelperProblem`].
 
 pub(super) mod call;
 mod cgroup;
@@ -47,14 +47,14 @@ use crate::util::HelperId;
 
 pub use call::{Bytes, Call, Callbacks};
 
-/// A helper's body: r0, or why the program can't go on. An error that the program
-/// is told of is a result, negated ([`Errno::to_ret`](crate::util::Errno::to_ret)).
+/// A helper's body: returns r0, or why the program can't go on. Errors for the program are
+/// negated errnos in r0 ([`Errno::to_ret`](crate::util::Errno::to_ret)).
 pub type Body = fn(&mut Call<'_>) -> Result<u64, HelperProblem>;
 
-/// A helper as a test supplies it.
+/// A helper mocked by a test.
 pub type Mock = Box<dyn FnMut(&mut Call<'_>) -> Result<u64, HelperProblem> + Send>;
 
-/// The body that a path of the table names.
+/// The body at a path of the table.
 macro_rules! body {
     (none) => {
         None
@@ -70,32 +70,32 @@ macro_rules! bodies {
         $number:literal $name:ident = $($body:ident)::+,
         $returns:literal $parameters:literal [$($effect:ident)*] { $($prototypes:tt)* }
     )*) => {
-        /// Bodies by number, 1 first.
+        /// Bodies by helper number, starting at 1.
         static BODIES: [Option<Body>; spec::COUNT as usize] = [$(body!($($body)::+)),*];
     };
 }
 
 for_each_helper!(bodies);
 
-/// The implementation of a helper, if there is one.
+/// The body of a helper, if implemented.
 #[must_use]
 pub fn body(helper: HelperId) -> Option<Body> {
     *BODIES.get(helper.index().checked_sub(1)?)?
 }
 
-/// Does what `call helper` does: fails where a test [injects](super::inject) that, or
-/// runs the test's own body if there is one, or ours.
+/// Executes `call helper`: an error that a test [injects](super::inject), else the test's
+/// mock, else the body.
 ///
 /// # Errors
-/// [`HelperProblem`] when there is no body or an argument is not what it should be.
+/// [`HelperProblem`] if there is no body or an argument is invalid.
 pub fn call(helper: HelperId, call: &mut Call<'_>) -> Result<u64, HelperProblem> {
     if !call.machine.injections.is_empty()
         && let Some(r0) = inject::fail_helper(helper, call)?
     {
         return Ok(r0);
     }
-    // Out of the table while it runs: a mock has the whole machine at hand, and may
-    // call what it stands for, which then does not fail once more.
+    // The mock is taken out of the table while it runs, and injections are off: it may use
+    // the whole machine and call the helper that it replaces.
     if !call.machine.mocks.is_empty()
         && let Some(mock) = call.machine.mocks.remove(&helper)
     {

@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use super::super::fault::HelperProblem;
-use super::super::given::{Destination, Given};
 use super::super::handle::MapHandle;
 use super::super::kernel::KernelObject;
 use super::super::machine::Machine;
 use super::super::maps::{Kind, Map, Record, RingBuf};
 use super::super::memory::{AccessKind, Space};
 use super::super::outcome::Output;
+use super::super::output_buffer::{Destination, OutputBuffer};
 use super::call::{Call, unfit};
 use crate::spec::{
     CTXLEN_MASK, CURRENT_CPU, ContextKind, INDEX_MASK, RingbufFlags, RingbufQuery, limits,
@@ -19,7 +19,7 @@ use crate::util::Errno;
 
 type Result = std::result::Result<u64, HelperProblem>;
 
-/// The ring buffer that a map is.
+/// The ring buffer behind a map.
 fn ring(arg: usize, map: &Arc<dyn Map>) -> std::result::Result<&RingBuf, HelperProblem> {
     match map.kind() {
         Kind::RingBuf(ring) => Ok(ring),
@@ -27,7 +27,7 @@ fn ring(arg: usize, map: &Arc<dyn Map>) -> std::result::Result<&RingBuf, HelperP
     }
 }
 
-/// Notes that a record found no room.
+/// Records that a record was lost, and returns the errno.
 fn lost(call: &mut Call<'_>, map: MapHandle, error: Errno) -> u64 {
     let map = call.machine.map_name(map);
     call.machine.output(Output::Lost { map, error });
@@ -39,7 +39,10 @@ pub(super) fn ringbuf_output(call: &mut Call<'_>) -> Result {
     let (data, len) = (call.arg(2), call.arg(3));
     let flags = RingbufFlags::from_bits(call.arg(4));
     let Machine {
-        maps, given, space, ..
+        maps,
+        outputs,
+        space,
+        ..
     } = &mut *call.machine;
     let Some(map) = maps.get(handle.index()).map(|loaded| &loaded.map) else {
         return Err(call.wrong(1, "a map"));
@@ -48,25 +51,25 @@ pub(super) fn ringbuf_output(call: &mut Call<'_>) -> Result {
     let Some(flags) = flags else {
         return Ok(Errno::EINVAL.to_ret());
     };
-    draft(space, given, (2, data), len)?;
+    draft(space, outputs, (2, data), len)?;
     let Some(record) = ring.reserve(len) else {
         return Ok(lost(call, handle, Errno::EAGAIN));
     };
-    ring.area().write(record.at, given.drafted());
+    ring.area().write(record.at, outputs.drafted());
     ring.commit(record, flags, false);
-    given.record(Destination::Ring(handle));
+    outputs.record(Destination::Ring(handle));
     Ok(0)
 }
 
-/// Drafts a record with `len` bytes to which argument `n` points.
+/// Drafts a record with `len` bytes from the address in argument `n`.
 fn draft(
     space: &Space,
-    given: &mut Given,
+    outputs: &mut OutputBuffer,
     (n, data): (usize, u64),
     len: u64,
 ) -> std::result::Result<(), HelperProblem> {
     let len = usize::try_from(len).unwrap_or(usize::MAX);
-    let read = space.append(data, len, given.draft());
+    let read = space.append(data, len, outputs.draft());
     read.map_err(|fault| HelperProblem::Access { arg: n, fault })
 }
 
@@ -77,18 +80,18 @@ pub(super) fn ringbuf_reserve(call: &mut Call<'_>) -> Result {
     }
 }
 
-/// Reserves a record in the ring buffer that argument `n` is; its address, 0 where there
-/// is no room.
+/// Reserves a record in the ring buffer in argument `n`. Returns its address, 0 if there is
+/// no room.
 pub(super) fn reserve(call: &mut Call<'_>, n: usize, len: u64) -> Result {
     let handle = call.map_handle(n)?;
     let ring = ring(n, call.map_of(n, handle)?)?;
     let Some(record) = ring.reserve(len) else {
-        // The program is told no more than null; `ringbuf_output` says EAGAIN.
+        // The program only gets null; the error of `bpf_ringbuf_output` is EAGAIN.
         lost(call, handle, Errno::EAGAIN);
         return Ok(0);
     };
     let area = ring.area().clone();
-    Ok(call.machine.lend(handle, area, record)?)
+    Ok(call.machine.map_record(handle, area, record)?)
 }
 
 pub(super) fn ringbuf_submit(call: &mut Call<'_>) -> Result {
@@ -99,25 +102,25 @@ pub(super) fn ringbuf_discard(call: &mut Call<'_>) -> Result {
     give_back(call, 1, call.arg(1), true)
 }
 
-/// Ends the reservation of a record, to which argument `n` leads; flags are in argument
-/// 2. Flags that mean nothing are not looked at, as in the kernel.
+/// Submits or discards a record, given by argument `n`; flags are in argument 2. Unknown
+/// flags are ignored, as in the kernel.
 pub(super) fn give_back(call: &mut Call<'_>, n: usize, record: u64, discard: bool) -> Result {
     let flags = call.arg(2);
-    let lent = call.machine.take_back(record);
-    let lent = lent.ok_or_else(|| call.wrong(n, "a record from bpf_ringbuf_reserve"))?;
-    let Machine { maps, given, .. } = &mut *call.machine;
-    let map = maps.get(lent.map.index()).map(|loaded| &loaded.map);
+    let reserved = call.machine.unmap_record(record);
+    let reserved = reserved.ok_or_else(|| call.wrong(n, "a record from bpf_ringbuf_reserve"))?;
+    let Machine { maps, outputs, .. } = &mut *call.machine;
+    let map = maps.get(reserved.map.index()).map(|loaded| &loaded.map);
     let Some(map) = map else {
         return Err(call.wrong(n, "a record of a ring buffer"));
     };
     let ring = ring(n, map)?;
     let flags = RingbufFlags::from_bits_truncate(flags);
     if !discard {
-        let Record { at, len } = lent.record;
-        ring.area().append(at, len, given.draft());
-        given.record(Destination::Ring(lent.map));
+        let Record { at, len } = reserved.record;
+        ring.area().append(at, len, outputs.draft());
+        outputs.record(Destination::Ring(reserved.map));
     }
-    ring.commit(lent.record, flags, discard);
+    ring.commit(reserved.record, flags, discard);
     Ok(0)
 }
 
@@ -132,30 +135,30 @@ pub(super) fn ringbuf_query(call: &mut Call<'_>) -> Result {
     })
 }
 
-/// Sends a record to the perf buffer of the current CPU, or through the slot that
-/// the flags name. Behind what the program gave stand bytes of the packet, where there is
-/// one and the flags ask for some.
+/// `bpf_perf_event_output(context, map, flags, data, size)`: writes a record to the perf
+/// buffer of the current CPU or to the slot in the flags. If the flags give a length, bytes
+/// of the packet are appended to the data.
 pub(super) fn perf_event_output(call: &mut Call<'_>) -> Result {
     if has_packet(call) {
         return send(call, |call, len| call.machine.packet_bytes(0, len));
     }
     if call.arg(3) & !INDEX_MASK != 0 {
-        // The data is looked at all the same.
+        // The kernel checks the data in any case.
         call.check(4, size_of_data(call), AccessKind::Read)?;
         return Ok(Errno::EINVAL.to_ret());
     }
     send(call, |_, _| None)
 }
 
-/// The same for a program that was given a kernel's packet as an argument
-/// (`bpf_skb_output`): the bytes are those from `skb->data` on.
+/// `bpf_skb_output`: the same for a program with an `sk_buff` as an argument; the appended
+/// bytes start at `skb->data`.
 pub(super) fn skb_output(call: &mut Call<'_>) -> Result {
     send(call, |call, len| {
         packet_behind(call, len, "data", |skb| skb.get("len").ok())
     })
 }
 
-/// The same for a driver's packet (`bpf_xdp_output`).
+/// `bpf_xdp_output`: the same for a program with an `xdp_buff` as an argument.
 pub(super) fn xdp_output(call: &mut Call<'_>) -> Result {
     send(call, |call, len| {
         packet_behind(call, len, "data", |xdp| {
@@ -165,7 +168,7 @@ pub(super) fn xdp_output(call: &mut Call<'_>) -> Result {
     })
 }
 
-/// The first bytes of a packet that an object of the kernel stands for.
+/// The first bytes of the packet that a kernel object describes.
 fn packet_behind(
     call: &Call<'_>,
     len: usize,
@@ -181,12 +184,12 @@ fn packet_behind(
     call.machine.space.probe(at, &mut bytes).map(|()| bytes)
 }
 
-/// How many bytes a program gives.
+/// The size of the data in argument 5.
 fn size_of_data(call: &Call<'_>) -> usize {
     usize::try_from(call.arg(5)).unwrap_or(usize::MAX)
 }
 
-/// Sends a record. The padding to 8 bytes that the kernel adds behind it is left out.
+/// Writes a record. The kernel's padding to 8 bytes is left out.
 fn send(call: &mut Call<'_>, packet: impl Fn(&Call<'_>, usize) -> Option<Vec<u8>>) -> Result {
     let handle = call.map_handle(2)?;
     let map = call.map_of(2, handle)?;
@@ -201,33 +204,37 @@ fn send(call: &mut Call<'_>, packet: impl Fn(&Call<'_>, usize) -> Option<Vec<u8>
     };
     let accepted = events.accepts(slot, cpu);
     let (data, len) = (call.arg(4), call.arg(5));
-    draft(&call.machine.space, &mut call.machine.given, (4, data), len)?;
+    draft(
+        &call.machine.space,
+        &mut call.machine.outputs,
+        (4, data),
+        len,
+    )?;
     if flags & !(INDEX_MASK | CTXLEN_MASK) != 0 {
         return Ok(Errno::EINVAL.to_ret());
     }
     let appended = usize::try_from((flags & CTXLEN_MASK) >> 32).unwrap_or_default();
     if appended > 0 {
         match packet(call, appended) {
-            Some(packet) => call.machine.given.extend(&packet),
+            Some(packet) => call.machine.outputs.extend(&packet),
             None => return Ok(Errno::EFAULT.to_ret()),
         }
     }
     if let Err(errno) = accepted {
         return Ok(lost(call, handle, errno));
     }
-    if call.machine.given.drafted().len() > limits::MAX_PERF_RECORD - PERF_OVERHEAD {
+    if call.machine.outputs.drafted().len() > limits::MAX_PERF_RECORD - PERF_OVERHEAD {
         return Ok(lost(call, handle, Errno::ENOSPC));
     }
-    call.machine.given.record(Destination::Perf(handle, cpu));
+    call.machine.outputs.record(Destination::Perf(handle, cpu));
     Ok(0)
 }
 
-/// Bytes of a perf record besides the data: its header, the data's length, and up
-/// to 7 of padding.
+/// Bytes of a perf record besides the data: header, data length, up to 7 bytes of padding.
 const PERF_OVERHEAD: usize = 8 + 4 + 7;
 
-/// Whether the program's context is a packet, whose bytes it may append
-/// (`bpf_skb_event_output`, `bpf_xdp_event_output`).
+/// Whether the context is a packet, whose bytes can be appended (`bpf_skb_event_output`,
+/// `bpf_xdp_event_output`).
 fn has_packet(call: &Call<'_>) -> bool {
     let context = call
         .machine
@@ -427,7 +434,7 @@ mod tests {
         assert_eq!(bench.machine.take_outputs(), [expected]);
     }
 
-    /// A packet of the kernel, with its first bytes somewhere else.
+    /// A kernel packet object whose first bytes are in another region.
     fn packet_of_kernel(bench: &mut Bench, name: &str) -> u64 {
         let mut types = Builder::new();
         let int = types.int("unsigned int", 4, Encoding::Unsigned);

@@ -1,5 +1,5 @@
-//! The packet of the program that runs, as helpers read, write and move it: its
-//! headroom and fragments included, and whether the program may write it or not.
+//! The running program's packet for helpers: access to its bytes, headroom and fragments,
+//! changes of its ends, and whether the program may write it.
 
 use std::sync::Arc;
 
@@ -12,27 +12,27 @@ use crate::vm::memory::{Address, Body, SharedBytes, Space};
 
 /// The current packet.
 pub(in crate::vm) struct Packet<'a> {
-    /// Where it lies in its block.
+    /// The position in its block.
     pub range: PacketRange,
     block: Arc<SharedBytes>,
-    /// What lies beyond its linear part.
+    /// The bytes beyond the linear part.
     pub frags: &'a mut Vec<u8>,
     region: Address,
-    /// Where its headers begin, for an `sk_buff`.
+    /// Offsets of its headers, for an `sk_buff`.
     pub headers: Option<Headers>,
-    /// Where a message lies of which the program sees a part.
+    /// Start and end of the whole message, if the program sees only a part.
     message: Option<(usize, usize)>,
-    /// What the kernel knows beside the context.
+    /// Kernel data outside the context.
     pub kern: &'a mut Kern,
 }
 
-/// The packet that belongs to the context in argument 1.
+/// The packet of the context in argument 1.
 pub(super) fn of<'a>(call: &'a mut Call<'_>) -> Result<Packet<'a>, HelperProblem> {
     let context = call.arg(1);
     at(call, 1, context)
 }
 
-/// The packet that belongs to a context, to which argument `n` leads.
+/// The packet of a context; `n` is the argument for errors.
 pub(in crate::vm) fn at<'a>(
     call: &'a mut Call<'_>,
     n: usize,
@@ -74,25 +74,25 @@ fn block(space: &Space, region: Address) -> Option<Arc<SharedBytes>> {
     }
 }
 
-/// Moves the ends of the packet; false where the block has no room for it.
+/// Moves the ends of the packet; false if the block has no room.
 pub(super) fn set_range(call: &mut Call<'_>, range: PacketRange) -> bool {
     let current = call.machine.current_mut();
     current.is_some_and(|(current, space)| current.placed.move_packet(space, range))
 }
 
-/// Type of the program that runs.
+/// Type of the running program.
 pub(super) fn prog_type(call: &Call<'_>) -> Option<ProgType> {
     call.machine.current().map(|current| current.prog_type)
 }
 
-/// Whether the program that runs may write its packet.
+/// Whether the running program may write its packet.
 pub(in crate::vm) fn may_write(call: &Call<'_>) -> bool {
     let access = prog_type(call).map(|prog_type| prog_type.info().packet);
     access == Some(PacketAccess::Write)
 }
 
-/// A `u32` field of the context: its block and where it is there. `None` where this
-/// context has no such field.
+/// A `u32` field of the context: the context's block and the offset. `None` if the context
+/// has no such field.
 pub(super) fn field(call: &Call<'_>, name: &str) -> Option<(Arc<SharedBytes>, usize)> {
     let current = call.machine.current()?;
     let kind = current.prog_type.info().context;
@@ -102,28 +102,28 @@ pub(super) fn field(call: &Call<'_>, name: &str) -> Option<(Arc<SharedBytes>, us
 }
 
 impl Packet<'_> {
-    /// Bytes from the linear part's first one to its last.
+    /// Length of the linear part.
     pub fn linear_len(&self) -> usize {
         self.range.end.saturating_sub(self.range.data)
     }
 
-    /// Bytes in all, fragments included.
+    /// Total length, including fragments.
     pub fn len(&self) -> usize {
         self.linear_len() + self.frags.len()
     }
 
-    /// The block's size: the farthest that the end can move to.
+    /// The block's size, an upper bound for the end.
     pub fn block_len(&self) -> usize {
         self.block.len()
     }
 
-    /// From where to where the whole of it lies in its block, also what the program does
-    /// not see.
+    /// Start and end of the whole message in its block, including the part hidden from the
+    /// program.
     pub fn message(&self) -> (usize, usize) {
         self.message.unwrap_or((self.range.data, self.range.end))
     }
 
-    /// Copies out bytes of the packet; `None` where it has none there.
+    /// Copies out bytes of the packet; `None` if they are outside.
     pub fn read(&self, at: usize, len: usize) -> Option<Vec<u8>> {
         if at.checked_add(len)? > self.len() {
             return None;
@@ -138,8 +138,7 @@ impl Packet<'_> {
         Some(bytes)
     }
 
-    /// Overwrites bytes of the packet; `None`, and nothing changed, where it has
-    /// none there.
+    /// Overwrites bytes of the packet; `None` without a change if they are outside.
     pub fn write(&mut self, at: usize, bytes: &[u8]) -> Option<()> {
         if at.checked_add(bytes.len())? > self.len() {
             return None;
@@ -155,19 +154,19 @@ impl Packet<'_> {
         Some(())
     }
 
-    /// The address of bytes of the linear part; `None` where it has none there.
+    /// The address of bytes of the linear part; `None` if they are outside.
     pub fn address(&self, at: usize, len: usize) -> Option<u64> {
         let fits = at.checked_add(len)? <= self.linear_len();
         fits.then(|| self.region.plus((self.range.data + at) as u64))
     }
 
-    /// Where bytes of the metadata in front of the packet are in the block.
+    /// Offset in the block of bytes of the metadata.
     fn in_meta(&self, at: usize, len: usize) -> Option<usize> {
         let start = self.range.meta.checked_add(at)?;
         (start.checked_add(len)? <= self.range.data).then_some(start)
     }
 
-    /// Bytes of the metadata.
+    /// Length of the metadata.
     pub fn meta_len(&self) -> usize {
         self.range.data.saturating_sub(self.range.meta)
     }
@@ -188,18 +187,18 @@ impl Packet<'_> {
         self.write_block(self.in_meta(at, bytes.len())?, bytes)
     }
 
-    /// Copies out bytes of the block wherever they lie in it.
+    /// Copies out bytes at any offset in the block.
     pub fn read_block(&self, at: usize, len: usize) -> Option<Vec<u8>> {
         self.block.copy(at, len)
     }
 
-    /// Overwrites bytes of the block wherever they lie in it.
+    /// Overwrites bytes at any offset in the block.
     pub fn write_block(&self, at: usize, bytes: &[u8]) -> Option<()> {
         self.block.write(at, bytes)
     }
 
-    /// Bytes from a place in the block to `len` further, where the packet's linear
-    /// part reaches that far.
+    /// Copies out `len` bytes at an offset in the block; `None` if they extend beyond the
+    /// linear part.
     pub fn read_linear(&self, at: usize, len: usize) -> Option<Vec<u8>> {
         if at.checked_add(len)? > self.range.end {
             return None;

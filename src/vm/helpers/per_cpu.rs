@@ -1,5 +1,5 @@
-//! Instances of what each CPU has its own of, and symbols by name
-//! (`kernel/bpf/helpers.c`, `kernel/bpf/syscall.c`, `kernel/bpf/btf.c`).
+//! Per-CPU instances, and symbols by name (`kernel/bpf/helpers.c`, `kernel/bpf/syscall.c`,
+//! `kernel/bpf/btf.c`).
 
 use super::super::kfuncs;
 use super::super::memory::AccessKind;
@@ -7,7 +7,7 @@ use super::call::{Call, Returned};
 use crate::btf::Kind;
 use crate::util::Errno;
 
-/// `(percpu_ptr, cpu)`: null for a CPU that there is not.
+/// `bpf_per_cpu_ptr(percpu_ptr, cpu)`: null if the CPU does not exist.
 pub(super) fn per_cpu_ptr(call: &mut Call<'_>) -> Returned {
     let cpu = call.arg_u32(2);
     if cpu >= call.machine.world.cpus() {
@@ -16,13 +16,13 @@ pub(super) fn per_cpu_ptr(call: &mut Call<'_>) -> Returned {
     instance(call, cpu)
 }
 
-/// `(percpu_ptr)`.
+/// `bpf_this_cpu_ptr(percpu_ptr)`: the current CPU's instance.
 pub(super) fn this_cpu_ptr(call: &mut Call<'_>) -> Returned {
     let cpu = call.machine.world.cpu();
     instance(call, cpu)
 }
 
-/// A variable's, or that of an object that the program allocated.
+/// The instance of a per-CPU variable or of an allocated per-CPU object.
 fn instance(call: &Call<'_>, cpu: u32) -> Returned {
     let (machine, at) = (&call.machine, call.arg(1));
     let variable = machine.world.kernel_memory().per_cpu_address(at, cpu);
@@ -31,8 +31,7 @@ fn instance(call: &Call<'_>, cpu: u32) -> Returned {
         .ok_or_else(|| call.wrong(1, "a per-CPU variable of the kernel or a per-CPU object"))
 }
 
-/// A name as a helper is given it, in arguments 1 and 2; `EINVAL` where it is empty or
-/// has no NUL at its end.
+/// The name in arguments 1 and 2; `EINVAL` if it is empty or does not end with a NUL.
 fn name(call: &Call<'_>) -> Result<Result<String, Errno>, super::HelperProblem> {
     let bytes = call.read(1, call.size(2))?;
     let Some((0, name)) = bytes.split_last().filter(|(_, name)| !name.is_empty()) else {
@@ -42,7 +41,8 @@ fn name(call: &Call<'_>) -> Result<Result<String, Errno>, super::HelperProblem> 
     Ok(Ok(String::from_utf8_lossy(name).into_owned()))
 }
 
-/// `(name, name_sz, flags, res)`: of the symbols that the mocked kernel has.
+/// `bpf_kallsyms_lookup_name(name, name_sz, flags, res)`: the address of a symbol of the
+/// mocked kernel.
 pub(super) fn kallsyms_lookup_name(call: &mut Call<'_>) -> Returned {
     call.check(4, 8, AccessKind::Write)?;
     call.write(4, &[0; 8])?;
@@ -57,8 +57,8 @@ pub(super) fn kallsyms_lookup_name(call: &mut Call<'_>) -> Returned {
     call.write(4, &address.to_le_bytes()).map(|()| 0)
 }
 
-/// `(name, name_sz, kind, flags)`: the id of a type of the kernel's BTF. There are no
-/// modules.
+/// `bpf_btf_find_by_name_kind(name, name_sz, kind, flags)`: the ID of a type in the kernel's
+/// BTF. Modules are not modeled.
 pub(super) fn btf_find_by_name_kind(call: &mut Call<'_>) -> Returned {
     let name = match name(call)? {
         Ok(name) if call.arg_u32(4) == 0 => name,
@@ -80,7 +80,7 @@ mod tests {
     use crate::btf::{Btf, Builder, Encoding, Linkage, Member, Variable};
     use crate::spec::helpers::id;
 
-    /// A kernel with a per-CPU variable and a common one.
+    /// A kernel with a per-CPU variable and a plain one.
     fn kernel() -> Btf {
         let mut b = Builder::new();
         let int = b.int("int", 4, Encoding::Signed);
@@ -136,7 +136,7 @@ mod tests {
         let inside = bench.call(id::per_cpu_ptr, [base + 4, 1]);
         assert_eq!(inside, Ok(own + 4));
         assert_eq!(of(&mut bench, 4), Ok(0));
-        // The variable itself has no bytes.
+        // The per-CPU base address has no bytes.
         assert!(bench.machine.space.load(base, 4).is_err());
         assert!(bench.call(id::this_cpu_ptr, [0]).is_err());
     }

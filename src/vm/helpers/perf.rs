@@ -14,7 +14,7 @@ type Result = std::result::Result<u64, HelperProblem>;
 /// `BPF_F_GET_BRANCH_RECORDS_SIZE`.
 const RECORDS_SIZE: u64 = 1;
 
-/// The counter in the slot that flags name.
+/// The counter of the event in the slot given by the flags.
 fn counter(
     call: &mut Call<'_>,
 ) -> std::result::Result<std::result::Result<Counter, Errno>, HelperProblem> {
@@ -34,13 +34,13 @@ fn counter(
     Ok(events.counter(slot, cpu))
 }
 
-/// The counter itself: an error can't be told from a large number.
+/// `bpf_perf_event_read(map, flags)`: the counter; an error can't be told from a large value.
 pub(super) fn perf_event_read(call: &mut Call<'_>) -> Result {
     let counter = counter(call)?;
     Ok(counter.map_or_else(Errno::to_ret, |counter| counter.counter))
 }
 
-/// Fills a `struct bpf_perf_event_value`, with zeros where there is an error.
+/// Fills a `struct bpf_perf_event_value`; zeros on an error.
 fn fill(
     call: &mut Call<'_>,
     at: usize,
@@ -67,15 +67,15 @@ pub(super) fn perf_event_read_value(call: &mut Call<'_>) -> Result {
     fill(call, 3, size, counter)
 }
 
-/// The counter of the event that overflowed: it has run all the time unless the test
-/// says otherwise.
+/// `bpf_perf_prog_read_value(context, buffer, size)`: the counter of the event that
+/// overflowed. Unless the test sets it, the event was always running.
 pub(super) fn perf_prog_read_value(call: &mut Call<'_>) -> Result {
     let counter = call.machine.site().and_then(|site| site.counter);
     let size = call.size(3);
     fill(call, 2, size, Ok(counter.unwrap_or_default()))
 }
 
-/// The branches that were recorded for the current event.
+/// The branch records of the current event.
 fn branches(call: &mut Call<'_>) -> Option<Vec<u8>> {
     let site = call.machine.site()?;
     Some(BranchEntry::bytes(site.branches.as_deref()?))
@@ -152,7 +152,7 @@ mod tests {
             (0, 16, Errno::EINVAL),
             (8, 24, Errno::E2BIG),
             (7, 24, Errno::ENOENT),
-            // The event of another CPU.
+            // An event of another CPU.
             (1, 24, Errno::EINVAL),
         ] {
             let told = bench.errno(id::perf_event_read_value, [map, flags, at, size]);

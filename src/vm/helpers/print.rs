@@ -1,4 +1,4 @@
-//! Printing (`kernel/trace/bpf_trace.c`, `kernel/bpf/helpers.c`).
+//! Printing helpers (`kernel/trace/bpf_trace.c`, `kernel/bpf/helpers.c`).
 
 use super::super::fault::HelperProblem;
 use super::super::machine::Machine;
@@ -15,8 +15,8 @@ use crate::util::{Errno, TypeId};
 
 type Result = std::result::Result<u64, HelperProblem>;
 
-/// The format of a helper that gives its size (argument `n` and the next): up to its
-/// NUL, `None` without one.
+/// The format string of size in argument `n + 1` at the address in argument `n`, up to its
+/// NUL; `None` without a NUL.
 pub(super) fn format(
     call: &Call<'_>,
     n: usize,
@@ -26,8 +26,8 @@ pub(super) fn format(
     Ok(end.and_then(|end| bytes.get(..end)).map(<[u8]>::to_vec))
 }
 
-/// The arguments of a helper that takes an array of them (argument `n` and its
-/// size in the next); `None` where their size is wrong.
+/// The array of arguments in argument `n`, with its size in the next; `None` if the size is
+/// invalid.
 pub(super) fn arguments(
     call: &Call<'_>,
     n: usize,
@@ -44,7 +44,7 @@ pub(super) fn arguments(
     ))
 }
 
-/// Prints a line to the trace, and returns its length.
+/// Prints a line to the trace and returns its length.
 fn print(call: &mut Call<'_>, format: Option<Vec<u8>>, args: &[u64]) -> Result {
     let Some(format) = format else {
         return Ok(Errno::EINVAL.to_ret());
@@ -54,7 +54,7 @@ fn print(call: &mut Call<'_>, format: Option<Vec<u8>>, args: &[u64]) -> Result {
         Err(errno) => return Ok(errno.to_ret()),
     };
     let line = prepared.print(limits::MAX_PRINTF_BUFFER);
-    // The trace keeps a C string: it ends at a NUL that `%c` has printed.
+    // The trace stores a C string, which ends at a NUL printed by `%c`.
     let text = line
         .text
         .split(|byte| *byte == 0)
@@ -82,8 +82,8 @@ pub(super) fn trace_vprintk(call: &mut Call<'_>) -> Result {
     }
 }
 
-/// Prints into the program's memory, and returns the length that the whole has
-/// with its NUL.
+/// `bpf_snprintf(buffer, size, format, data, its size)`: prints into memory and returns the
+/// length of the whole text with its NUL.
 pub(super) fn snprintf(call: &mut Call<'_>) -> Result {
     let Some(args) = arguments(call, 4)? else {
         return Ok(Errno::EINVAL.to_ret());
@@ -103,15 +103,15 @@ pub(super) fn snprintf(call: &mut Call<'_>) -> Result {
     Ok(len + 1)
 }
 
-/// The text of the object that a `struct btf_ptr` names (argument `n`; its size and the
-/// flags are in others), or what the program is told (`bpf_btf_printf_prepare`).
+/// The text of the object that a `struct btf_ptr` in argument `n` describes, or an errno
+/// (`bpf_btf_printf_prepare`). `size` and `flags` are argument numbers.
 pub(super) fn shown(
     call: &mut Call<'_>,
     n: usize,
     size: usize,
     flags: usize,
 ) -> std::result::Result<std::result::Result<Shown, Errno>, HelperProblem> {
-    /// Bytes of a `struct btf_ptr`: an address, a type's number, flags that mean nothing.
+    /// Size of a `struct btf_ptr`: an address, a type ID, unused flags.
     const POINTER: usize = 16;
     let len = call.size(size);
     let bytes = call.read(n, len)?;
@@ -126,7 +126,7 @@ pub(super) fn shown(
     let Some(btf) = call.machine.world.kernel_memory().types() else {
         return Ok(Err(Errno::EINVAL));
     };
-    // Numbers of types are signed there.
+    // Type IDs are signed in this struct.
     let id = low32(id);
     if id == 0 {
         return Ok(Err(Errno::EINVAL));
@@ -148,7 +148,8 @@ impl Memory for Machine {
     }
 }
 
-/// `(buffer, size, struct btf_ptr, its size, flags)`: the length that the whole has.
+/// `bpf_snprintf_btf(buffer, size, struct btf_ptr, its size, flags)`: returns the length of
+/// the whole text.
 pub(super) fn snprintf_btf(call: &mut Call<'_>) -> Result {
     let size = call.size(2);
     call.check(1, size, AccessKind::Write)?;
@@ -175,7 +176,7 @@ mod tests {
     const EINVAL: u64 = Errno::EINVAL.to_ret();
     const ENOSPC: u64 = Errno::ENOSPC.to_ret();
 
-    /// What `bpf_snprintf` makes of a format in a large buffer.
+    /// The result of `bpf_snprintf` with a large buffer.
     fn formatted(
         bench: &mut Bench,
         format: &[u8],
@@ -235,8 +236,8 @@ mod tests {
             &[kernel, user, kernel, user],
         );
         assert_eq!(text.unwrap(), "kernel,user,kernel,user.");
-        // The wrong space, or none, gives an empty string; width does not count
-        // for strings that are fetched by their space.
+        // An address of another address space or null gives an empty string. The width is
+        // ignored for `%pks` and `%pus`.
         let text = formatted(
             &mut bench,
             b"[%pks][%pus][%s][%9pks]",

@@ -1,8 +1,8 @@
-//! Reads of memory that may not be there (`kernel/trace/bpf_trace.c`,
-//! `mm/maccess.c`, `arch/x86/mm/maccess.c`).
+//! Memory reads that may fault (`kernel/trace/bpf_trace.c`, `mm/maccess.c`,
+//! `arch/x86/mm/maccess.c`).
 //!
-//! Kernel memory is whatever lives in the machine's address space, whether the
-//! program may touch it or not; user memory is the mocked task's.
+//! Kernel memory is everything in the machine's address space, accessible to the program or
+//! not; user memory is that of the mocked task.
 
 use super::super::fault::HelperProblem;
 use super::super::machine::Machine;
@@ -13,13 +13,11 @@ use crate::util::Errno;
 type Result = std::result::Result<u64, HelperProblem>;
 type Copied = std::result::Result<Vec<u8>, Errno>;
 
-/// User addresses lie below this (`TASK_SIZE_MAX` on x86-64 with four-level
-/// paging).
+/// Upper bound of user addresses (`TASK_SIZE_MAX` on x86-64 with four-level paging).
 const TASK_SIZE: u64 = 0x7fff_ffff_f000;
-/// Bytes of a string in kernel memory that are read at once.
+/// Bytes of a kernel string that are read at once.
 const CHUNK: usize = 64;
-/// Bit 63, which all kernel addresses have; others above the user's are not
-/// canonical.
+/// Bit 63, set in all kernel addresses; other addresses above the user's are not canonical.
 const KERNEL: u64 = 1 << 63;
 
 /// An address space to read from.
@@ -32,7 +30,8 @@ pub(in crate::vm) enum From {
 }
 
 impl From {
-    /// Where the old helpers look, which do not say (`bpf_probe_read_compat`).
+    /// The address space that the old helpers choose by the address
+    /// (`bpf_probe_read_compat`).
     pub(super) const fn address(address: u64) -> Self {
         if address < TASK_SIZE {
             Self::User
@@ -41,8 +40,8 @@ impl From {
         }
     }
 
-    /// Copies `len` bytes; `ERANGE` for what can't be a kernel address, `EFAULT`
-    /// where they are not mapped.
+    /// Copies `len` bytes; `ERANGE` for an address outside the kernel's, `EFAULT` if the
+    /// bytes are not mapped.
     pub(in crate::vm) fn copy(self, machine: &mut Machine, at: u64, len: usize) -> Copied {
         match self {
             Self::User => machine.world.user().read(at, len).ok_or(Errno::EFAULT),
@@ -58,8 +57,8 @@ impl From {
         }
     }
 
-    /// Copies a string and its NUL, at most `size` bytes, of which the last is
-    /// then made NUL.
+    /// Copies a string and its NUL, at most `size` bytes; a truncated string gets a NUL as
+    /// its last byte.
     pub(in crate::vm) fn copy_str(self, machine: &mut Machine, at: u64, size: usize) -> Copied {
         let mut bytes = Vec::new();
         if matches!(self, Self::Kernel) && size > 0 {
@@ -77,7 +76,7 @@ impl From {
                 Self::Kernel => {
                     let mut chunk = [0; CHUNK];
                     let some = (size - bytes.len()).min(CHUNK);
-                    // Near the end of what is there, byte by byte.
+                    // Near the end of mapped memory, byte by byte.
                     let len = [some, 1].into_iter().find(|len| {
                         let chunk = chunk.get_mut(..*len).unwrap_or_default();
                         machine.space.probe(next, chunk).is_some()
@@ -96,7 +95,7 @@ impl From {
     }
 }
 
-/// Whether the kernel tries to read there at all (`copy_from_kernel_nofault_allowed`).
+/// Checks that the kernel would read at this address (`copy_from_kernel_nofault_allowed`).
 const fn may_be_kernel(at: u64) -> std::result::Result<(), Errno> {
     if at & KERNEL == 0 {
         Err(Errno::ERANGE)
@@ -105,7 +104,7 @@ const fn may_be_kernel(at: u64) -> std::result::Result<(), Errno> {
     }
 }
 
-/// Reads `size` bytes; zeros and an error where that can't be done.
+/// Reads `size` bytes; zeros and an error on failure.
 fn read(call: &mut Call<'_>, from: From) -> Result {
     let size = call.size(2);
     call.check(1, size, AccessKind::Write)?;
@@ -116,8 +115,8 @@ fn read(call: &mut Call<'_>, from: From) -> Result {
     }
 }
 
-/// Reads a string; the rest of the buffer stays as it is. Returns its length with
-/// the NUL; zeros and an error where it can't be read.
+/// Reads a string and leaves the rest of the buffer unchanged. Returns its length with the
+/// NUL; zeros and an error on failure.
 fn read_str(call: &mut Call<'_>, from: From) -> Result {
     let size = call.size(2);
     call.check(1, size, AccessKind::Write)?;
@@ -154,7 +153,8 @@ pub(super) fn probe_read_user_str(call: &mut Call<'_>) -> Result {
     read_str(call, From::User)
 }
 
-/// `(dst, size, address, task, flags)`: from the current task; others have no memory.
+/// `bpf_copy_from_user_task(dst, size, address, task, flags)`: reads the current task's
+/// memory; other tasks have none.
 pub(in crate::vm) fn copy_from_user_task(call: &mut Call<'_>) -> Result {
     if call.arg(5) != 0 {
         return Ok(Errno::EINVAL.to_ret());
@@ -176,7 +176,7 @@ pub(in crate::vm) fn copy_from_user(call: &mut Call<'_>) -> Result {
     read(call, From::User)
 }
 
-/// Writes to the mocked task's memory, where a test finds it.
+/// `bpf_probe_write_user(dst, src, size)`: writes to the mocked task's memory.
 pub(super) fn probe_write_user(call: &mut Call<'_>) -> Result {
     let bytes = call.read(2, call.size(3))?;
     let at = call.arg(1);
@@ -262,7 +262,7 @@ mod tests {
         assert_eq!(bench.call(helper, [to, 1, text]), Ok(1));
         assert_eq!(bench.bytes(to, 2), b"\0b");
         assert_eq!(bench.call(helper, [to, 0, text]), Ok(0));
-        // The piece ends without a NUL.
+        // The read part ends without a NUL.
         assert_eq!(bench.call(helper, [to, 3, text + 4]), Ok(3));
         assert_eq!(bench.bytes(to, 3), b"de\0");
         assert_eq!(bench.call(helper, [to, 8, text + 4]), Ok(EFAULT));
@@ -295,7 +295,7 @@ mod tests {
                 .is_err()
         );
         assert_eq!(bench.bytes(to, 8), [0xee; 8]);
-        // A size of 0 reads nothing from anywhere that may be read.
+        // Size 0 reads nothing, at any readable address.
         for helper in [id::probe_read_user, id::probe_read, id::probe_read_user_str] {
             assert_eq!(bench.call(helper, [0, 0, 0]), Ok(0));
         }

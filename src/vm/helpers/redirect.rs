@@ -1,6 +1,5 @@
-//! Helpers that send a packet elsewhere (`net/core/filter.c`, `include/linux/filter.h`).
-//! Nothing is sent here: a test sees the action that the program returns, and in the
-//! outcome where the packet would go.
+//! Helpers that redirect a packet (`net/core/filter.c`, `include/linux/filter.h`). Nothing is
+//! sent: the helper returns the action for the program, and the target is in the outcome.
 
 use super::call::{Call, Returned};
 use super::packet;
@@ -17,13 +16,13 @@ const XDP_REDIRECT: u64 = 4;
 const TC_ACT_SHOT: u64 = 2;
 /// `TC_ACT_REDIRECT`, also `BPF_REDIRECT`.
 const TC_ACT_REDIRECT: u64 = 7;
-/// Flags of `bpf_redirect_map` that are the action on a miss: aborted to sent back.
+/// Flags of `bpf_redirect_map` with the action on a miss: `XDP_ABORTED` to `XDP_TX`.
 const ACTIONS: u64 = 3;
 const BROADCAST: u64 = RedirectFlags::BROADCAST.bits();
 const EXCLUDE_INGRESS: u64 = RedirectFlags::EXCLUDE_INGRESS.bits();
 const INGRESS: u64 = RedirectFlags::INGRESS.bits();
 
-/// Tells the test where the packet goes.
+/// Records the redirect in the outputs.
 pub(super) fn record(call: &mut Call<'_>, map: Option<&str>, target: RedirectTarget, flags: u64) {
     call.machine.output(Output::Redirect(Redirect {
         map: map.map(str::to_owned),
@@ -32,7 +31,7 @@ pub(super) fn record(call: &mut Call<'_>, map: Option<&str>, target: RedirectTar
     }));
 }
 
-/// `(interface, flags)`: the action that means it.
+/// `bpf_redirect`, `bpf_xdp_redirect(interface, flags)`: returns the redirect action.
 pub(super) fn redirect(call: &mut Call<'_>) -> Returned {
     let (index, flags) = (call.arg_u32(1), call.arg(2));
     let (known, refused, done) = match packet::prog_type(call) {
@@ -47,7 +46,7 @@ pub(super) fn redirect(call: &mut Call<'_>) -> Returned {
     Ok(done)
 }
 
-/// `(interface, flags)`: no flags are known.
+/// `bpf_redirect_peer(interface, flags)`: no flags are defined.
 pub(super) fn redirect_peer(call: &mut Call<'_>) -> Returned {
     if call.arg(2) != 0 {
         return Ok(TC_ACT_SHOT);
@@ -57,8 +56,8 @@ pub(super) fn redirect_peer(call: &mut Call<'_>) -> Returned {
     Ok(TC_ACT_REDIRECT)
 }
 
-/// `(interface, parameters, their size, flags)`: no flags are known, and the
-/// parameters come whole or not at all.
+/// `bpf_redirect_neigh(interface, parameters, their size, flags)`: no flags are defined; the
+/// parameters have full size or size 0.
 pub(super) fn redirect_neigh(call: &mut Call<'_>) -> Returned {
     /// `sizeof(struct bpf_redir_neigh)`.
     const PARAMETERS: u32 = 20;
@@ -71,7 +70,7 @@ pub(super) fn redirect_neigh(call: &mut Call<'_>) -> Returned {
     Ok(TC_ACT_REDIRECT)
 }
 
-/// `(map, key, flags)`: on a miss the action that the flags name.
+/// `bpf_redirect_map(map, key, flags)`: on a miss returns the action in the flags.
 pub(super) fn redirect_map(call: &mut Call<'_>) -> Returned {
     let (key, flags) = (call.arg_u32(2), call.arg(3));
     let (_, map) = call.map(1)?;
@@ -90,7 +89,7 @@ pub(super) fn redirect_map(call: &mut Call<'_>) -> Returned {
     Ok(XDP_REDIRECT)
 }
 
-/// Where a key of a map leads; nowhere where there is nothing.
+/// The target of a key; `None` on a miss.
 fn target(map: &dyn Map, key: u32, flags: u64) -> Option<RedirectTarget> {
     let bytes = key.to_le_bytes();
     match map.kind() {
@@ -123,7 +122,7 @@ mod tests {
     use crate::vm::events::Event;
     use crate::vm::helpers::testing::Bench;
 
-    /// Where the packet went.
+    /// The recorded redirect targets.
     fn taken(bench: &mut Bench) -> Vec<RedirectTarget> {
         let outputs = bench.machine.take_outputs().into_iter();
         let targets = outputs.map(|output| match output {
@@ -259,7 +258,7 @@ mod tests {
         let problem = Bench::new().call(id::redirect_map, [0, 0, 0]).unwrap_err();
         assert_eq!(
             problem.to_string(),
-            "argument 1 is a null pointer, a map wanted"
+            "argument 1 is a null pointer, expected a map"
         );
     }
 }

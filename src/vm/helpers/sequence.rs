@@ -1,4 +1,4 @@
-//! What iterators print for who reads them (`kernel/trace/bpf_trace.c`).
+//! Output of iterators (`kernel/trace/bpf_trace.c`).
 
 use super::super::outcome::Output;
 use super::call::{Call, Returned};
@@ -6,13 +6,14 @@ use super::format::Format;
 use super::print;
 use crate::util::Errno;
 
-/// Bytes that one run of an iterator's program may print: the buffer of the `seq_file`,
-/// eight pages (`bpf_seq_read`, `kernel/bpf/bpf_iter.c`).
+/// Bytes that one run of an iterator's program can print: the buffer of the `seq_file`, eight
+/// pages (`bpf_seq_read`, `kernel/bpf/bpf_iter.c`).
 const BUFFER: usize = 8 * 4096;
 
-/// Hands bytes on; those that don't fit the buffer are lost, and the program is told.
+/// Outputs bytes; if they don't fit into the buffer, they are lost and the program gets an
+/// error.
 fn give(call: &mut Call<'_>, bytes: Vec<u8>) -> u64 {
-    let outputs = call.machine.given.others().map(|output| match output {
+    let outputs = call.machine.outputs.others().map(|output| match output {
         Output::Seq(bytes) => bytes.len(),
         _ => 0,
     });
@@ -23,7 +24,7 @@ fn give(call: &mut Call<'_>, bytes: Vec<u8>) -> u64 {
     0
 }
 
-/// `(seq_file, format, its size, data, its size)`.
+/// `bpf_seq_printf(seq_file, format, its size, data, its size)`.
 pub(super) fn seq_printf(call: &mut Call<'_>) -> Returned {
     let Some(args) = print::arguments(call, 4)? else {
         return Ok(Errno::EINVAL.to_ret());
@@ -39,13 +40,13 @@ pub(super) fn seq_printf(call: &mut Call<'_>) -> Returned {
     Ok(give(call, line.text))
 }
 
-/// `(seq_file, data, size)`.
+/// `bpf_seq_write(seq_file, data, size)`.
 pub(super) fn seq_write(call: &mut Call<'_>) -> Returned {
     let bytes = call.read(2, call.size(3))?.into_vec();
     Ok(give(call, bytes))
 }
 
-/// `(seq_file, struct btf_ptr, its size, flags)`.
+/// `bpf_seq_printf_btf(seq_file, struct btf_ptr, its size, flags)`.
 pub(super) fn seq_printf_btf(call: &mut Call<'_>) -> Returned {
     let shown = print::shown(call, 2, 3, 4)?;
     Ok(match shown {
@@ -97,7 +98,7 @@ mod tests {
         let errno = bench.errno(id::seq_printf, [1, format, 2, 0, 0]);
         assert_eq!(errno, Errno::EOVERFLOW);
         assert_eq!(bench.machine.take_outputs().len(), 1);
-        // Another run has a buffer of its own.
+        // Another run has its own buffer.
         assert_eq!(bench.ok(id::seq_printf, [1, format, 2, 0, 0]), 0);
     }
 }

@@ -1,14 +1,13 @@
-//! The kernel's text of an object by its type (`btf_type_show`, `kernel/bpf/btf.c`).
+//! The kernel's text of an object by its BTF type (`btf_type_show`, `kernel/bpf/btf.c`).
 //!
-//! A walk over the type prints as it goes: `(struct pair){.a = (int)1,.b = (int)2,}`.
-//! Members that are zero are left out, and so are structs and arrays of nothing but
-//! zeros: to know, each is walked once without printing. The object is read piecewise,
-//! 32 bytes ahead at most; what can't be read is left out, and the text is followed by an
-//! error.
+//! The type is traversed and printed: `(struct pair){.a = (int)1,.b = (int)2,}`. Zero members
+//! are left out, and so are structs and arrays that contain only zeros: each is first
+//! traversed without printing. The object is read in pieces of 32 bytes; unreadable parts are
+//! left out, and an error is returned with the text.
 //!
-//! What looks odd below is the kernel's: elements of an array have no names, and neither
-//! have the members of structs in it; an array of pointers shows its first one again and
-//! again; an enum is read as 4 bytes.
+//! Oddities are the kernel's: elements of an array have no names, and neither have the
+//! members of structs in it; an array of pointers repeats its first pointer; an enum is read
+//! as 4 bytes.
 
 mod name;
 
@@ -18,46 +17,46 @@ use crate::btf::{Btf, Encoding, Kind, LayoutError, Member, Type};
 use crate::util::{Errno, TypeId};
 
 bitflags! {
-    /// How it is printed (`BTF_F_…`, `include/uapi/linux/bpf.h`).
+    /// Print flags (`BTF_F_…`, `include/uapi/linux/bpf.h`).
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub(super) struct ShowFlags: u64 {
         /// On one line, without indentation.
         const COMPACT = 1;
         /// Without names of members and types.
         const NONAME = 1 << 1;
-        /// Pointers as they are, not hashed.
+        /// Raw pointers instead of hashes.
         const PTR_RAW = 1 << 2;
-        /// Zeros, too.
+        /// Zeros included.
         const ZERO = 1 << 3;
     }
 }
 
-/// What the walk needs of the machine.
+/// Access to the machine's memory.
 pub(super) trait Memory {
-    /// Copies bytes of kernel memory.
+    /// Copies kernel memory.
     fn read(&mut self, at: u64, len: usize) -> Result<Vec<u8>, Errno>;
-    /// What `%p` prints for an address: 16 digits.
+    /// The output of `%p` for an address: 16 digits.
     fn hashed(&self, address: u64) -> String;
 }
 
 /// An object's text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Shown {
-    /// All of it.
+    /// The whole text.
     pub text: Vec<u8>,
-    /// What the last piece of it was read with.
+    /// Result of the last read.
     pub status: Result<(), Errno>,
 }
 
-/// Bytes that are read at once.
+/// Bytes read at once.
 const AHEAD: u64 = 32;
-/// Bytes that a number may have (`BTF_SHOW_OBJ_BASE_TYPE_SIZE`).
+/// Maximum size of a number (`BTF_SHOW_OBJ_BASE_TYPE_SIZE`).
 const NUMBER: usize = 16;
-/// The most that structs and arrays nest: the kernel refuses types that go deeper.
+/// Maximum nesting of structs and arrays: the kernel refuses deeper types.
 const MAX_DEPTH: usize = 64;
-/// The most parts that are looked at: an array in made-up BTF may say it has billions.
+/// Maximum number of printed parts: an array in malicious BTF may have billions of elements.
 const MAX_PARTS: usize = 1 << 20;
-/// Spaces that a line begins with, at most.
+/// Maximum indentation of a line.
 const MAX_INDENT: usize = 32;
 
 /// Prints the object of type `id` at an address.
@@ -95,30 +94,30 @@ pub(super) fn show(
     }
 }
 
-/// A walk under way (`struct btf_show`).
+/// State of the traversal (`struct btf_show`).
 struct Show<'a> {
     btf: &'a Btf,
     flags: ShowFlags,
     memory: &'a mut dyn Memory,
     text: Vec<u8>,
     status: Result<(), Errno>,
-    /// How many structs and arrays are around.
+    /// Number of enclosing structs and arrays.
     depth: usize,
-    /// The deepest value that was shown since the check began.
+    /// Depth of the deepest value shown since the check began.
     shown_depth: usize,
-    /// While nothing is printed: the depth inside the struct that is checked for values.
+    /// While checking for values without printing: the depth inside the checked struct.
     check_depth: Option<usize>,
-    /// Whether elements of an array are shown.
+    /// Whether elements of an array are being shown.
     in_array: bool,
-    /// Whether those are characters.
+    /// Whether the elements are characters.
     chars: bool,
-    /// Whether a NUL has ended them.
+    /// Whether a NUL ended the text.
     terminated: bool,
     member: Option<Member<'a>>,
-    /// What is shown now, as it is and by the name that it was declared with.
+    /// The current type: its kind, and the ID of its declaration.
     ty: Option<Kind>,
     id: TypeId,
-    /// Where the whole object ends.
+    /// End of the whole object.
     end: u64,
     ahead: Vec<u8>,
     ahead_at: u64,
@@ -126,7 +125,7 @@ struct Show<'a> {
 }
 
 impl<'a> Show<'a> {
-    /// Shows what is of type `id`.
+    /// Shows the object of type `id` at `at`.
     fn show(&mut self, id: TypeId, at: u64, bit: u8) {
         let Ok(ty) = self.btf.resolve(id) else { return };
         self.resolved(ty, id, at, bit);
@@ -165,7 +164,7 @@ impl<'a> Show<'a> {
         }
     }
 
-    /// Shows a struct or an array if it has anything to show.
+    /// Shows a struct or an array unless all of it is zero.
     fn unless_zero(&mut self, show: impl Fn(&mut Self)) {
         if self.depth > 0 && !self.flags.contains(ShowFlags::ZERO) {
             let member = self.member;
@@ -177,7 +176,7 @@ impl<'a> Show<'a> {
             show(self);
             self.member = member;
             if self.check_depth != Some(inside) {
-                // It is part of what is checked.
+                // Part of an outer check.
                 return;
             }
             self.check_depth = None;
@@ -217,7 +216,7 @@ impl<'a> Show<'a> {
         let Ok(element) = self.btf.resolve(array.element) else {
             return;
         };
-        // A pointer has no size of its own there.
+        // The kernel uses size 0 for pointers here.
         let size = match element.kind() {
             Kind::Ptr => 0,
             _ => element.size().unwrap_or_default(),
@@ -265,7 +264,7 @@ impl<'a> Show<'a> {
         }
     }
 
-    /// An element of an array of characters.
+    /// Shows an element of a character array.
     fn character(&mut self, bytes: &[u8], signed: bool) {
         let byte = bytes.first().copied().unwrap_or_default();
         if self.terminated {
@@ -282,7 +281,7 @@ impl<'a> Show<'a> {
         self.value(&text, true);
     }
 
-    /// So many bits, in hexadecimal.
+    /// Shows a bit-field in hexadecimal.
     fn bits(&mut self, bytes: &[u8], from: u32, width: u32) {
         let (skipped, shift) = ((from / 8) as usize, from % 8);
         let number = number(bytes.get(skipped..).unwrap_or_default()) >> shift;
@@ -290,7 +289,7 @@ impl<'a> Show<'a> {
         self.wide(number & mask);
     }
 
-    /// A number of up to 128 bits, in hexadecimal.
+    /// Shows a number of up to 128 bits in hexadecimal.
     fn wide(&mut self, number: u128) {
         let text = format!("{number:#x}");
         self.value(text.as_bytes(), number != 0);
@@ -312,7 +311,7 @@ impl<'a> Show<'a> {
             .enumerators()
             .find(|known| masked(known.value().cast_unsigned(), width) == raw);
         match known {
-            // The name itself is never zero.
+            // An enumerator is shown even if its value is zero.
             Some(known) => self.value(known.name.as_bytes(), true),
             None => {
                 let text = integer(raw, width, ty.is_signed_enum());
@@ -321,7 +320,7 @@ impl<'a> Show<'a> {
         }
     }
 
-    /// Prints a value, unless it is a zero that nobody asked for.
+    /// Prints a value unless it is zero and zeros are hidden.
     fn value(&mut self, text: &[u8], is_set: bool) {
         if !is_set && !self.flags.contains(ShowFlags::ZERO) && self.depth > 0 {
             return;
@@ -338,7 +337,7 @@ impl<'a> Show<'a> {
         self.shown_depth = self.shown_depth.max(self.depth);
     }
 
-    /// Begins a struct or an array; false where it can't be read.
+    /// Starts a struct or an array; false if it can't be read.
     fn open(&mut self, ty: Type<'a>, id: TypeId, at: u64) -> bool {
         if self.start(ty, id, at).is_none() {
             return false;
@@ -349,7 +348,7 @@ impl<'a> Show<'a> {
         true
     }
 
-    /// Ends it.
+    /// Ends a struct or an array.
     fn close(&mut self, bracket: &[u8]) {
         self.depth -= 1;
         let line = [&self.indent(), bracket, self.delimiter(), self.newline()].concat();
@@ -357,7 +356,7 @@ impl<'a> Show<'a> {
         self.ended();
     }
 
-    /// Begins something of a type: its bytes, as far as they are read ahead.
+    /// Starts an object of a type and returns the bytes that were read ahead.
     fn start(&mut self, ty: Type<'a>, id: TypeId, at: u64) -> Option<Vec<u8>> {
         (self.ty, self.id) = (Some(ty.kind()), id);
         let size = match self.btf.size_of(ty.id()) {
@@ -396,7 +395,7 @@ impl<'a> Show<'a> {
         }
     }
 
-    /// Bytes that were read ahead already.
+    /// Bytes from the read-ahead buffer.
     fn known(&self, at: u64, size: u64) -> Option<Vec<u8>> {
         let from = at.checked_sub(self.ahead_at)?;
         if from.checked_add(size)? >= AHEAD {
@@ -441,10 +440,10 @@ impl<'a> Show<'a> {
         }
     }
 
-    /// What stands before a value.
+    /// The name in front of a value.
     fn name(&self) -> String {
         if self.in_array {
-            // The array says of what it is one.
+            // The array's own name has the element type.
             return String::new();
         }
         let (member, id) = match &self.member {
@@ -465,7 +464,7 @@ fn number(bytes: &[u8]) -> u128 {
     u128::from_le_bytes(word)
 }
 
-/// Its lowest bits.
+/// The lowest `width` bits.
 const fn masked(number: u128, width: u8) -> u128 {
     number & (u128::MAX >> (128 - width as u32))
 }

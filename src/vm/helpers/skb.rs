@@ -1,4 +1,4 @@
-//! Helpers on the bytes of an `sk_buff` (`net/core/filter.c`), which are linear as in
+//! Helpers on the bytes of an `sk_buff` (`net/core/filter.c`), which is linear as in
 //! `BPF_PROG_TEST_RUN`.
 
 use super::call::{Call, Returned};
@@ -26,15 +26,14 @@ const MARK_MANGLED_0: u64 = 1 << 5;
 const MARK_ENFORCE: u64 = 1 << 6;
 /// `BPF_F_IPV6`.
 const IPV6: u64 = 1 << 7;
-/// What stands for a UDP checksum of 0 (`CSUM_MANGLED_0`).
+/// Replacement for a UDP checksum of 0 (`CSUM_MANGLED_0`).
 const MANGLED_0: u16 = 0xffff;
-/// Offsets that count as negative.
+/// Larger offsets are negative.
 const INT_MAX: u32 = i32::MAX.cast_unsigned();
-/// The farthest that headers reach.
+/// Upper bound of offsets relative to a header.
 const MAX_HEADER: u32 = 0xffff;
 
-/// Gives a copy of a packet's bytes to the program; zeros and `EFAULT` where there
-/// are none.
+/// Copies packet bytes to the program; zeros and `EFAULT` if there are none.
 fn give(call: &mut Call<'_>, n: usize, len: usize, bytes: Option<Vec<u8>>) -> Returned {
     let (bytes, returned) = match bytes {
         Some(bytes) => (bytes, 0),
@@ -44,8 +43,8 @@ fn give(call: &mut Call<'_>, n: usize, len: usize, bytes: Option<Vec<u8>>) -> Re
     Ok(returned)
 }
 
-/// `(context, offset, destination, size)`. The flow dissector has no `sk_buff` in a
-/// test run, and so no bytes.
+/// `bpf_skb_load_bytes(context, offset, destination, size)`. The flow dissector has no
+/// `sk_buff` in a test run, and so no bytes.
 pub(super) fn load_bytes(call: &mut Call<'_>) -> Returned {
     let (offset, len) = (call.arg_u32(2), call.size(4));
     call.check(3, len, AccessKind::Write)?;
@@ -58,7 +57,7 @@ pub(super) fn load_bytes(call: &mut Call<'_>) -> Returned {
     give(call, 3, len, bytes)
 }
 
-/// `(context, offset, destination, size, which header)`.
+/// `bpf_skb_load_bytes_relative(context, offset, destination, size, start header)`.
 pub(super) fn load_bytes_relative(call: &mut Call<'_>) -> Returned {
     let (offset, len) = (call.arg_u32(2), call.size(4));
     call.check(3, len, AccessKind::Write)?;
@@ -76,7 +75,7 @@ pub(super) fn load_bytes_relative(call: &mut Call<'_>) -> Returned {
     give(call, 3, len, bytes)
 }
 
-/// `(context, offset, source, size, flags)`.
+/// `bpf_skb_store_bytes(context, offset, source, size, flags)`.
 pub(super) fn store_bytes(call: &mut Call<'_>) -> Returned {
     let (context, offset, len, flags) = (call.arg(1), call.arg_u32(2), call.size(4), call.arg(5));
     let bytes = call.read(3, len)?;
@@ -84,7 +83,7 @@ pub(super) fn store_bytes(call: &mut Call<'_>) -> Returned {
     Ok(stored.err().map_or(0, Errno::to_ret))
 }
 
-/// Overwrites bytes of the packet that belongs to a context, to which argument `n` leads.
+/// Overwrites bytes of a context's packet; `n` is the argument for errors.
 pub(in crate::vm) fn store(
     call: &mut Call<'_>,
     n: usize,
@@ -113,7 +112,7 @@ pub(in crate::vm) fn store(
     Ok(Ok(()))
 }
 
-/// `(context, size)`: packets are linear here, so that there is nothing to pull.
+/// `bpf_skb_pull_data(context, size)`: does nothing, since packets are linear here.
 pub(super) fn pull_data(call: &mut Call<'_>) -> Returned {
     let len = call.size(2);
     let packet = packet::of(call)?;
@@ -123,7 +122,8 @@ pub(super) fn pull_data(call: &mut Call<'_>) -> Returned {
     })
 }
 
-/// `(context, offset, from, to, size)`: mends a checksum of the network header.
+/// `bpf_l3_csum_replace(context, offset, from, to, size)`: updates a checksum of the network
+/// header.
 pub(super) fn l3_csum_replace(call: &mut Call<'_>) -> Returned {
     match call.arg(5) {
         flags if flags & !HDR_FIELD_MASK != 0 => Ok(Errno::EINVAL.to_ret()),
@@ -136,8 +136,8 @@ pub(super) fn l3_csum_replace(call: &mut Call<'_>) -> Returned {
     }
 }
 
-/// `(context, offset, from, to, flags)`: mends a checksum of the transport header.
-/// Where a device is to add up the rest, it covers the pseudo header only.
+/// `bpf_l4_csum_replace(context, offset, from, to, flags)`: updates a checksum of the
+/// transport header. With `CHECKSUM_PARTIAL` it covers only the pseudo header.
 pub(super) fn l4_csum_replace(call: &mut Call<'_>) -> Returned {
     const KNOWN: u64 = HDR_FIELD_MASK | PSEUDO_HDR | MARK_MANGLED_0 | MARK_ENFORCE | IPV6;
     let flags = call.arg(5);
@@ -150,7 +150,7 @@ pub(super) fn l4_csum_replace(call: &mut Call<'_>) -> Returned {
         if mangled && flags & MARK_ENFORCE == 0 && checksum == 0 {
             return Some(0);
         }
-        // What is taken off the sum and what is added to it.
+        // The values subtracted from and added to the sum.
         let (from, to) = match flags & HDR_FIELD_MASK {
             0 if from == 0 => (None, low32(to)),
             2 => (Some(low16(from).into()), low16(to).into()),
@@ -167,8 +167,8 @@ pub(super) fn l4_csum_replace(call: &mut Call<'_>) -> Returned {
             && is_pseudo
             && (from.is_some() || flags & IPV6 == 0)
         {
-            // The checksum moves the other way, so that the whole stays as it was but
-            // for the pseudo header, which the sum does not cover.
+            // The complete checksum changes in the opposite direction: the packet's sum stays
+            // the same except for the pseudo header, which is not part of it.
             let moved = from.map_or(!*sum, |from| add(!*sum, !from));
             *sum = !add(moved, to);
         }
@@ -179,8 +179,8 @@ pub(super) fn l4_csum_replace(call: &mut Call<'_>) -> Returned {
     })
 }
 
-/// Replaces the checksum at argument 2 by what arguments 3 and 4 make of it; `None`
-/// is `EINVAL`.
+/// Replaces the checksum at the offset in argument 2 by `replace(checksum, argument 3,
+/// argument 4, state)`; `None` is `EINVAL`.
 fn replace_checksum(
     call: &mut Call<'_>,
     replace: impl Fn(u16, u64, u64, &mut Checksum) -> Option<u16>,
@@ -198,25 +198,25 @@ fn replace_checksum(
     let Some(checksum) = replace(u16::from_le_bytes([low, high]), from, to, known) else {
         return Ok(Errno::EINVAL.to_ret());
     };
-    // As many bytes as were read.
+    // The same bytes were read.
     let _ = packet.write(offset as usize, &checksum.to_le_bytes());
     Ok(0)
 }
 
-/// The low half, as the kernel takes a `__be32`.
+/// The low 32 bits, as the kernel casts to `__be32`.
 const fn low32(number: u64) -> u32 {
     let [a, b, c, d, ..] = number.to_le_bytes();
     u32::from_le_bytes([a, b, c, d])
 }
 
-/// The low quarter, as the kernel takes a `__be16`.
+/// The low 16 bits, as the kernel casts to `__be16`.
 const fn low16(number: u64) -> u16 {
     let [a, b, ..] = number.to_le_bytes();
     u16::from_le_bytes([a, b])
 }
 
-/// The flow's hash, made where there is none yet. The kernel mixes in a key that it
-/// draws at boot, we none; as there, both directions of a flow have the same.
+/// `bpf_get_hash_recalc(context)`: the flow's hash, computed if there is none. The kernel
+/// uses a key chosen at boot, bpflab none. Both directions of a flow have the same hash.
 pub(super) fn get_hash_recalc(call: &mut Call<'_>) -> Returned {
     let known = packet::field(call, "hash").and_then(|(block, at)| block.load(at, 4));
     if let Some(hash @ 1..) = known {
@@ -235,8 +235,8 @@ pub(super) fn get_hash_recalc(call: &mut Call<'_>) -> Returned {
     Ok(hash.into())
 }
 
-/// What tells a flow from another: protocols, addresses and ports, the lower of a
-/// pair first; as much of them as the packet has.
+/// The identity of a flow: protocols, addresses and ports, the lower of a pair first, as far
+/// as the packet has them.
 fn flow(packet: &Packet<'_>, mac: usize) -> Vec<u8> {
     let part = |at: usize, len: usize| packet.read_linear(mac + at, len).unwrap_or_default();
     let pair = |at: usize, len: usize| {
@@ -269,7 +269,7 @@ pub(super) fn set_hash_invalid(call: &mut Call<'_>) -> Returned {
     with_hash(call, 0)
 }
 
-/// `(context, hash)`.
+/// `bpf_set_hash(context, hash)`.
 pub(super) fn set_hash(call: &mut Call<'_>) -> Returned {
     with_hash(call, call.arg_u32(2))
 }
@@ -280,7 +280,7 @@ fn with_hash(call: &mut Call<'_>, hash: u32) -> Result<u64, HelperProblem> {
     Ok(0)
 }
 
-/// Puts a hash where the context has one; 0 is none.
+/// Stores a hash in the context's field; 0 means none.
 fn store_hash(call: &Call<'_>, hash: u32) {
     if let Some((block, at)) = packet::field(call, "hash") {
         // The field is in the context's layout.
@@ -295,7 +295,7 @@ mod tests {
     use crate::vm::events::Event;
     use crate::vm::helpers::testing::Bench;
 
-    /// A TCP packet of 64 bytes, those behind the IP header count up from 34.
+    /// A TCP packet of 64 bytes; those after the IP header count up from 34.
     fn tcp() -> Vec<u8> {
         let mut bytes = vec![0; 12];
         bytes.extend([8, 0, 0x45, 0, 0, 50, 0, 0, 0, 0, 64, 6, 0, 0]);
@@ -381,7 +381,7 @@ mod tests {
         assert_eq!(bench.errno(id::csum_update, [context, 1]), Errno::ENOTSUPP);
     }
 
-    /// The sequence of calls was run on Linux 6.18 with the same packet.
+    /// Expected values are from Linux 6.18 with the same calls and packet.
     #[test]
     fn checksums_are_the_kernels() {
         let (mut bench, context) = bench(ProgType::SchedCls);

@@ -1,4 +1,4 @@
-//! Helpers on maps of sockets (`net/core/sock_map.c`, `net/core/filter.c`).
+//! Helpers on sockmaps and sockhashes (`net/core/sock_map.c`, `net/core/filter.c`).
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ fn map(call: &Call<'_>) -> Result<Arc<dyn Map>, HelperProblem> {
     Ok(map)
 }
 
-/// The sockets in it.
+/// The sockets of a map.
 fn sockets(map: &dyn Map) -> Result<&Sockets, HelperProblem> {
     match map.kind() {
         Kind::Sockets(sockets) => Ok(sockets),
@@ -29,7 +29,7 @@ fn sockets(map: &dyn Map) -> Result<&Sockets, HelperProblem> {
     }
 }
 
-/// Sends the packet or message to the socket under a key; drops it where there is none.
+/// Redirects the packet or message to the socket under a key; drops it if there is none.
 fn send(call: &mut Call<'_>, map: &dyn Map, key: &[u8]) -> Returned {
     let flags = call.arg(4);
     if RedirectFlags::from_bits_retain(flags) - RedirectFlags::INGRESS != RedirectFlags::empty() {
@@ -43,21 +43,21 @@ fn send(call: &mut Call<'_>, map: &dyn Map, key: &[u8]) -> Returned {
     Ok(PASS)
 }
 
-/// `(context, map, index, flags)`.
+/// Redirects by index: `(context, map, index, flags)`.
 fn by_index(call: &mut Call<'_>) -> Returned {
     let map = map(call)?;
     let index = call.arg_u32(3).to_le_bytes();
     send(call, &*map, &index)
 }
 
-/// `(context, map, key, flags)`.
+/// Redirects by key: `(context, map, key, flags)`.
 fn by_key(call: &mut Call<'_>) -> Returned {
     let map = map(call)?;
     let key = key(call, &*map)?;
     send(call, &*map, &key)
 }
 
-/// The key that argument 3 points to.
+/// The key at the address in argument 3.
 fn key(call: &Call<'_>, map: &dyn Map) -> Result<Bytes, HelperProblem> {
     call.read(3, map.def().key_size as usize)
 }
@@ -78,12 +78,12 @@ pub(super) fn msg_redirect_hash(call: &mut Call<'_>) -> Returned {
     by_key(call)
 }
 
-/// `(context, map, key, flags)`: puts the socket that the context is about into the map.
+/// Stores the context's socket in the map: `(context, map, key, flags)`.
 fn update(call: &mut Call<'_>) -> Returned {
     let map = map(call)?;
     let key = key(call, &*map)?;
     let Some(socket) = call.machine.event_socket_address() else {
-        return Err(call.wrong(1, "a context that is about a socket"));
+        return Err(call.wrong(1, "a context with a socket"));
     };
     let flags = UpdateFlags::from_bits_retain(call.arg(4));
     let updated = sockets(&*map)?.update(&key, socket, flags);
@@ -98,9 +98,9 @@ pub(super) fn sock_hash_update(call: &mut Call<'_>) -> Returned {
     update(call)
 }
 
-/// `(context, map, key, flags)`: chooses the socket that gets the connection or packet.
-/// Any socket in the map will do: whether it is one of the group that shares the port is
-/// not looked at.
+/// `bpf_sk_select_reuseport(context, map, key, flags)`: selects the socket that gets the
+/// connection or packet. Any socket of the map is accepted: membership in the reuseport group
+/// is not checked.
 pub(super) fn sk_select_reuseport(call: &mut Call<'_>) -> Returned {
     let map = map(call)?;
     let key = key(call, &*map)?;
@@ -127,7 +127,7 @@ mod tests {
 
     const SOCKET: u64 = 0xffff_8881_0000_0040;
 
-    /// A map with a socket under 1, its address, and that of the key.
+    /// A map with a socket under key 1; returns the addresses of the map and the key.
     fn one(bench: &mut Bench, map_type: MapType) -> (u64, u64) {
         let (address, _, map) = bench.map(map_type, 4, 8, 4);
         let Kind::Sockets(sockets) = map.kind() else {

@@ -1,4 +1,4 @@
-//! Stacks of tasks (`kernel/bpf/stackmap.c`), as the test [set](crate::vm::Task) them.
+//! Helpers on stack traces (`kernel/bpf/stackmap.c`), which a test [sets](crate::vm::Task).
 
 use super::super::maps::Kind;
 use super::super::memory::AccessKind;
@@ -7,15 +7,14 @@ use super::call::{Call, Returned, unfit};
 use crate::spec::{StackFlags, limits};
 use crate::util::Errno;
 
-/// Bytes of a `struct bpf_stack_build_id`.
+/// Size of a `struct bpf_stack_build_id`.
 const RECORD: usize = limits::STACK_BUILD_ID_SIZE;
-/// Its status: a build id and an offset.
+/// Status: build ID and offset.
 const VALID: u32 = 1;
-/// Its status: the address only.
+/// Status: address only.
 const IP: u32 = 2;
 
-/// Reads the flags: how many frames to skip, and the rest; `None` where there are others
-/// than these.
+/// Splits the flags into the number of frames to skip and the rest; `None` for unknown flags.
 fn flags(bits: u64, allowed: StackFlags) -> Option<(usize, StackFlags)> {
     let skip = bits & StackFlags::SKIP_FIELD_MASK;
     let flags = StackFlags::from_bits(bits & !StackFlags::SKIP_FIELD_MASK)?;
@@ -23,16 +22,15 @@ fn flags(bits: u64, allowed: StackFlags) -> Option<(usize, StackFlags)> {
     allowed.contains(flags).then_some((skip, flags))
 }
 
-/// The frames of a stack from the one after those to skip on, at most `depth`: what a
-/// walk of at most [`limits::MAX_STACK_DEPTH`] frames finds of them. `None` where it
-/// finds fewer than are to be skipped.
+/// The frames of a stack after the skipped ones, at most `depth`, as found in the first
+/// [`limits::MAX_STACK_DEPTH`] frames. `None` if there are fewer frames than to skip.
 fn frames(stack: &[u64], skip: usize, depth: usize) -> Option<&[u64]> {
     let walked = depth.saturating_add(skip).min(limits::MAX_STACK_DEPTH);
     let stack = stack.get(..walked).unwrap_or(stack);
     stack.get(skip..)
 }
 
-/// An address of user space as a build id and an offset, where its file is known
+/// A user-space address as build ID and offset if its file is known
 /// (`stack_map_get_build_id_offset`).
 fn record(world: &World, address: u64) -> [u8; RECORD] {
     let (status, id, number) = match world.build_id(address) {
@@ -47,7 +45,7 @@ fn record(world: &World, address: u64) -> [u8; RECORD] {
     })
 }
 
-/// `(context, map, flags)`: the id of the current task's stack in a map of stacks.
+/// `bpf_get_stackid(context, map, flags)`: the ID of the current task's stack in a stack map.
 pub(super) fn get_stackid(call: &mut Call<'_>) -> Returned {
     let (_, map) = call.map(2)?;
     let Kind::StackTraces(stacks) = map.kind() else {
@@ -73,12 +71,13 @@ pub(super) fn get_stackid(call: &mut Call<'_>) -> Returned {
     Ok(id.map_or_else(Errno::to_ret, u64::from))
 }
 
-/// `(context, buffer, size, flags)`: the current task's stack.
+/// `bpf_get_stack(context, buffer, size, flags)`: the current task's stack.
 pub(super) fn get_stack(call: &mut Call<'_>) -> Returned {
     give(call, Whose::Current)
 }
 
-/// `(task, buffer, size, flags)`. Of another task there is only the kernel's stack.
+/// `bpf_get_task_stack(task, buffer, size, flags)`: a task's stack; for other tasks only the
+/// kernel stack.
 pub(super) fn get_task_stack(call: &mut Call<'_>) -> Returned {
     let task = call.arg(1);
     if call.machine.task_address()? == task {
@@ -90,22 +89,22 @@ pub(super) fn get_task_stack(call: &mut Call<'_>) -> Returned {
         None if world.kernel_memory().is_a(task, "task_struct") == Some(false) => {
             return Err(call.wrong(1, "a task_struct"));
         }
-        // Nobody said what it is doing.
+        // The test set no stack for this task.
         None => Vec::new(),
     };
     give(call, Whose::Other(stack))
 }
 
-/// Whose stack is asked for.
+/// The owner of the stack.
 enum Whose {
-    /// The task that runs.
+    /// The current task.
     Current,
-    /// Another, with this stack in the kernel.
+    /// Another task with this kernel stack.
     Other(Vec<u64>),
 }
 
-/// Copies a stack to the program (`__bpf_get_stack`): the bytes of it; what is left of
-/// the buffer becomes zero, all of it where there is an error.
+/// Copies a stack to the program (`__bpf_get_stack`) and returns its size in bytes. The rest
+/// of the buffer is zeroed; all of it on an error.
 fn give(call: &mut Call<'_>, whose: Whose) -> Returned {
     let size = call.size(3);
     call.check(2, size, AccessKind::Write)?;

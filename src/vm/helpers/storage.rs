@@ -1,4 +1,4 @@
-//! Storage that belongs to objects of the kernel (`kernel/bpf/bpf_local_storage.c`,
+//! Local storage of kernel objects (`kernel/bpf/bpf_local_storage.c`,
 //! `kernel/bpf/local_storage.c`).
 
 use super::super::fault::HelperProblem;
@@ -8,10 +8,10 @@ use super::call::{Call, Returned, unfit};
 use crate::spec::{AttachRule, AttachType, MapType, ProgType};
 use crate::util::Errno;
 
-/// What is done with a storage map.
+/// An operation on a storage map.
 type Use<T> = fn(&mut Call<'_>, &LocalStorage, MapHandle) -> Result<T, HelperProblem>;
 
-/// The storage map in argument 1, which is to be of this type.
+/// Applies an operation to the storage map in argument 1, which must have this type.
 fn with<T>(call: &mut Call<'_>, map_type: MapType, then: Use<T>) -> Result<T, HelperProblem> {
     let (handle, map) = call.map(1)?;
     match map.kind() {
@@ -20,14 +20,14 @@ fn with<T>(call: &mut Call<'_>, map_type: MapType, then: Use<T>) -> Result<T, He
     }
 }
 
-/// The object in argument 2, by its address; `None` for a null pointer and for an object
-/// that was freed, whose storage goes then.
+/// The address of the object in argument 2; `None` for a null pointer and for a freed object,
+/// whose storage is removed.
 fn owner(call: &mut Call<'_>, storage: &LocalStorage) -> Result<Option<u64>, HelperProblem> {
     let object = call.arg(2);
     if object == 0 {
         return Ok(None);
     }
-    // Programs know a socket by several addresses.
+    // A socket has several addresses for programs.
     let socket = match storage.base().def().map_type {
         MapType::SkStorage => call.machine.socket_owner(object),
         _ => None,
@@ -36,17 +36,17 @@ fn owner(call: &mut Call<'_>, storage: &LocalStorage) -> Result<Option<u64>, Hel
     if owner.cast_signed() >= 0 {
         return Err(call.wrong(2, "an object of the kernel"));
     }
-    // A socket is one, whichever of its structures a program has.
+    // All structures of a socket share its storage.
     let owner = call.machine.socket_owner(owner).unwrap_or(owner);
     if call.machine.space.is_freed(owner) {
-        // Whether there was any does not matter.
+        // It may have had no storage.
         let _ = storage.remove(owner);
         return Ok(None);
     }
     Ok(Some(owner))
 }
 
-/// `(map, object, initial value or null, flags)`: the value's address, or null.
+/// `(map, object, initial value or null, flags)`: the address of the object's value, or null.
 fn get(call: &mut Call<'_>, storage: &LocalStorage, handle: MapHandle) -> Returned {
     let Some(owner) = owner(call, storage)? else {
         return Ok(0);
@@ -64,7 +64,7 @@ fn get(call: &mut Call<'_>, storage: &LocalStorage, handle: MapHandle) -> Return
     Ok(address.unwrap_or_default())
 }
 
-/// `(map, object)`.
+/// `(map, object)`: deletes the object's value.
 fn delete(call: &mut Call<'_>, storage: &LocalStorage, _: MapHandle) -> Returned {
     let deleted = match owner(call, storage)? {
         Some(owner) => storage.remove(owner),
@@ -105,8 +105,8 @@ pub(super) fn cgrp_storage_delete(call: &mut Call<'_>) -> Returned {
     with(call, MapType::CgrpStorage, delete)
 }
 
-/// `(map, flags)`: the value that belongs to the cgroup the program is attached to, which
-/// is here the current task's. It is never null.
+/// `bpf_get_local_storage(map, flags)`: the value of the cgroup that the program is attached
+/// to; here that is the current task's cgroup. Never null.
 pub(super) fn get_local_storage(call: &mut Call<'_>) -> Returned {
     let (handle, map) = call.map(1)?;
     let Kind::CgroupStorage(storage) = map.kind() else {
@@ -119,11 +119,11 @@ pub(super) fn get_local_storage(call: &mut Call<'_>) -> Returned {
     let address = element
         .ok()
         .and_then(|element| call.machine.value_address(handle, element));
-    address.ok_or_else(|| HelperProblem::Other("more cgroups than have room for storage".into()))
+    address.ok_or_else(|| HelperProblem::Other("too many cgroups for the storage map".into()))
 }
 
-/// The attach type that a key of the storage names: the first one of the program's type,
-/// however it was loaded.
+/// The attach type in the storage's key: the first one of the program type, however the
+/// program was loaded.
 fn attach_type(prog_type: ProgType) -> u32 {
     let number = |attach: AttachType| attach as u32;
     match (prog_type, prog_type.info().attach) {

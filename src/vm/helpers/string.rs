@@ -1,4 +1,4 @@
-//! Comparing and reading text (`kernel/bpf/helpers.c`, `lib/kstrtox.c`).
+//! Comparing and parsing strings (`kernel/bpf/helpers.c`, `lib/kstrtox.c`).
 
 use super::super::fault::HelperProblem;
 use super::super::memory::AccessKind;
@@ -7,8 +7,8 @@ use crate::util::Errno;
 
 type Result = std::result::Result<u64, HelperProblem>;
 
-/// Copies out the string that argument `n` points to, without its NUL, as far as
-/// its first `most` bytes.
+/// Copies out the string at the address in argument `n`, without its NUL, at most `most`
+/// bytes.
 pub(super) fn c_string(
     call: &Call<'_>,
     n: usize,
@@ -26,7 +26,7 @@ pub(super) fn c_string(
     Ok(text)
 }
 
-/// -1, 0 or 1: the first `s1_sz` bytes of two strings.
+/// `bpf_strncmp(s1, s1_sz, s2)`: -1, 0 or 1 for the first `s1_sz` bytes.
 pub(super) fn strncmp(call: &mut Call<'_>) -> Result {
     let size = call.size(2);
     let first = call.read(1, size)?;
@@ -35,17 +35,17 @@ pub(super) fn strncmp(call: &mut Call<'_>) -> Result {
     Ok((first.cmp(&second) as i64).cast_unsigned())
 }
 
-/// A number in text: its sign, its size, and how many bytes it took.
+/// A parsed number: sign, magnitude, and the number of bytes consumed.
 struct Number {
     negative: bool,
     magnitude: u64,
     consumed: usize,
 }
 
-/// The kernel's copy of the digits, which a longer number outgrows.
+/// Size of the kernel's copy of the digits; longer numbers are truncated.
 const DIGITS: usize = 63;
 
-/// Reads a number after white space (`__bpf_strtoull`).
+/// Parses a number after white space (`__bpf_strtoull`).
 fn number(text: &[u8], flags: u64) -> std::result::Result<Number, Errno> {
     if text.is_empty() {
         return Err(Errno::EINVAL);
@@ -77,12 +77,12 @@ fn number(text: &[u8], flags: u64) -> std::result::Result<Number, Errno> {
     })
 }
 
-/// `isspace` of the kernel's `ctype.h`, in which 0xa0 is a space, too.
+/// `isspace` of the kernel's `ctype.h`, which includes 0xa0.
 pub(super) const fn is_space(byte: u8) -> bool {
     matches!(byte, b'\t'..=b'\r' | b' ' | 0xa0)
 }
 
-/// The base, and how long its prefix is (`_parse_integer_fixup_radix`).
+/// The base and the length of its prefix (`_parse_integer_fixup_radix`).
 fn radix(text: &[u8], base: u32) -> (u32, usize) {
     let hex = matches!(text, [b'0', b'x' | b'X', ..]);
     match base {
@@ -94,7 +94,7 @@ fn radix(text: &[u8], base: u32) -> (u32, usize) {
     }
 }
 
-/// Reads digits; `ERANGE` where they are more than 64 bits.
+/// Parses digits; `ERANGE` if they exceed 64 bits.
 fn digits_of(text: &[u8], base: u32) -> std::result::Result<(u64, usize), Errno> {
     let (mut value, mut len, mut overflow) = (0u64, 0, false);
     for digit in text
@@ -115,8 +115,8 @@ fn digits_of(text: &[u8], base: u32) -> std::result::Result<(u64, usize), Errno>
     }
 }
 
-/// Reads text and stores a number of 8 bytes, 0 where there is none; returns how
-/// many bytes the number took.
+/// Parses text and stores an 8-byte number, 0 on an error; returns the number of bytes
+/// consumed.
 fn convert(
     call: &mut Call<'_>,
     value: impl FnOnce(&Number) -> std::result::Result<u64, Errno>,
@@ -141,7 +141,7 @@ pub(super) fn strtol(call: &mut Call<'_>) -> Result {
         } else {
             number.magnitude
         };
-        // As the kernel tests it: a sign that is not the text's is an overflow.
+        // The kernel's overflow test: the sign differs from that of the text.
         let wrong = match number.negative {
             true => value.cast_signed() > 0,
             false => value.cast_signed() < 0,

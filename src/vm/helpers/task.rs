@@ -16,12 +16,12 @@ pub(super) fn get_current_uid_gid(call: &mut Call<'_>) -> Result {
     Ok(call.machine.world.task().uid_gid())
 }
 
-/// The name, cut so that a NUL fits, and NULs up to the buffer's end
-/// (`strscpy_pad`).
+/// `bpf_get_current_comm(buffer, size)`: the name, truncated to fit a NUL and padded with
+/// NULs (`strscpy_pad`).
 pub(super) fn get_current_comm(call: &mut Call<'_>) -> Result {
     let size = call.size(2);
     if size == 0 {
-        return Err(HelperProblem::Other("argument 2, the size, is 0".into()));
+        return Err(HelperProblem::Other("argument 2 (size) is 0".into()));
     }
     call.check(1, size, AccessKind::Write)?;
     let comm = *call.machine.world.task().comm();
@@ -35,8 +35,8 @@ pub(super) fn get_current_cgroup_id(call: &mut Call<'_>) -> Result {
     Ok(call.machine.world.task().cgroup_id())
 }
 
-/// `(level)`: the root's is 0. Below the task's own, and above the root, the kernel
-/// returns 0.
+/// `bpf_get_current_ancestor_cgroup_id(level)`: the root has level 0. Returns 0 for levels
+/// outside the task's path, as the kernel does.
 pub(super) fn get_current_ancestor_cgroup_id(call: &mut Call<'_>) -> Result {
     let level = usize::try_from(call.arg_i32(1)).ok();
     let cgroups = call.machine.world.task().cgroups();
@@ -46,10 +46,11 @@ pub(super) fn get_current_ancestor_cgroup_id(call: &mut Call<'_>) -> Result {
         .unwrap_or(0))
 }
 
-/// Bytes of `struct bpf_pidns_info`: pid and tgid.
+/// Size of `struct bpf_pidns_info`: pid and tgid.
 const PIDNS_INFO: usize = 8;
 
-/// The mocked world has one namespace, which goes by every device and inode.
+/// `bpf_get_ns_current_pid_tgid`: the mocked world has one namespace for all devices and
+/// inodes.
 pub(super) fn get_ns_current_pid_tgid(call: &mut Call<'_>) -> Result {
     let size = call.size(4);
     if size != PIDNS_INFO || call.arg(1) > u64::from(u32::MAX) {
@@ -71,7 +72,7 @@ pub(super) fn get_current_task_btf(call: &mut Call<'_>) -> Result {
     get_current_task(call)
 }
 
-/// `(task)`: the registers with which it entered the kernel.
+/// `bpf_task_pt_regs(task)`: the registers saved on kernel entry.
 pub(super) fn task_pt_regs(call: &mut Call<'_>) -> Result {
     let task = call.arg(1);
     let world = &call.machine.world;

@@ -1,4 +1,4 @@
-//! A machine to call helpers on, for the tests of their bodies.
+//! A machine for the tests of helper bodies.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::vm::maps::{self, Map};
 use crate::vm::memory::{Region, SharedBytes};
 use crate::vm::{Fault, FaultKind, HelperProblem, Machine, MapHandle, World};
 
-/// A machine, and a function of the test for helpers that call back.
+/// A machine, and a callback function for helpers that call back.
 pub struct Bench {
     /// The machine.
     pub machine: Machine,
@@ -19,7 +19,7 @@ pub struct Bench {
     pub callback: Box<Function>,
 }
 
-/// A program's function: its r0, or `None` where it stops before its end.
+/// A callback function: its r0, or `None` for a fault.
 type Function = dyn FnMut(&mut Machine, [u64; 5]) -> Option<u64>;
 
 struct Engine<'a>(&'a mut Function);
@@ -39,7 +39,7 @@ impl Callbacks for Engine<'_> {
 }
 
 impl Bench {
-    /// A machine of four CPUs without maps.
+    /// A machine with four CPUs and no maps.
     pub fn new() -> Self {
         Self {
             machine: Machine::new(World::default()),
@@ -47,12 +47,12 @@ impl Bench {
         }
     }
 
-    /// A machine on which a program of this type runs on an event.
+    /// A machine that runs a program of this type on an event.
     pub fn on(prog_type: ProgType, event: &Event) -> Self {
         Self::new().running(prog_type, event)
     }
 
-    /// The same machine while a program of this type runs on an event.
+    /// Starts running a program of this type on an event.
     pub fn running(self, prog_type: ProgType, event: &Event) -> Self {
         let mut bench = self;
         let placed = event.place(prog_type, &mut bench.machine.space).unwrap();
@@ -60,12 +60,12 @@ impl Bench {
         bench
     }
 
-    /// What r1 held when the program began.
+    /// The value of r1 at program start.
     pub fn context(&self) -> u64 {
         self.machine.current().unwrap().placed.r1()
     }
 
-    /// What a helper returns that has to be able to go on.
+    /// The return value of a helper that must not end the program.
     pub fn ok<const N: usize>(&mut self, helper: HelperId, args: [u64; N]) -> u64 {
         self.call(helper, args).unwrap()
     }
@@ -77,7 +77,7 @@ impl Bench {
         Errno(u16::try_from(-returned).unwrap())
     }
 
-    /// Calls a helper; arguments that are not given are 0.
+    /// Calls a helper; missing arguments are 0.
     pub fn call<const N: usize>(
         &mut self,
         helper: HelperId,
@@ -86,7 +86,7 @@ impl Bench {
         self.body(|call| super::call(helper, call), args)
     }
 
-    /// Calls the body of a helper or kernel function.
+    /// Calls the body of a helper or kfunc.
     pub fn body<const N: usize>(
         &mut self,
         body: impl FnOnce(&mut Call<'_>) -> Result<u64, HelperProblem>,
@@ -102,7 +102,7 @@ impl Bench {
         body(&mut call)
     }
 
-    /// Puts bytes into memory; their address.
+    /// Puts bytes into memory and returns the address.
     pub fn memory(&mut self, bytes: &[u8]) -> u64 {
         let region = Region::bytes("memory", Arc::new(SharedBytes::from_bytes(bytes)));
         self.machine.space.insert(region).unwrap().register()
@@ -113,7 +113,7 @@ impl Bench {
         self.machine.space.read(at, len).unwrap()
     }
 
-    /// Adds a map: its address, handle and the map itself.
+    /// Adds a map; returns its address, its handle and the map.
     pub fn map(
         &mut self,
         map_type: MapType,
@@ -124,7 +124,7 @@ impl Bench {
         self.add(&MapDef::new("m", map_type, key, value, entries))
     }
 
-    /// Adds a map of this definition.
+    /// Adds a map with this definition.
     pub fn add(&mut self, def: &MapDef) -> (u64, MapHandle, Arc<dyn Map>) {
         let map = maps::create(def, self.machine.world.cpus()).unwrap();
         let handle = self.machine.add_map(map.clone()).unwrap();

@@ -1,4 +1,4 @@
-//! Timers, and what they have in common with work queues (`kernel/bpf/helpers.c`).
+//! Timers, and code shared with work queues (`kernel/bpf/helpers.c`).
 
 use super::super::deferred::{DeferredKind, Slot, TimerClock, When};
 use super::super::fault::HelperProblem;
@@ -6,13 +6,13 @@ use super::call::{Call, Returned};
 use crate::btf::FieldKind;
 use crate::util::Errno;
 
-/// `BPF_F_TIMER_ABS`: the time is the clock's, not from now on.
+/// `BPF_F_TIMER_ABS`: the time is absolute.
 const ABS: u64 = 1;
-/// `BPF_F_TIMER_CPU_PIN`: the callback runs on the CPU that starts the timer. It does so
-/// here in any case.
+/// `BPF_F_TIMER_CPU_PIN`: the callback runs on the CPU that starts the timer, which is always
+/// so here.
 const CPU_PIN: u64 = 2;
 
-/// Where the struct in argument `n` lies, in a value of the map in argument `map`.
+/// The position of the struct in argument `n`, in a value of the map in argument `map`.
 pub(in crate::vm) fn slot(
     call: &Call<'_>,
     n: usize,
@@ -20,10 +20,10 @@ pub(in crate::vm) fn slot(
     kind: FieldKind,
 ) -> Result<Slot, HelperProblem> {
     let (handle, address) = (call.map_handle(map)?, call.arg(n));
-    let wrong = || call.wrong(n, "a field for it in a value of that map");
+    let wrong = || call.wrong(n, "the matching field in a value of that map");
     let (element, at) = call.machine.element_at(handle, address).ok_or_else(wrong)?;
     let fields = &call.map_of(map, handle)?.def().special;
-    // Without BTF there is no telling.
+    // Without BTF any offset is accepted.
     let fits = fields
         .find(kind)
         .is_none_or(|field| field.off as usize == at);
@@ -37,14 +37,14 @@ pub(in crate::vm) fn slot(
     })
 }
 
-/// What the struct in argument `n` holds.
+/// The word stored in the struct in argument `n`.
 pub(in crate::vm) fn key(call: &Call<'_>, n: usize) -> Returned {
     let loaded = call.machine.space.load(call.arg(n), 8);
     loaded.map_err(|fault| HelperProblem::Access { arg: n, fault })
 }
 
-/// Makes the struct at a place ready (`__bpf_async_init`): `EBUSY` where it is, `EPERM`
-/// where user space has no descriptor of the map.
+/// Initializes the struct at a position (`__bpf_async_init`): `EBUSY` if it is initialized,
+/// `EPERM` if user space has no descriptor of the map.
 pub(in crate::vm) fn init(
     call: &Call<'_>,
     kind: DeferredKind,
@@ -64,11 +64,10 @@ pub(in crate::vm) fn init(
         .map_err(|fault| HelperProblem::Access { arg: 1, fault })
 }
 
-/// What a program is told.
+/// The result for the program.
 pub(in crate::vm) type Told = Result<(), Errno>;
 
-/// Sets the function that is called (`__bpf_async_set_callback`): `EINVAL` for what was
-/// not made ready.
+/// Sets the callback (`__bpf_async_set_callback`): `EINVAL` if the struct is not initialized.
 pub(in crate::vm) fn set(call: &Call<'_>, callback: u64) -> Result<Told, HelperProblem> {
     let key = key(call, 1)?;
     let mut table = call.machine.deferred.lock();
@@ -88,7 +87,7 @@ fn returned(told: Told) -> u64 {
     told.err().map_or(0, Errno::to_ret)
 }
 
-/// `(timer, map, flags)`.
+/// `bpf_timer_init(timer, map, flags)`.
 pub(super) fn init_timer(call: &mut Call<'_>) -> Returned {
     let Some(clock) = TimerClock::from_flags(call.arg(3)) else {
         return Ok(Errno::EINVAL.to_ret());
@@ -97,12 +96,13 @@ pub(super) fn init_timer(call: &mut Call<'_>) -> Returned {
     Ok(returned(init(call, DeferredKind::Timer(clock), slot)?))
 }
 
-/// `(timer, callback)`.
+/// `bpf_timer_set_callback(timer, callback)`.
 pub(super) fn set_callback(call: &mut Call<'_>) -> Returned {
     Ok(returned(set(call, call.arg(2))?))
 }
 
-/// `(timer, nanoseconds, flags)`: lets it expire then, in place of when it would have.
+/// `bpf_timer_start(timer, nanoseconds, flags)`: sets the expiry time, replacing an earlier
+/// one.
 pub(super) fn start(call: &mut Call<'_>) -> Returned {
     let (ns, flags) = (call.arg(2), call.arg(3));
     if flags & !(ABS | CPU_PIN) != 0 {
@@ -120,15 +120,15 @@ pub(super) fn start(call: &mut Call<'_>) -> Returned {
         0 => clock.now(call.machine.world.time()),
         _ => 0,
     };
-    // The kernel's times are signed and end at their greatest one.
+    // The kernel's times are signed and saturate at the maximum.
     let at = from.saturating_add_signed(ns.cast_signed());
     let at = at.min(i64::MAX.cast_unsigned());
     table.arm(key, When::At(at), cpu);
     Ok(0)
 }
 
-/// `(timer)`: 1 where it would have expired, 0 where it was not started. It can't be
-/// started again before its callback is set again.
+/// `bpf_timer_cancel(timer)`: returns 1 if the timer was armed, else 0. It can't be started
+/// again until its callback is set again.
 pub(super) fn cancel(call: &mut Call<'_>) -> Returned {
     let key = key(call, 1)?;
     let running = call.machine.running;

@@ -1,5 +1,5 @@
-//! What traced functions were called with and return (`kernel/trace/bpf_trace.c`), and
-//! what programs of a cgroup make them return (`kernel/bpf/cgroup.c`).
+//! Arguments and return values of traced functions (`kernel/trace/bpf_trace.c`), and
+//! overriding return values.
 
 use super::super::attach::Site;
 use super::super::fault::HelperProblem;
@@ -11,13 +11,13 @@ use crate::util::Errno;
 
 type Result = std::result::Result<u64, HelperProblem>;
 
-/// What is known of the place; nothing where no program runs on an event.
+/// The attach-point data of the event; default values without an event.
 fn site(call: &mut Call<'_>) -> Site {
     call.machine.site().cloned().unwrap_or_default()
 }
 
-/// The address of the traced function or place; 0 where a kprobe is not on a function's
-/// entry.
+/// `bpf_get_func_ip(context)`: the address of the traced function or instruction; 0 for a
+/// kprobe that is not at a function's entry.
 pub(super) fn get_func_ip(call: &mut Call<'_>) -> Result {
     Ok(call.machine.site().map_or(0, |site| site.ip))
 }
@@ -26,7 +26,7 @@ pub(super) fn get_attach_cookie(call: &mut Call<'_>) -> Result {
     Ok(call.machine.site().map_or(0, |site| site.cookie))
 }
 
-/// Gives a slot of the context to where an argument points.
+/// Copies a slot of the context to the address in argument `to`.
 fn give(call: &mut Call<'_>, slot: u32, to: usize) -> Result {
     call.check(to, 8, AccessKind::Write)?;
     let at = call.arg(1).wrapping_add(8 * u64::from(slot));
@@ -43,8 +43,8 @@ pub(super) fn get_func_arg(call: &mut Call<'_>) -> Result {
     give(call, n, 3)
 }
 
-/// Only those who come after the function, or decide what it returns, are told; the
-/// verifier puts an error in place of the call for others.
+/// `bpf_get_func_ret(context, value)`: only for fexit and fmod_ret programs; for others the
+/// verifier replaces the call by an error.
 pub(super) fn get_func_ret(call: &mut Call<'_>) -> Result {
     let site = site(call);
     match site.attach_type {
@@ -57,8 +57,8 @@ pub(super) fn get_func_arg_cnt(call: &mut Call<'_>) -> Result {
     Ok(site(call).arguments.into())
 }
 
-/// The registers that `bpf_override_return` changes: the result, and where the CPU goes
-/// on (`override_function_with_return`, `arch/*/lib/error-inject.c`).
+/// The registers that `bpf_override_return` changes: return value and instruction pointer
+/// (`override_function_with_return`, `arch/*/lib/error-inject.c`).
 const fn overridden(arch: Arch) -> (&'static str, &'static str) {
     match arch {
         Arch::X86_64 => ("ax", "ip"),
@@ -66,7 +66,7 @@ const fn overridden(arch: Arch) -> (&'static str, &'static str) {
     }
 }
 
-/// The address of the function that does nothing but return (`just_return_func`).
+/// The address of a function that only returns (`just_return_func`).
 const JUST_RETURN: u64 = 0xffff_ffff_81f0_0000;
 
 pub(super) fn override_return(call: &mut Call<'_>) -> Result {
@@ -75,7 +75,7 @@ pub(super) fn override_return(call: &mut Call<'_>) -> Result {
         return Err(call.wrong(1, "the registers of a kprobe"));
     };
     site.overridden = Some(value);
-    // Programs can't write registers; the helper can.
+    // Programs can't write registers, but the helper can.
     let region = Address::from_register(call.arg(1)).and_then(|at| call.machine.space.region(at));
     if let Some(region) = region
         && let Body::Bytes { bytes, .. } = &region.body

@@ -1,6 +1,6 @@
-//! Draining a ring buffer that user space fills (`kernel/bpf/ringbuf.c`).
+//! Draining a user ring buffer (`kernel/bpf/ringbuf.c`).
 
-use super::super::dynptr::Held;
+use super::super::dynptr::KernelDynptr;
 use super::super::fault::HelperProblem;
 use super::super::handle::MapHandle;
 use super::super::maps::{Kind, Next, Record, UserRingBuf};
@@ -8,12 +8,12 @@ use super::call::{Call, Returned, unfit};
 use crate::spec::RingbufFlags;
 use crate::util::Errno;
 
-/// Samples that one call takes at most (`BPF_MAX_USER_RINGBUF_SAMPLES`).
+/// Maximum number of samples per call (`BPF_MAX_USER_RINGBUF_SAMPLES`).
 const MAX_SAMPLES: u64 = 128 * 1024;
 
-/// `(map, callback, context, flags)`: calls back with a dynptr to each sample that waits,
-/// oldest first, until the callback returns anything but 0; returns how many samples it
-/// was shown.
+/// `bpf_user_ringbuf_drain(map, callback, context, flags)`: calls back with a dynptr to each
+/// waiting sample, oldest first, until the callback returns nonzero. Returns the number of
+/// samples passed to the callback.
 pub(super) fn drain(call: &mut Call<'_>) -> Returned {
     let (handle, map) = call.map(1)?;
     let Kind::UserRingBuf(ring) = map.kind() else {
@@ -53,7 +53,7 @@ pub(super) fn drain(call: &mut Call<'_>) -> Returned {
     Ok(result.map_or_else(Errno::to_ret, |()| samples))
 }
 
-/// Shows a sample to the callback.
+/// Passes a sample to the callback.
 fn show(
     call: &mut Call<'_>,
     handle: MapHandle,
@@ -61,18 +61,20 @@ fn show(
     sample: Record,
 ) -> Result<u64, HelperProblem> {
     let context = call.arg(3);
-    let data = call.machine.lend(handle, ring.area().clone(), sample)?;
-    // No sample is longer than a dynptr can say.
+    let data = call
+        .machine
+        .map_record(handle, ring.area().clone(), sample)?;
+    // A sample's length fits into a dynptr.
     let size = u32::try_from(sample.len).unwrap_or_default();
-    let returned = match Held::local(&mut call.machine.space, data, size) {
-        Ok(held) => {
-            let returned = call.call_back(2, [held.register(), context, 0, 0, 0]);
-            held.remove(&mut call.machine.space);
+    let returned = match KernelDynptr::local(&mut call.machine.space, data, size) {
+        Ok(dynptr) => {
+            let returned = call.call_back(2, [dynptr.register(), context, 0, 0, 0]);
+            dynptr.remove(&mut call.machine.space);
             returned
         }
         Err(full) => Err(full.into()),
     };
-    call.machine.take_back(data);
+    call.machine.unmap_record(data);
     returned
 }
 

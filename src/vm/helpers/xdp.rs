@@ -7,18 +7,18 @@ use crate::util::Errno;
 use crate::vm::events::{ETH_HLEN, PacketRange, XDP_FRAME};
 use crate::vm::memory::AccessKind;
 
-/// The most metadata, in words of 4 bytes (`xdp_metalen_invalid`).
+/// Maximum size of the metadata (`xdp_metalen_invalid`).
 const MOST_META: usize = 252;
-/// A fragment's room: a page (`frag_size` of a test run's queue).
+/// Maximum size of a fragment: a page (`frag_size` of a test run's queue).
 const PAGE: usize = limits::PAGE_SIZE as usize;
-/// The farthest that offsets and sizes reach.
+/// Upper bound of offsets and sizes.
 const MAX_OFFSET: u32 = 0xffff;
 
 pub(super) fn get_buff_len(call: &mut Call<'_>) -> Returned {
     Ok(packet::of(call)?.len() as u64)
 }
 
-/// `(context, offset, destination, size)`.
+/// `bpf_xdp_load_bytes(context, offset, destination, size)`.
 pub(super) fn load_bytes(call: &mut Call<'_>) -> Returned {
     let (offset, len) = (call.arg_u32(2), call.arg_u32(4));
     call.check(3, len as usize, AccessKind::Write)?;
@@ -35,7 +35,7 @@ pub(super) fn load_bytes(call: &mut Call<'_>) -> Returned {
     }
 }
 
-/// `(context, offset, source, size)`.
+/// `bpf_xdp_store_bytes(context, offset, source, size)`.
 pub(super) fn store_bytes(call: &mut Call<'_>) -> Returned {
     let (offset, len) = (call.arg_u32(2), call.arg_u32(4));
     let bytes = call.read(3, len as usize)?;
@@ -49,12 +49,12 @@ pub(super) fn store_bytes(call: &mut Call<'_>) -> Returned {
     })
 }
 
-/// A place moved by a signed number of bytes; `None` below 0.
+/// An offset moved by a signed number of bytes; `None` below 0.
 fn moved(at: usize, by: i32) -> Option<usize> {
     at.checked_add_signed(isize::try_from(by).ok()?)
 }
 
-/// Moves the packet's ends, or says `EINVAL`.
+/// Moves the packet's ends; `EINVAL` if that is impossible.
 fn place(call: &mut Call<'_>, range: Option<PacketRange>) -> Returned {
     Ok(match range {
         Some(range) if packet::set_range(call, range) => 0,
@@ -62,8 +62,8 @@ fn place(call: &mut Call<'_>, range: Option<PacketRange>) -> Returned {
     })
 }
 
-/// `(context, delta)`: moves the packet's start, and its metadata along. The first
-/// bytes of the headroom are the kernel's.
+/// `bpf_xdp_adjust_head(context, delta)`: moves the packet's start together with its
+/// metadata. The start of the headroom is reserved by the kernel.
 pub(super) fn adjust_head(call: &mut Call<'_>) -> Returned {
     let delta = call.arg_i32(2);
     let packet = packet::of(call)?;
@@ -83,7 +83,7 @@ pub(super) fn adjust_head(call: &mut Call<'_>) -> Returned {
     place(call, range)
 }
 
-/// `(context, delta)`: moves the start of the metadata.
+/// `bpf_xdp_adjust_meta(context, delta)`: moves the start of the metadata.
 pub(super) fn adjust_meta(call: &mut Call<'_>) -> Returned {
     let delta = call.arg_i32(2);
     let range = packet::of(call)?.range;
@@ -98,8 +98,8 @@ pub(super) fn adjust_meta(call: &mut Call<'_>) -> Returned {
     place(call, Some(PacketRange { meta, ..range }))
 }
 
-/// `(context, delta)`: moves the packet's end; new bytes are 0. A packet with
-/// fragments shrinks from its last fragment on, which grows to a page at most.
+/// `bpf_xdp_adjust_tail(context, delta)`: moves the packet's end; new bytes are 0. A packet
+/// with fragments shrinks from the last fragment; the last fragment grows to at most a page.
 pub(super) fn adjust_tail(call: &mut Call<'_>) -> Returned {
     let delta = call.arg_i32(2);
     let packet = packet::of(call)?;
@@ -114,7 +114,7 @@ pub(super) fn adjust_tail(call: &mut Call<'_>) -> Returned {
             _ => Errno::EINVAL.to_ret(),
         });
     }
-    // How much is taken from the fragments, and how the linear part's end moves.
+    // Bytes removed from the fragments, and the new end of the linear part.
     let cut = usize::try_from(delta.unsigned_abs()).unwrap_or(usize::MAX);
     let from_frags = if delta < 0 { cut.min(frags) } else { 0 };
     let end = match delta {
@@ -125,7 +125,7 @@ pub(super) fn adjust_tail(call: &mut Call<'_>) -> Returned {
     if let Some(end) = end {
         packet.frags.truncate(frags - from_frags);
         let grown = vec![0; end.saturating_sub(range.end)];
-        // In the block, as `end` is.
+        // In bounds, as `end` is.
         let _ = packet.write_block(range.end, &grown);
     }
     place(call, end.map(|end| PacketRange { end, ..range }))

@@ -1,4 +1,4 @@
-//! Injections at work: what came by, and what failed.
+//! Active injections: counting calls and failures.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,16 +7,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::injection::Injection;
 use crate::util::Errno;
 
-/// The injections of a machine, in the order in which they were added. CPUs of one
-/// machine count together.
+/// The injections of a machine, in the order in which they were added. All CPUs of a machine
+/// share the counters.
 #[derive(Debug, Clone, Default)]
 pub struct Injections {
     active: Vec<InjectionHandle>,
-    /// What failed on this CPU since it was last asked.
+    /// Calls that failed on this CPU and were not taken yet.
     log: Vec<Injected>,
 }
 
-/// An injection that was added to a machine: how often it was used.
+/// An injection that was added to a machine, with its counters.
 #[derive(Debug, Clone)]
 pub struct InjectionHandle(Arc<Active>);
 
@@ -27,16 +27,16 @@ struct Active {
     count: AtomicU64,
 }
 
-/// A call that failed because a test wanted it to.
+/// A call that an injection made fail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Injected {
-    /// The function, as in C.
+    /// The function's name in C.
     pub function: String,
-    /// The map that the call was about.
+    /// The map argument of the call.
     pub map: Option<String>,
-    /// Which of the calls that the injection is about it was, counted from 1.
+    /// The call's number among the calls that match the injection, from 1.
     pub call: u64,
-    /// What the program was told; `None`: null, by a function that returns pointers.
+    /// The returned error; `None` if the function returned null.
     pub errno: Option<Errno>,
 }
 
@@ -56,7 +56,7 @@ impl fmt::Display for Injected {
 }
 
 impl Injections {
-    /// Adds one.
+    /// Adds an injection.
     pub fn add(&mut self, injection: Injection) -> InjectionHandle {
         let handle = InjectionHandle(Arc::new(Active {
             injection,
@@ -67,28 +67,28 @@ impl Injections {
         handle
     }
 
-    /// Whether there is none.
+    /// Whether there are no injections.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.active.is_empty()
     }
 
-    /// All of them.
+    /// All injections.
     pub fn iter(&self) -> impl Iterator<Item = &InjectionHandle> {
         self.active.iter()
     }
 
-    /// Notes that a call failed.
+    /// Records a failed call.
     pub(super) fn note(&mut self, injected: Injected) {
         self.log.push(injected);
     }
 
-    /// Takes what failed on this CPU since the last time.
+    /// Takes the calls that failed on this CPU since the last call.
     pub fn take(&mut self) -> Vec<Injected> {
         std::mem::take(&mut self.log)
     }
 
-    /// The same for another CPU, where nothing has failed yet.
+    /// The injections for another CPU, with an empty log.
     #[must_use]
     pub fn fork(&self) -> Self {
         Self {
@@ -99,32 +99,32 @@ impl Injections {
 }
 
 impl InjectionHandle {
-    /// What was asked for.
+    /// The injection.
     #[must_use]
     pub fn injection(&self) -> &Injection {
         &self.0.injection
     }
 
-    /// How many calls came by that it is about.
+    /// How many calls matched the injection.
     #[must_use]
     pub fn calls(&self) -> u64 {
         self.0.calls.load(Ordering::Relaxed)
     }
 
-    /// How many of them it made fail.
+    /// How many calls it made fail.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.0.count.load(Ordering::Relaxed)
     }
 
-    /// Another call came by: its number, and whether it is chosen.
-    pub(super) fn see(&self) -> (u64, bool) {
+    /// Counts a matching call; returns its number and whether the schedule selects it.
+    pub(super) fn count_call(&self) -> (u64, bool) {
         let call = self.0.calls.fetch_add(1, Ordering::Relaxed) + 1;
         (call, self.0.injection.schedule.hits(call))
     }
 
-    /// It made a call fail.
-    pub(super) fn strike(&self) {
+    /// Counts a call that failed.
+    pub(super) fn count_failure(&self) {
         self.0.count.fetch_add(1, Ordering::Relaxed);
     }
 }

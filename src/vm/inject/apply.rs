@@ -1,4 +1,4 @@
-//! Calls on their way, and those that don't arrive.
+//! Applying injections to calls of helpers and kfuncs.
 
 use smallvec::SmallVec;
 
@@ -16,29 +16,29 @@ use crate::spec::kfuncs::{KfuncId, Parameter, ParameterKind};
 use crate::spec::limits;
 use crate::util::{Errno, HelperId};
 
-/// A call of a function, as far as injections look at it.
+/// A call, as far as injections look at it.
 struct Site<'a> {
     /// The function's name.
     function: &'a str,
     /// The map that the call is about.
     map: Option<MapHandle>,
-    /// How it tells that it failed.
+    /// How the function reports failure.
     fails: Fails,
-    /// Memory that it fills: the argument that points to it, and its bytes.
+    /// The memory that the function writes: the pointer's argument number, and the size.
     fills: SmallVec<[(usize, usize); 2]>,
 }
 
 impl Site<'_> {
-    /// The name as the tables have it.
+    /// The function's name without `bpf_`.
     fn name(&self) -> &str {
         self.function.strip_prefix("bpf_").unwrap_or(self.function)
     }
 }
 
-/// Whether a call of a helper is to fail now: r0 then.
+/// Decides whether a helper call fails; if so, returns r0.
 ///
 /// # Errors
-/// [`HelperProblem`] where an argument is not what the helper fills.
+/// [`HelperProblem`] if an argument does not point to the memory that the helper writes.
 #[cold]
 pub(in crate::vm) fn fail_helper(
     helper: HelperId,
@@ -64,10 +64,10 @@ pub(in crate::vm) fn fail_helper(
     fail(&site, call)
 }
 
-/// Whether a call of a kernel function is to fail now: r0 then.
+/// Decides whether a kfunc call fails; if so, returns r0.
 ///
 /// # Errors
-/// [`HelperProblem`] where an argument is not what the function fills.
+/// [`HelperProblem`] if an argument does not point to the memory that the kfunc writes.
 #[cold]
 pub(in crate::vm) fn fail_kfunc(
     kfunc: KfuncId,
@@ -83,7 +83,7 @@ pub(in crate::vm) fn fail_kfunc(
         .filter_map(|(parameter, n)| {
             let len = match parameter.kind {
                 ParameterKind::Dynptr if parameter.uninit => limits::DYNPTR_SIZE as usize,
-                // So the kernel calls what it copies to.
+                // The kernel names output buffers `dst`.
                 ParameterKind::Memory if parameter.name == "dst" => call.size(n + 1),
                 _ => return None,
             };
@@ -98,11 +98,11 @@ pub(in crate::vm) fn fail_kfunc(
     fail(&site, call)
 }
 
-/// Whether a call is to fail now: r0 then. What the function would have filled is zero,
-/// as the kernel's functions leave it.
+/// Decides whether a call fails; if so, returns r0. Memory that the function would have written
+/// is zeroed, as the kernel's functions do on failure.
 ///
 /// # Errors
-/// [`HelperProblem`] where an argument is not what the function fills.
+/// [`HelperProblem`] if an argument does not point to the memory that the function writes.
 fn fail(site: &Site<'_>, call: &mut Call<'_>) -> Result<Option<u64>, HelperProblem> {
     if site.fails == Fails::Never {
         return Ok(None);
@@ -112,7 +112,7 @@ fn fail(site: &Site<'_>, call: &mut Call<'_>) -> Result<Option<u64>, HelperProbl
     };
     for (n, len) in &site.fills {
         if *len > 0 && call.arg(*n) != 0 {
-            // No memory is taken for bytes that are not there.
+            // Check first, so that an invalid size allocates nothing.
             call.check(*n, *len, AccessKind::Write)?;
             call.write(*n, &vec![0; *len])?;
         }
@@ -135,8 +135,8 @@ fn fail(site: &Site<'_>, call: &mut Call<'_>) -> Result<Option<u64>, HelperProbl
     }))
 }
 
-/// The number of the call, and what goes wrong, if an injection chooses it. Each
-/// injection that the call is about counts it; the first that chooses it has it.
+/// The number and error of the call, if an injection makes it fail. All matching injections
+/// count the call; the first whose schedule selects it applies.
 fn chosen(site: &Site<'_>, call: &Call<'_>) -> Option<(u64, Errno)> {
     let map = site.map.and_then(|map| call.machine.map(map));
     let def = map.map(|map| map.def());
@@ -158,22 +158,22 @@ fn chosen(site: &Site<'_>, call: &Call<'_>) -> Option<(u64, Errno)> {
     let mut first = None;
     for handle in call.machine.injections.iter() {
         let Some(usual) = about(handle) else { continue };
-        let (number, hits) = handle.see();
+        let (number, hits) = handle.count_call();
         if hits && first.is_none() {
-            handle.strike();
+            handle.count_failure();
             first = Some((number, handle.injection().errno.unwrap_or(usual)));
         }
     }
     first
 }
 
-/// The argument that is a map.
+/// The position of the map argument.
 fn map_argument(prototype: &Prototype) -> Option<usize> {
     let is_map = |arg: &Arg| arg.kind == ArgKind::ConstMapPtr;
     prototype.args.iter().position(is_map).map(|at| at + 1)
 }
 
-/// The memory that a helper fills: what need not be initialised before the call.
+/// The memory that a helper writes: arguments that need not be initialised before the call.
 fn filled(
     prototype: &Prototype,
     map: Option<MapHandle>,

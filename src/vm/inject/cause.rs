@@ -1,34 +1,33 @@
-//! Why calls fail: what is the matter, which functions suffer from it, and what each of
-//! them then says.
+//! Causes of failure: which functions each cause affects, and the error that they return.
 
 use crate::spec::{MapFlags, MapType, StorageFlags};
 use crate::util::Errno;
 
-/// What is the matter with the machine.
+/// A cause of failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Cause {
-    /// A map takes no more elements.
+    /// A map is full.
     MapUpdate,
-    /// A ring buffer or a perf buffer has no room.
+    /// A ring buffer or perf buffer is full.
     BufferFull,
-    /// There is no memory.
+    /// Memory allocation fails.
     Allocation,
-    /// Memory that a program reads by its address is not there.
+    /// Memory that a program reads by address is unmapped.
     ProbeRead,
 }
 
-/// What a call has to be like, beside the function's name, for a cause to matter.
+/// The condition, besides the function's name, under which a cause applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum If {
     Always,
-    /// The map in the call allocates elements as they come.
+    /// The map argument allocates elements on update.
     MapAllocates,
-    /// The flags in argument 4 ask for storage to be made.
+    /// The flags in argument 4 request creation of storage.
     Creates,
 }
 
-/// A function that fails for a cause, and the kernel's errno; the program is told null
-/// where the function returns a pointer.
+/// A function that a cause affects, and the error that the kernel returns; functions that
+/// return a pointer return null.
 struct Failure {
     cause: Cause,
     /// Without `bpf_`.
@@ -97,8 +96,8 @@ const FAILURES: &[Failure] = &[
     row(ProbeRead, "copy_from_user_task_str", Errno::EFAULT),
 ];
 
-/// Whether a map of a type allocates an element when it is made: tries and storages do,
-/// and hashes that were asked to.
+/// Whether an update allocates the element: in tries, storages, and hashes with
+/// `BPF_F_NO_PREALLOC`.
 fn allocates(map_type: MapType, flags: MapFlags) -> bool {
     match map_type {
         MapType::Hash | MapType::PercpuHash | MapType::HashOfMaps => {
@@ -118,7 +117,7 @@ fn allocates(map_type: MapType, flags: MapFlags) -> bool {
 }
 
 impl Cause {
-    /// All of them, with their names in an injection's text.
+    /// All causes, with their names in an injection's text.
     pub const NAMES: [(&'static str, Self); 4] = [
         ("map-update", MapUpdate),
         ("buffer-full", BufferFull),
@@ -126,7 +125,7 @@ impl Cause {
         ("probe-read", ProbeRead),
     ];
 
-    /// Its name in an injection's text.
+    /// The name in an injection's text.
     #[must_use]
     pub fn name(self) -> &'static str {
         let mut names = Self::NAMES.iter();
@@ -135,8 +134,8 @@ impl Cause {
             .map_or("", |(name, _)| name)
     }
 
-    /// What a function, by its name without `bpf_`, says when it fails for this cause;
-    /// `None` where it does not, or not on such a map or with these arguments.
+    /// The error of a function (name without `bpf_`) if it fails for this cause; `None` if the
+    /// cause does not affect it, or not with this map or these arguments.
     pub(super) fn errno_of(
         self,
         name: &str,
@@ -154,14 +153,14 @@ impl Cause {
     }
 }
 
-/// The first errno that the table has for a function; `EINVAL` for others.
+/// The first error that the table has for a function; `EINVAL` for other functions.
 pub(super) fn usual_errno(name: &str) -> Errno {
     let mut rows = FAILURES.iter();
     rows.find(|row| row.name == name)
         .map_or(Errno::EINVAL, |row| row.errno)
 }
 
-/// Whether a function is one that hands records to user space.
+/// Whether a function sends records to user space.
 pub(super) fn writes_records(name: &str) -> bool {
     FAILURES
         .iter()

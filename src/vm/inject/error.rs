@@ -1,17 +1,17 @@
-//! Injections that make no sense.
+//! Errors of injections.
 
 use thiserror::Error;
 
-/// Why there can't be such an injection.
+/// Why an injection is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum InjectError {
-    /// No helper or kernel function has this name.
-    #[error("Linux 6.18 has no helper '{0}', and bpflab knows no such kernel function")]
+    /// No helper or kfunc has this name.
+    #[error("Linux 6.18 has no helper '{0}', and bpflab knows no kfunc with this name")]
     Unknown(String),
-    /// A function that has no way to tell a program that it failed.
-    #[error("'{0}' can't fail: it has no result that says so; mock it to return another one")]
+    /// A function that can't report failure.
+    #[error("'{0}' can't fail: its result can't report an error; mock it to return another value")]
     CannotFail(String),
-    /// A text that is no injection.
+    /// Malformed text.
     #[error(
         "injection '{text}' at byte {at}: {wanted} expected, as in \
          map-update(hist)=ENOMEM@3 or bpf_probe_read=EFAULT@10%:7"
@@ -19,9 +19,9 @@ pub enum InjectError {
     Syntax {
         /// The text.
         text: String,
-        /// Where it goes wrong.
+        /// Offset of the mistake.
         at: usize,
-        /// What should stand there.
+        /// What is expected there.
         wanted: &'static str,
     },
 }

@@ -1,24 +1,24 @@
-//! How a function tells that it failed.
+//! How functions report failure.
 
 use crate::spec::helpers::{Ret, RetKind};
 use crate::spec::kfuncs::{Kfunc, KfuncFlags};
 
-/// How a function tells that it failed.
+/// How a function reports failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fails {
-    /// By a negative errno.
+    /// With a negative errno.
     Errno,
-    /// By null.
+    /// With null.
     Null,
-    /// By nothing.
+    /// Not at all.
     Never,
 }
 
-/// Types of C that hold a negative errno.
+/// C types that can hold a negative errno.
 const SIGNED: &[&str] = &["int", "long", "s32", "s64", "__s64", "ssize_t"];
 
 impl Fails {
-    /// A helper with such a result.
+    /// For a helper with this return type.
     pub(super) const fn of_helper(ret: Ret) -> Self {
         match ret.kind {
             RetKind::Integer => Self::Errno,
@@ -28,8 +28,8 @@ impl Fails {
         }
     }
 
-    /// A kernel function. "Null" of one that returns a number is 0, which is no failure
-    /// (`bpf_res_spin_lock`).
+    /// For a kfunc. `KF_RET_NULL` kfuncs that return a number return 0 for success
+    /// (`bpf_res_spin_lock`), so 0 is not used for them.
     pub(super) fn of_kfunc(kfunc: &Kfunc) -> Self {
         if kfunc.flags.contains(KfuncFlags::RELEASE) {
             Self::Never

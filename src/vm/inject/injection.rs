@@ -1,4 +1,4 @@
-//! What a test asks to fail.
+//! Injections.
 
 use std::ops::RangeInclusive;
 
@@ -10,13 +10,13 @@ use crate::spec::helpers::helper_by_name;
 use crate::spec::kfuncs::{self, KfuncId};
 use crate::util::Errno;
 
-/// Calls that are to fail, and how.
+/// Makes calls of helpers or kfuncs fail.
 ///
 /// ```
 /// use bpflab::util::Errno;
 /// use bpflab::vm::Injection;
 ///
-/// // The third update of the map `hist` finds no memory.
+/// // The third update of the map `hist` fails with ENOMEM.
 /// let third = Injection::map_update().on_map("hist").error(Errno::ENOMEM).nth(3);
 /// // One in ten of all calls of a helper fails.
 /// let some = Injection::call("bpf_get_current_comm").with_chance(0.1, 42);
@@ -26,22 +26,22 @@ use crate::util::Errno;
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Injection {
-    /// The calls that it is about.
+    /// Which functions it affects.
     pub target: Target,
-    /// The map that they are about; any for `None`.
+    /// The map that calls must be about; any map if `None`.
     pub map: Option<String>,
-    /// What they say; for `None` what the kernel's function usually says.
+    /// The error to return; if `None`, the one that the kernel's function usually returns.
     pub errno: Option<Errno>,
-    /// Which of them fail.
+    /// Which of the matching calls fail.
     pub schedule: Schedule,
 }
 
-/// The calls that an injection is about.
+/// The functions that an injection affects.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Target {
-    /// Those of one helper or kernel function, by its name without `bpf_`.
+    /// One helper or kfunc, by its name without `bpf_`.
     Function(String),
-    /// Those of all functions that suffer from something.
+    /// All functions that a cause affects.
     Cause(Cause),
 }
 
@@ -55,89 +55,89 @@ impl Injection {
         }
     }
 
-    /// Calls of a helper or kernel function, by its name with or without `bpf_`.
+    /// Makes calls of a helper or kfunc fail, by its name with or without `bpf_`.
     #[must_use]
     pub fn call(name: &str) -> Self {
         let plain = name.strip_prefix("bpf_").unwrap_or(name);
         Self::new(Target::Function(plain.to_owned()))
     }
 
-    /// Calls that suffer from something.
+    /// Makes all functions that a cause affects fail.
     #[must_use]
     pub fn of(cause: Cause) -> Self {
         Self::new(Target::Cause(cause))
     }
 
-    /// Updates of maps: they are full.
+    /// Makes map updates fail, as if the map was full.
     #[must_use]
     pub fn map_update() -> Self {
         Self::of(Cause::MapUpdate)
     }
 
-    /// Records for ring buffers and perf buffers: there is no room.
+    /// Makes output to ring buffers and perf buffers fail, as if they were full.
     #[must_use]
     pub fn buffer_full() -> Self {
         Self::of(Cause::BufferFull)
     }
 
-    /// Whatever allocates: there is no memory.
+    /// Makes memory allocations fail.
     #[must_use]
     pub fn allocation() -> Self {
         Self::of(Cause::Allocation)
     }
 
-    /// `bpf_probe_read` and its siblings: nothing is at the address.
+    /// Makes `bpf_probe_read` and its siblings fail, as if the address was unmapped.
     #[must_use]
     pub fn probe_read() -> Self {
         Self::of(Cause::ProbeRead)
     }
 
-    /// Only calls about the map of this name.
+    /// Restricts the injection to calls with this map.
     #[must_use]
     pub fn on_map(mut self, name: &str) -> Self {
         self.map = Some(name.to_owned());
         self
     }
 
-    /// What the program is told; functions that return pointers tell it null.
+    /// Sets the error to return; functions that return pointers return null.
     #[must_use]
     pub const fn error(mut self, errno: Errno) -> Self {
         self.errno = Some(errno);
         self
     }
 
-    /// Only the nth call, counted from 1.
+    /// Only the nth matching call fails, counted from 1.
     #[must_use]
     pub const fn nth(self, n: u64) -> Self {
         self.on(Schedule::Calls(n, Some(n)))
     }
 
-    /// Only the calls of these numbers, counted from 1.
+    /// Only the calls with these numbers fail, counted from 1.
     #[must_use]
     pub const fn calls(self, numbers: RangeInclusive<u64>) -> Self {
         self.on(Schedule::Calls(*numbers.start(), Some(*numbers.end())))
     }
 
-    /// One call in `n`: the nth, the 2nth, …
+    /// Every nth call fails.
     #[must_use]
     pub const fn every(self, n: u64) -> Self {
         self.on(Schedule::Every(n))
     }
 
-    /// Each call with a chance of 0 to 1; the same seed chooses the same calls.
+    /// Each call fails with a probability from 0 to 1; the same seed selects the same calls.
     #[must_use]
     pub const fn with_chance(self, chance: f64, seed: u64) -> Self {
         self.on(Schedule::Chance(chance, seed))
     }
 
-    /// The calls that a schedule chooses.
+    /// Sets the schedule.
     #[must_use]
     pub const fn on(mut self, schedule: Schedule) -> Self {
         self.schedule = schedule;
         self
     }
 
-    /// Whether there are calls that can fail like this.
+    /// Checks that the functions exist and can fail.
     ///
     /// # Errors
     /// [`InjectError::Unknown`] and [`InjectError::CannotFail`].
@@ -159,7 +159,7 @@ impl Injection {
     }
 }
 
-/// A kernel function by its name without `bpf_`; some have none.
+/// A kfunc by its name without `bpf_`; some have no such prefix.
 fn kfunc(name: &str) -> Option<KfuncId> {
     kfuncs::by_name(&format!("bpf_{name}")).or_else(|| kfuncs::by_name(name))
 }
@@ -182,7 +182,8 @@ mod tests {
         assert_eq!(check("bpf_iter_bits_new"), Ok(()));
         assert_eq!(
             check("bpf_task_release").unwrap_err().to_string(),
-            "'task_release' can't fail: it has no result that says so; mock it to return another one"
+            "'task_release' can't fail: its result can't report an error; \
+             mock it to return another value"
         );
         assert_eq!(Injection::allocation().check(), Ok(()));
     }

@@ -1,15 +1,14 @@
-//! Fault injection: calls of helpers and kernel functions that fail because a test wants
-//! them to.
+//! Fault injection: makes calls of helpers and kfuncs fail.
 //!
-//! An [`Injection`] says which calls ([a function](Injection::call), or a
-//! [`Cause`]), which of them ([`Schedule`]: the nth, a range, every nth, by chance), and
-//! with which errno. A call that is chosen has none of the function's effects; what it
-//! would have written is zero, as the kernel leaves it, and the program is told what the
-//! kernel's function tells it: a negative errno, or null.
+//! An [`Injection`] has a target ([a function](Injection::call), or a [`Cause`]), a
+//! [`Schedule`] that selects calls (the nth, a range, every nth, by chance), and an errno. A
+//! selected call has none of the function's effects. Memory that it would have written is
+//! zeroed, as in the kernel, and it returns what the kernel's function returns on failure: a
+//! negative errno, or null.
 //!
-//! All calls of helpers come by one place ([`helpers::call`](super::helpers::call)), before
-//! mocks. A run with injections begins on the checked interpreter, since the other engines
-//! do some of what helpers do themselves.
+//! [`helpers::call`](super::helpers::call) applies injections to all helper calls, before
+//! mocks. A run with injections uses the checked interpreter, since the other engines perform
+//! some helpers' work themselves.
 
 mod active;
 mod apply;

@@ -1,23 +1,23 @@
-//! Which calls fail, of those that come by.
+//! Schedules of injections: which calls fail.
 
 use std::fmt;
 
-/// Which of the calls that an injection is about fail, counted from 1.
+/// Which of the matching calls fail, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Schedule {
-    /// Each of them.
+    /// All of them.
     Always,
-    /// Those from the first number to the second, both included; without a second one
-    /// all that follow.
+    /// From the first number to the second, both included; without a second, all from the first
+    /// on.
     Calls(u64, Option<u64>),
-    /// One in so many: the nth, the 2nth, …
+    /// Every nth call.
     Every(u64),
-    /// Each with this chance, 0 to 1, as a seed has it: the same calls each time.
+    /// Each call with this probability, 0 to 1. The seed determines which calls.
     Chance(f64, u64),
 }
 
 impl Schedule {
-    /// Whether the call of this number fails.
+    /// Whether the call with this number fails.
     #[must_use]
     pub fn hits(self, call: u64) -> bool {
         match self {
@@ -29,21 +29,20 @@ impl Schedule {
     }
 }
 
-/// A number from 0 up to 1 that depends on the seed and the call's number alone, so that
-/// CPUs which count together need no common state (SplitMix64: Steele, Lea and Flood,
-/// 2014).
+/// A number in 0..1 that depends only on the seed and the call's number, so that CPUs which
+/// share a counter need no other common state (SplitMix64: Steele, Lea and Flood, 2014).
 fn drawn(seed: u64, call: u64) -> f64 {
     let mut bits = seed.wrapping_add(call.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     bits ^= bits >> 31;
-    // As many bits as an f64 holds.
+    // As many bits as an f64 can represent.
     #[expect(clippy::cast_precision_loss, reason = "53 bits are exact")]
     let number = (bits >> 11) as f64;
     number / 9_007_199_254_740_992.0
 }
 
-/// As it stands behind `@` in an injection's text; nothing for each call.
+/// The part after `@` in an injection's text; empty for all calls.
 impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,4 +1,4 @@
-//! Calls that fail, and what is left of them.
+//! Tests of failing calls and their effects.
 
 use super::super::helpers::testing::Bench;
 use super::super::outcome::Output;
@@ -63,7 +63,7 @@ fn a_full_buffer_takes_no_record() {
     assert_eq!(bench.machine.take_outputs(), [lost.clone(), lost]);
 }
 
-/// What a program reads after a failure is what the kernel leaves there.
+/// After a failure, programs read the same as in the kernel.
 #[test]
 fn what_would_be_filled_is_zero() {
     let mut bench = Bench::new();
@@ -93,7 +93,7 @@ fn what_would_be_filled_is_zero() {
         assert_eq!(bench.bytes(to, 16), left, "{helper}");
     }
     assert_eq!(map.read(&[]), Ok(vec![9; 4]), "it was not popped");
-    // A place that can't be written is a mistake of the program, as without injection.
+    // An address that can't be written is a fault, as without injection.
     assert!(bench.call(id::probe_read_kernel, [1, 8, to]).is_err());
     assert!(
         bench

@@ -1,4 +1,4 @@
-//! Injections as text: `TARGET[(MAP)][=ERRNO][@CALLS]`.
+//! Text form of injections: `TARGET[(MAP)][=ERRNO][@CALLS]`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -28,7 +28,7 @@ impl fmt::Display for Injection {
     }
 }
 
-/// What is left of a text, and where.
+/// The rest of a text, and its position.
 struct Rest<'a> {
     text: &'a str,
     at: usize,
@@ -47,7 +47,7 @@ impl<'a> Rest<'a> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// Takes what comes before any of these characters, or all.
+    /// Takes the text up to any of these characters, or all of it.
     fn until(&mut self, ends: &[char]) -> &'a str {
         let left = self.left();
         let taken = left.split(ends).next().unwrap_or(left);
@@ -55,7 +55,7 @@ impl<'a> Rest<'a> {
         taken
     }
 
-    /// Takes a character if it is next.
+    /// Takes a character if it is the next.
     fn take(&mut self, next: char) -> bool {
         let is_next = self.left().starts_with(next);
         self.at += usize::from(is_next) * next.len_utf8();
@@ -73,7 +73,7 @@ impl<'a> Rest<'a> {
         Ok(number)
     }
 
-    /// A number from 1 on.
+    /// A number of at least 1.
     fn ordinal(&mut self) -> Result<u64, InjectError> {
         let before = self.at;
         match self.number()? {

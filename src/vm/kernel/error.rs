@@ -1,4 +1,4 @@
-//! What can be wrong with a question to kernel memory, and what to do about it.
+//! Errors of kernel memory.
 
 use thiserror::Error;
 
@@ -6,32 +6,31 @@ use super::super::events::{ValueProblem, listed};
 use super::super::memory::KernelMemoryFull;
 use crate::btf::LayoutError;
 
-/// Why an object of the kernel can't be made, found or changed.
+/// Why an object in kernel memory can't be created, found or changed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum KernelError {
-    /// No type of this name is known.
+    /// There is no type with this name.
     #[error("no type `{name}` is known{}", no_type(.known))]
     NoType {
-        /// The name that was asked for.
+        /// The requested name.
         name: String,
-        /// Names that there are, the nearest ones first; none where no types are known
-        /// at all.
+        /// Existing names, the most similar first; empty if no types are known at all.
         known: Vec<String>,
     },
-    /// A type that objects can't be made of.
-    #[error("no object can be made of `{name}`: {problem}")]
+    /// A type without a layout.
+    #[error("cannot create an object of type `{name}`: {problem}")]
     Layout {
         /// The type.
         name: String,
         /// Why not.
         problem: LayoutError,
     },
-    /// A path that leads nowhere.
+    /// An invalid path.
     #[error("{ty}: `{path}`: {problem}")]
     Path {
         /// The type of the object that the path begins in.
         ty: String,
-        /// The path as it was given.
+        /// The path.
         path: String,
         /// What is wrong.
         problem: Box<PathProblem>,
@@ -41,38 +40,38 @@ pub enum KernelError {
     Value {
         /// The type of the object that the path begins in.
         ty: String,
-        /// The path as it was given.
+        /// The path.
         path: String,
-        /// Why not.
+        /// Why it does not fit.
         problem: Box<ValueProblem>,
     },
-    /// An object whose type says nothing of its parts.
-    #[error("{0} has no type here: its bytes can be read and written, not its fields")]
+    /// An object without a type, and so without fields.
+    #[error("{0} has no type: only its bytes can be read and written, not fields")]
     Untyped(String),
-    /// An object that was freed.
+    /// The object was freed.
     #[error("{0} was freed")]
     Freed(String),
-    /// No variable of this name has a type.
+    /// A kernel variable whose type is not known.
     #[error(
-        "no type is known for the kernel variable `{0}`: \
-         World::variable_of gives it one"
+        "the type of kernel variable `{0}` is unknown: \
+         set it with World::variable_of"
     )]
     NoVariable(String),
-    /// A variable of which each CPU has its own instance.
-    #[error("each CPU has its own `{0}`: World::per_cpu(\"{0}\", cpu) gives it")]
+    /// A per-CPU variable.
+    #[error("`{0}` is a per-CPU variable: use World::per_cpu(\"{0}\", cpu)")]
     PerCpu(String),
-    /// An address where no object is.
-    #[error("the kernel has no object at {0:#x}")]
+    /// An address without an object.
+    #[error("no kernel object at address {0:#x}")]
     Nowhere(u64),
     /// A CPU that the world does not have.
     #[error("there is no CPU {cpu}: the world has {cpus}, from 0 on")]
     NoCpu {
-        /// The CPU that was asked for.
+        /// The requested CPU.
         cpu: u32,
         /// How many there are.
         cpus: u32,
     },
-    /// There is no room.
+    /// Kernel memory is full.
     #[error(transparent)]
     Full(#[from] KernelMemoryFull),
 }
@@ -85,47 +84,47 @@ pub enum PathProblem {
     NoMember {
         /// The struct or union that was searched.
         within: String,
-        /// The name.
+        /// The name in the path.
         name: String,
-        /// Its members, those with the nearest name first.
+        /// Its members, the most similar name first.
         known: Vec<String>,
     },
-    /// A step that does not fit what it is applied to, or is no step.
+    /// A malformed step, or one that does not fit the type.
     #[error("{0}")]
     Step(String),
-    /// A pointer on the way that is null.
+    /// A null pointer in the path.
     #[error("`{0}` is a null pointer")]
     Null(String),
-    /// A pointer on the way to something that has no type.
-    #[error("`{step}` points to {to}, of which no layout is known: set it to an object's address")]
+    /// A pointer in the path to something without a type.
+    #[error("`{step}` points to {to}, whose layout is unknown: set it to an object's address")]
     Opaque {
-        /// The pointer's part of the path.
+        /// The part of the path up to the pointer.
         step: String,
-        /// What it points to, in C.
+        /// The type that it points to, in C.
         to: String,
     },
-    /// A pointer on the way that does not point to an object of the kernel.
-    #[error("`{step}` is {address:#x}, where the kernel has no object")]
+    /// A pointer in the path that does not point to a kernel object.
+    #[error("`{step}` is {address:#x}, where there is no kernel object")]
     Nowhere {
-        /// The pointer's part of the path.
+        /// The part of the path up to the pointer.
         step: String,
-        /// What it holds.
+        /// The pointer's value.
         address: u64,
     },
-    /// A part that lies beyond the object that is there.
+    /// A part beyond the end of the object.
     #[error("lies beyond the end of {0}")]
     Outside(String),
-    /// A part that is no number.
-    #[error("{0} is no number")]
+    /// A part that is not a number.
+    #[error("{0} is not a number")]
     NoNumber(String),
-    /// A part that is no text.
-    #[error("{0} is neither an array of characters nor a pointer to some")]
+    /// A part that is not text.
+    #[error("{0} is neither a character array nor a pointer to characters")]
     NoText(String),
 }
 
 fn no_type(known: &[String]) -> String {
     if known.is_empty() {
-        ": no types are known at all. Load an object with BTF first, or give the kernel's \
+        ": no types are known. Load an object with BTF first, or set the kernel's \
          (Vm::set_kernel_btf)"
             .to_owned()
     } else {

@@ -1,11 +1,11 @@
-//! Making objects of types.
+//! Creating objects in kernel memory.
 
 use super::super::memory::{Area, Block, BlockType, KernelBlocks, NewBlock};
 use super::error::KernelError;
 use super::types::{Types, name_and_size};
 use std::sync::Arc;
 
-/// Kernel memory and the types of what is made there. Cloning shares both.
+/// Kernel memory and its types. Clones share both.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Heap {
     pub blocks: KernelBlocks,
@@ -13,14 +13,14 @@ pub(super) struct Heap {
 }
 
 impl Heap {
-    /// A zeroed object of a type, with this many bytes more behind it.
+    /// Creates a zeroed object of a type, followed by `room` extra bytes.
     pub fn make(&self, area: Area, ty: BlockType, room: usize) -> Result<Arc<Block>, KernelError> {
         let (name, size) = name_and_size(&ty)?;
         let new = NewBlock::bytes(name, size.saturating_add(room), Some(ty));
         Ok(self.blocks.insert(area, new)?)
     }
 
-    /// An object of these bytes, whatever they are.
+    /// Creates an object with these bytes and without a type.
     pub fn make_bytes(&self, name: &str, bytes: &[u8]) -> Result<Arc<Block>, KernelError> {
         let new = NewBlock::bytes(name, bytes.len(), None);
         let block = self.blocks.insert(Area::Heap, new)?;
@@ -28,7 +28,7 @@ impl Heap {
         Ok(block)
     }
 
-    /// A string with its NUL.
+    /// Creates a string with its NUL.
     pub fn make_text(&self, text: &str) -> Result<Arc<Block>, KernelError> {
         let mut bytes = text.as_bytes().to_vec();
         bytes.push(0);

@@ -1,4 +1,4 @@
-//! Kernel memory as a whole: objects by type, and what is at an address.
+//! Kernel memory: creating objects by type and finding them by address.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,26 +13,26 @@ use crate::btf::Btf;
 
 type Result<T> = std::result::Result<T, KernelError>;
 
-/// The mocked kernel's own memory: objects that a test makes, and the kernel's
-/// variables. All CPUs of a machine see the same; cloning shares it.
+/// The mocked kernel's own memory: objects that a test creates, and the kernel's variables.
+/// All CPUs of a machine share it, and so do clones.
 #[derive(Clone, Default)]
 pub struct KernelMemory {
     pub(super) heap: Heap,
     symbols: Arc<Mutex<Symbols>>,
 }
 
-/// What the kernel knows by name, and what there is once for each CPU.
+/// Kernel symbols by name, and instances of per-CPU variables.
 #[derive(Debug, Default)]
 pub(super) struct Symbols {
     pub by_name: FxHashMap<Arc<str>, Arc<Block>>,
-    /// The types that objects declare variables with.
+    /// The types of variables that loaded objects declare.
     pub declared: FxHashMap<Arc<str>, BlockType>,
-    /// The instances by address and CPU.
+    /// Per-CPU instances, by the variable's address and CPU.
     pub per_cpu: FxHashMap<(u64, u32), Arc<Block>>,
 }
 
 impl KernelMemory {
-    /// The objects' places in the address space.
+    /// The objects by address.
     #[must_use]
     pub const fn blocks(&self) -> &KernelBlocks {
         &self.heap.blocks
@@ -42,7 +42,7 @@ impl KernelMemory {
         self.symbols.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes these the kernel's types, which come before those of loaded objects.
+    /// Sets the kernel's types. They take precedence over those of loaded objects.
     pub fn set_kernel_types(&self, btf: Btf) {
         self.heap.types.set_kernel(btf);
     }
@@ -53,10 +53,10 @@ impl KernelMemory {
         self.heap.types.kernel()
     }
 
-    /// Adds what an object was compiled with, `own`, and the kernel that it was relocated
-    /// for: the first kernel counts.
+    /// Adds an object's own types, and those of the kernel that it was relocated for, if no
+    /// kernel's types are set yet.
     pub fn add_types(&self, own: Option<&Btf>, kernel: Option<&Btf>) {
-        // Without a kernel, an object is relocated for its own types.
+        // Without a kernel, an object is relocated against its own types.
         let kernel = kernel.filter(|kernel| own.is_none_or(|own| !own.same(kernel)));
         if let Some(kernel) = kernel.filter(|_| !self.heap.types.has_kernel()) {
             self.set_kernel_types(kernel.clone());
@@ -66,14 +66,14 @@ impl KernelMemory {
         }
     }
 
-    /// The types that programs' numbers of kernel types mean: the kernel's, or else the
-    /// first object's own.
+    /// The types that programs' kernel BTF ids refer to: the kernel's, or else the first
+    /// object's own.
     #[must_use]
     pub fn types(&self) -> Option<Btf> {
         self.heap.types.tables().into_iter().next()
     }
 
-    /// Takes over the types that another kernel memory knows.
+    /// Adds all types of another kernel memory.
     pub fn adopt_types(&self, other: &Self) {
         self.heap.types.adopt(&other.heap.types);
     }
@@ -82,7 +82,7 @@ impl KernelMemory {
         KernelObject::whole(&self.heap, block)
     }
 
-    /// A zeroed object of a type, by its name in C: `task_struct`, `struct sk_buff`,
+    /// Creates a zeroed object of a type, by its name in C: `task_struct`, `struct sk_buff`,
     /// `unsigned long`.
     ///
     /// # Errors
@@ -91,16 +91,16 @@ impl KernelMemory {
         self.make_with_room(type_name, 0)
     }
 
-    /// The same with `room` bytes more behind it: for a flexible array at its end, or
-    /// what the kernel allocates with it.
+    /// Like [`make`](Self::make), followed by `room` extra bytes: for a flexible array at the
+    /// end, or for memory that the kernel allocates with the object.
     ///
     /// # Errors
-    /// As of [`make`](Self::make).
+    /// As for [`make`](Self::make).
     pub fn make_with_room(&self, type_name: &str, room: usize) -> Result<KernelObject> {
         self.make_of(self.heap.types.find(type_name)?, room)
     }
 
-    /// The same of a type that is at hand.
+    /// Creates an object of this type, followed by `room` extra bytes.
     ///
     /// # Errors
     /// [`KernelError::Layout`], [`KernelError::Full`].
@@ -108,7 +108,7 @@ impl KernelMemory {
         Ok(self.object(self.heap.make(Area::Heap, ty, room)?))
     }
 
-    /// An object of these bytes, which messages call `name`.
+    /// Creates an object with these bytes; `name` is its name in messages.
     ///
     /// # Errors
     /// [`KernelError::Full`].
@@ -116,7 +116,7 @@ impl KernelMemory {
         Ok(self.object(self.heap.make_bytes(name, bytes)?))
     }
 
-    /// A string with its NUL.
+    /// Creates a string with its NUL.
     ///
     /// # Errors
     /// [`KernelError::Full`].
@@ -124,25 +124,24 @@ impl KernelMemory {
         Ok(self.object(self.heap.make_text(text)?))
     }
 
-    /// The live object that an address lies in, from its first byte on, whatever the
-    /// address points to in it.
+    /// The whole live object that contains an address.
     #[must_use]
     pub fn object_at(&self, address: u64) -> Option<KernelObject> {
         Some(self.object(self.heap.blocks.at(address)?))
     }
 
-    /// What is at an address, seen as an object of a type: a member of another one, or
-    /// what the kernel casts a pointer to.
+    /// The memory at an address as an object of this type: for a member of another object, or
+    /// for a pointer that the kernel casts.
     ///
     /// # Errors
-    /// [`KernelError::Nowhere`] where no object is, [`KernelError::NoType`].
+    /// [`KernelError::Nowhere`] if there is no object, [`KernelError::NoType`].
     pub fn view(&self, address: u64, type_name: &str) -> Result<KernelObject> {
         let there = self.object_at(address);
         let there = there.ok_or(KernelError::Nowhere(address))?;
         there.moved_to(address).cast(type_name)
     }
 
-    /// The live objects of this struct, in the order in which they were made.
+    /// The live objects of this struct, in the order in which they were created.
     #[must_use]
     pub fn objects_of(&self, name: &str) -> Vec<KernelObject> {
         let is_one = |block: &Arc<Block>| {
@@ -153,9 +152,8 @@ impl KernelMemory {
         live.map(|block| self.object(block)).collect()
     }
 
-    /// Whether an address is that of a live object of this struct, or of the beginning
-    /// of one: what a helper wants to know of an argument. None where an object is there
-    /// whose type is not known.
+    /// Whether a live object of this struct begins at an address, to check a helper's argument.
+    /// `None` if the type of the object there is not known.
     #[must_use]
     pub fn is_a(&self, address: u64, name: &str) -> Option<bool> {
         let Some(block) = self.heap.blocks.at(address) else {

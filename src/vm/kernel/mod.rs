@@ -1,17 +1,16 @@
-//! The mocked kernel's own memory: objects of BTF types that a test makes and fills,
-//! and that programs read as they read the kernel's: with `bpf_probe_read_kernel` and
-//! `BPF_CORE_READ`, and directly, through pointers that BTF gives a type.
+//! The mocked kernel's own memory: objects of BTF types that a test creates and fills.
+//! Programs read them like kernel memory: with `bpf_probe_read_kernel` and `BPF_CORE_READ`,
+//! and directly, through typed pointers (`PTR_TO_BTF_ID`).
 //!
-//! Memory changes only when a test says so, by an object's handle. A program's loads
-//! from it are always judged, on every engine, and nothing of what is in it is ever
-//! taken for a fact: the verifier knows no more of such a pointer than its type, and an
-//! address where nothing is reads as zero, as in the kernel.
+//! Only the test changes them, by an object's handle. Every engine checks each load from
+//! kernel memory and assumes nothing about its contents: the verifier only knows a pointer's
+//! type, and loads of unmapped addresses read 0, as in the kernel.
 
 mod error;
 mod heap;
 mod memory;
 mod object;
-mod place;
+mod path;
 mod symbols;
 mod types;
 

@@ -1,4 +1,4 @@
-//! An object of the mocked kernel, as a test holds it.
+//! Handles of the mocked kernel's objects.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,25 +7,23 @@ use super::super::events::{FieldValue, Shape, ValueProblem};
 use super::super::memory::{Block, BlockType};
 use super::error::{KernelError, PathProblem};
 use super::heap::Heap;
-use super::place::{OnNull, Place, walk};
+use super::path::{ObjectPart, OnNull, resolve_path};
 use super::types::name_and_size;
 use crate::btf::Kind;
 
 type Result<T> = std::result::Result<T, KernelError>;
 
-/// The longest text that is read behind a pointer.
+/// The longest string that is read through a pointer, in bytes.
 const MAX_TEXT: usize = 4096;
 
-/// An object in kernel memory: of a BTF type, or just bytes. Cloning gives another
-/// handle of the same object, which lives until it is [freed](Self::free), or the
-/// machine goes.
+/// A handle of an object in kernel memory, with or without a BTF type. Clones refer to the same
+/// object, which lives until it is [freed](Self::free) or the machine is dropped.
 ///
-/// A path leads to a part of it as in C: members, those of nested and anonymous structs
-/// and unions, elements (`comm[0]`), and what pointers point to, by `.` or `->`.
+/// A path selects a part as in C: members (also of nested and anonymous structs and unions),
+/// elements (`comm[0]`), and targets of pointers, by `.` or `->`.
 ///
-/// Programs see what is written here at once, also those that run on other threads: as
-/// in the kernel, aligned numbers are never torn, more than that may be. Nothing that
-/// the verifier proves rests on what is in an object.
+/// Programs see changes at once, also on other threads. As in the kernel, aligned numbers are
+/// never torn, larger accesses may be. The verifier proves nothing from an object's contents.
 ///
 /// ```
 /// use bpflab::{Object, Vm};
@@ -54,7 +52,7 @@ pub struct KernelObject {
 }
 
 impl KernelObject {
-    /// The whole of a block.
+    /// A handle of a whole block.
     pub(super) fn whole(heap: &Heap, block: Arc<Block>) -> Self {
         Self {
             heap: heap.clone(),
@@ -64,7 +62,7 @@ impl KernelObject {
         }
     }
 
-    /// What is at this address, which lies in it, and of which no more is known.
+    /// A handle of the memory at this address in the block, without a type.
     pub(super) fn moved_to(self, address: u64) -> Self {
         let offset = address.saturating_sub(self.block.address());
         let offset = usize::try_from(offset).unwrap_or(usize::MAX);
@@ -75,18 +73,18 @@ impl KernelObject {
         }
     }
 
-    /// Whether it has addresses only, and each CPU an instance of it.
+    /// Whether it is a per-CPU object, with addresses only and an instance for each CPU.
     pub(super) fn is_instanced(&self) -> bool {
         self.block.is_empty()
     }
 
-    /// The address of its first byte: what a program holds as a pointer to it.
+    /// The address of its first byte, as programs hold it.
     #[must_use]
     pub fn address(&self) -> u64 {
         self.block.address() + self.offset as u64
     }
 
-    /// What it is: its type in C (`struct task_struct`), or what its bytes are.
+    /// Its type in C (`struct task_struct`), or its name if it has no type.
     #[must_use]
     pub fn name(&self) -> String {
         match &self.ty {
@@ -105,13 +103,13 @@ impl KernelObject {
         }
     }
 
-    /// Whether its type is known, and so its fields.
+    /// Whether its type, and so its fields, are known.
     #[must_use]
     pub const fn has_type(&self) -> bool {
         self.ty.is_some()
     }
 
-    /// Whether it was not freed.
+    /// Whether it has not been freed.
     #[must_use]
     pub fn is_live(&self) -> bool {
         self.block.is_live()
@@ -124,10 +122,10 @@ impl KernelObject {
         bytes.unwrap_or_default()
     }
 
-    /// Writes bytes from its start on.
+    /// Writes bytes at its start.
     ///
     /// # Errors
-    /// [`KernelError::Path`] where they don't fit, [`KernelError::Freed`].
+    /// [`KernelError::Path`] if they don't fit, [`KernelError::Freed`].
     pub fn write(self, bytes: &[u8]) -> Result<Self> {
         self.check_live()?;
         if bytes.len() > self.size() {
@@ -138,23 +136,23 @@ impl KernelObject {
         Ok(self)
     }
 
-    /// Sets a part. A pointer takes the address of another object (`&object`), a number,
-    /// or text, of which it gets a copy in kernel memory; an array of `char` takes text,
-    /// an enum the name of a value too, a struct of one number (`kuid_t`, `atomic_t`)
+    /// Sets a part. A pointer takes the address of another object (`&object`), a number, or
+    /// text, which is copied to kernel memory. An array of `char` takes text. An enum also
+    /// takes the name of a value. A struct with a single number (`kuid_t`, `atomic_t`) takes
     /// that number.
     ///
-    /// A pointer on the way that is null is made to point to a new object of its type.
+    /// If a pointer in the path is null, a new object of its type is created for it.
     ///
     /// # Errors
-    /// [`KernelError::Path`] where the path leads nowhere, [`KernelError::Value`] where
-    /// the value does not fit, [`KernelError::Freed`].
+    /// [`KernelError::Path`] if the path is invalid, [`KernelError::Value`] if the value does
+    /// not fit, [`KernelError::Freed`].
     pub fn set(self, path: &str, value: impl Into<FieldValue>) -> Result<Self> {
         self.put(path, &value.into())?;
         Ok(self)
     }
 
-    /// The same where the type has such a part: an object may define as little of the
-    /// kernel's structs as it reads.
+    /// Like [`set`](Self::set), but does nothing if the type lacks this part: an object file
+    /// may define only those members of the kernel's structs that it reads.
     pub(in crate::vm) fn set_if_there(
         &self,
         path: &str,
@@ -167,43 +165,41 @@ impl KernelObject {
     }
 
     fn put(&self, path: &str, value: &FieldValue) -> Result<()> {
-        let place = self.place(path, OnNull::Make)?;
+        let part = self.part(path, OnNull::Make)?;
         let is_bytes = matches!(value, FieldValue::Bytes(_));
-        let place = if is_bytes { place } else { place.unwrapped() };
-        let shape = place.shape();
+        let part = if is_bytes { part } else { part.unwrapped() };
+        let shape = part.shape();
         let value = match (&shape, value) {
             (Shape::Pointer, FieldValue::Text(text)) => {
                 FieldValue::from(self.heap.make_text(text)?.address())
             }
             (Shape::Int { .. } | Shape::Bits { .. }, FieldValue::Text(text)) => {
-                match enumerator(&place, text) {
+                match enumerator(&part, text) {
                     Some(number) => FieldValue::Int(number),
                     None => value.clone(),
                 }
             }
             _ => value.clone(),
         };
-        let outside =
-            || self.path_error(path, PathProblem::Outside(place.block.name().to_string()));
-        let (bytes, at, size) = (place.block.bytes(), place.byte(), shape.size() as usize);
+        let outside = || self.path_error(path, PathProblem::Outside(part.block.name().to_string()));
+        let (bytes, at, size) = (part.block.bytes(), part.byte(), shape.size() as usize);
         let mut buffer = bytes.copy(at, size).ok_or_else(outside)?;
         let encoded = shape.encode(&value, &mut buffer);
         encoded.map_err(|problem| self.value_error(path, problem))?;
         bytes.write(at, &buffer).ok_or_else(outside)
     }
 
-    /// The number in a part, zero-extended: of an integer, an enum, a pointer, a bit
-    /// field, a struct of one number.
+    /// The number in a part, zero-extended: an integer, an enum, a pointer, a bit field, or a
+    /// struct with a single number.
     ///
     /// # Errors
-    /// [`KernelError::Path`] where the path leads nowhere, over a null pointer, or to
-    /// what is no number.
+    /// [`KernelError::Path`] if the path is invalid, contains a null pointer, or the part is
+    /// not a number.
     pub fn get(&self, path: &str) -> Result<u64> {
-        let place = self.place(path, OnNull::Fail)?.unwrapped();
-        let shape = place.shape();
-        let outside =
-            || self.path_error(path, PathProblem::Outside(place.block.name().to_string()));
-        let (bytes, at) = (place.block.bytes(), place.byte());
+        let part = self.part(path, OnNull::Fail)?.unwrapped();
+        let shape = part.shape();
+        let outside = || self.path_error(path, PathProblem::Outside(part.block.name().to_string()));
+        let (bytes, at) = (part.block.bytes(), part.byte());
         match shape {
             Shape::Int {
                 size: 1 | 2 | 4 | 8,
@@ -220,24 +216,25 @@ impl KernelObject {
                 let mask = (1u128 << width.min(64)) - 1;
                 Ok(u64::try_from(number >> shift & mask).unwrap_or_default())
             }
-            _ => Err(self.path_error(path, PathProblem::NoNumber(place.type_name()))),
+            _ => Err(self.path_error(path, PathProblem::NoNumber(part.type_name()))),
         }
     }
 
-    /// The text in an array of `char`, or behind a pointer to `char`, up to its NUL.
-    /// Bytes that are no UTF-8 are replaced.
+    /// The text in an array of `char`, or behind a pointer to `char`, up to its NUL. Invalid
+    /// UTF-8 is replaced.
     ///
     /// # Errors
-    /// As of [`get`](Self::get).
+    /// As for [`get`](Self::get).
     pub fn text(&self, path: &str) -> Result<String> {
-        let place = self.place(path, OnNull::Fail)?;
-        let no_text = |place: &Place| self.path_error(path, PathProblem::NoText(place.type_name()));
-        let (block, at, most) = match place.shape() {
+        let part = self.part(path, OnNull::Fail)?;
+        let no_text =
+            |part: &ObjectPart| self.path_error(path, PathProblem::NoText(part.type_name()));
+        let (block, at, most) = match part.shape() {
             Shape::Array { element, count } if element.size() == 1 => {
-                (place.block.clone(), place.byte(), count as usize)
+                (part.block.clone(), part.byte(), count as usize)
             }
             Shape::Pointer => {
-                let address = place.pointer().unwrap_or_default();
+                let address = part.pointer().unwrap_or_default();
                 let step = path.to_owned();
                 if address == 0 {
                     return Err(self.path_error(path, PathProblem::Null(step)));
@@ -249,38 +246,37 @@ impl KernelObject {
                 let at = usize::try_from(address - block.address()).unwrap_or(usize::MAX);
                 (block, at, MAX_TEXT)
             }
-            _ => return Err(no_text(&place)),
+            _ => return Err(no_text(&part)),
         };
         let room = block.len().saturating_sub(at).min(most);
-        let bytes = block
-            .bytes()
-            .copy(at, room)
-            .ok_or_else(|| no_text(&place))?;
+        let bytes = block.bytes().copy(at, room).ok_or_else(|| no_text(&part))?;
         let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
         Ok(String::from_utf8_lossy(text).into_owned())
     }
 
-    /// A part as an object of its own: a member, an element; what a pointer points to.
+    /// A part as an object: a member, an element, or the target of a pointer.
     ///
     /// # Errors
-    /// As of [`get`](Self::get).
+    /// As for [`get`](Self::get).
     pub fn at(&self, path: &str) -> Result<Self> {
-        let mut place = self.place(path, OnNull::Fail)?;
-        if place.shape() == Shape::Pointer {
-            // As if a member of it were wanted.
-            let from = place.clone();
-            place = walk(&self.heap, from, "[0]", OnNull::Fail).map_err(|error| match error {
-                KernelError::Path { problem, .. } => self.path_error(path, *problem),
-                other => other,
-            })?;
+        let mut part = self.part(path, OnNull::Fail)?;
+        if part.shape() == Shape::Pointer {
+            // Follow the pointer as if the path went on.
+            let from = part.clone();
+            part = resolve_path(&self.heap, from, "[0]", OnNull::Fail).map_err(
+                |error| match error {
+                    KernelError::Path { problem, .. } => self.path_error(path, *problem),
+                    other => other,
+                },
+            )?;
         }
         let object = Self {
             heap: self.heap.clone(),
-            offset: place.byte(),
-            block: place.block,
+            offset: part.byte(),
+            block: part.block,
             ty: Some(BlockType {
-                btf: place.btf,
-                id: place.ty,
+                btf: part.btf,
+                id: part.ty,
             }),
         };
         if object.offset > object.block.len() {
@@ -290,8 +286,8 @@ impl KernelObject {
         Ok(object)
     }
 
-    /// The same place as an object of another type: a `struct sock` that is the start of
-    /// a `struct tcp_sock`. Parts that lie beyond the object can't be reached.
+    /// The same memory as an object of another type: a `struct sock` that is the start of a
+    /// `struct tcp_sock`. Parts beyond the end of the object can't be accessed.
     ///
     /// # Errors
     /// [`KernelError::NoType`].
@@ -302,18 +298,17 @@ impl KernelObject {
         })
     }
 
-    /// Lets programs write to the whole object, as they may to what they allocate
-    /// themselves. Otherwise a store is a fault.
+    /// Lets programs write to the whole object, like one that they allocated. Without it, a
+    /// store is a fault.
     #[must_use]
     pub fn writable(self) -> Self {
         self.block.set_writable(true);
         self
     }
 
-    /// Ends the object's life, whichever part this is: nothing is at its addresses from
-    /// now on. A program that still has one of them reads nothing there, as the kernel's
-    /// fault-tolerant loads do, and the outcome says so; no other object gets them.
-    /// False where it was freed already.
+    /// Frees the whole object, even if this handle refers to a part. Programs that still have
+    /// its address read 0 there, as with the kernel's fault-tolerant loads, and the outcome
+    /// lists these loads. The addresses are not reused. False if it was freed already.
     pub fn free(&self) -> bool {
         self.heap.blocks.free(&self.block)
     }
@@ -325,19 +320,19 @@ impl KernelObject {
         }
     }
 
-    fn place(&self, path: &str, null: OnNull) -> Result<Place> {
+    fn part(&self, path: &str, null: OnNull) -> Result<ObjectPart> {
         self.check_live()?;
         let Some(ty) = &self.ty else {
             return Err(KernelError::Untyped(self.name()));
         };
-        let from = Place {
+        let from = ObjectPart {
             block: self.block.clone(),
             bit: self.offset as u64 * 8,
             width: None,
             btf: ty.btf.clone(),
             ty: ty.id,
         };
-        walk(&self.heap, from, path, null)
+        resolve_path(&self.heap, from, path, null)
     }
 
     fn path_error(&self, path: &str, problem: PathProblem) -> KernelError {
@@ -357,9 +352,9 @@ impl KernelObject {
     }
 }
 
-/// The number of an enum's value by its name.
-fn enumerator(place: &Place, name: &str) -> Option<i128> {
-    let ty = place.btf.resolve(place.ty).ok()?;
+/// The number of an enum value, by its name.
+fn enumerator(part: &ObjectPart, name: &str) -> Option<i128> {
+    let ty = part.btf.resolve(part.ty).ok()?;
     if !matches!(ty.kind(), Kind::Enum | Kind::Enum64) {
         return None;
     }
@@ -381,7 +376,7 @@ impl fmt::Debug for KernelObject {
     }
 }
 
-/// Two handles of the same place are equal.
+/// Two handles of the same memory are equal.
 impl PartialEq for KernelObject {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.block, &other.block) && self.offset == other.offset

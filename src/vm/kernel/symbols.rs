@@ -1,5 +1,4 @@
-//! The kernel's variables and functions by name, and variables of which each CPU has an
-//! instance of its own.
+//! The kernel's variables and functions by name, and per-CPU variables.
 
 use super::super::memory::{Area, Block, BlockType, NewBlock};
 use super::error::KernelError;
@@ -15,16 +14,16 @@ type Result<T> = std::result::Result<T, KernelError>;
 /// `check_pseudo_btf_id`).
 const PER_CPU: &str = ".data..percpu";
 
-/// A variable as BTF describes it.
+/// A kernel variable's BTF.
 struct Variable {
     ty: BlockType,
-    /// Whether each CPU has its own. Only the kernel's BTF says so.
+    /// Whether it is a per-CPU variable. Only the kernel's BTF says so.
     per_cpu: bool,
 }
 
 impl Variable {
-    /// The one of a `BTF_KIND_VAR` with a type that has a size: `extern const void name`
-    /// is an address.
+    /// The variable of a `BTF_KIND_VAR`; `None` if its type has no size:
+    /// `extern const void name` only has an address.
     fn of(btf: &Btf, id: TypeId) -> Option<Self> {
         let variable = btf.get(id).filter(|ty| ty.kind() == Kind::Var)?;
         let ty = BlockType {
@@ -39,11 +38,11 @@ impl Variable {
 }
 
 impl KernelMemory {
-    /// The kernel's variable of this name, made with the type that the kernel's BTF, or a
-    /// loaded object that declares it (`extern … __ksym`), gives it.
+    /// The kernel's variable of this name, created if needed. Its type comes from the kernel's
+    /// BTF, or from a loaded object that declares it (`extern … __ksym`).
     ///
     /// # Errors
-    /// [`KernelError::NoVariable`] where nothing does, [`KernelError::PerCpu`],
+    /// [`KernelError::NoVariable`] if its type is unknown, [`KernelError::PerCpu`],
     /// [`KernelError::Full`].
     pub fn variable(&self, name: &str) -> Result<KernelObject> {
         let object = self.typed(name)?;
@@ -53,38 +52,38 @@ impl KernelMemory {
         }
     }
 
-    /// The same of a type that the test gives it, where it has none yet or a smaller one.
+    /// Like [`variable`](Self::variable), with this type if it has none yet or a smaller one.
     ///
     /// # Errors
-    /// As of [`make`](Self::make).
+    /// As for [`make`](Self::make).
     pub fn variable_of(&self, name: &str, type_name: &str) -> Result<KernelObject> {
         let ty = self.heap.types.find(type_name)?;
         self.define(name, Variable { ty, per_cpu: false })
     }
 
-    /// A CPU's instance of a variable. Where BTF does not say that each has its own, it
-    /// is a copy of what the variable holds when the instance is asked for first.
+    /// A CPU's instance of a variable. If BTF does not say that it is a per-CPU variable, each
+    /// instance starts as a copy of the variable when it is first requested.
     ///
     /// # Errors
-    /// As of [`variable`](Self::variable), per-CPU variables aside.
+    /// As for [`variable`](Self::variable), without [`KernelError::PerCpu`].
     pub fn per_cpu(&self, name: &str, cpu: u32) -> Result<KernelObject> {
         let variable = self.typed(name)?;
         self.instance(variable.address(), cpu)
     }
 
-    /// An object of which each CPU has its own instance, zeroed: what programs hold of it
-    /// is an address without bytes.
+    /// Creates a zeroed per-CPU object. Programs hold its address, which has no bytes; each
+    /// CPU has an instance.
     ///
     /// # Errors
-    /// As of [`make_of`](Self::make_of).
+    /// As for [`make_of`](Self::make_of).
     pub fn make_per_cpu(&self, ty: BlockType) -> Result<KernelObject> {
         let (name, size) = name_and_size(&ty)?;
         let new = NewBlock::addresses(format!("per-CPU {name}"), size, Some(ty));
         Ok(self.object(self.heap.blocks.insert(Area::Heap, new)?))
     }
 
-    /// The instance for a CPU of what is at an address: the same place in it. None where
-    /// nothing is that has a type.
+    /// The address in a CPU's instance that corresponds to an address in a per-CPU object.
+    /// `None` if there is no object with a type.
     #[must_use]
     pub fn per_cpu_address(&self, address: u64, cpu: u32) -> Option<u64> {
         let block = self.heap.blocks.at(address)?;
@@ -92,7 +91,7 @@ impl KernelMemory {
         Some(instance.address() + (address - block.address()))
     }
 
-    /// The instance for a CPU of the object at this very address.
+    /// The CPU's instance of the object at exactly this address.
     fn instance(&self, address: u64, cpu: u32) -> Result<KernelObject> {
         let block = self.heap.blocks.at(address);
         let block = block.ok_or(KernelError::Nowhere(address))?;
@@ -113,8 +112,8 @@ impl KernelMemory {
         Ok(self.object(made))
     }
 
-    /// The address of a symbol that a type of the kernel's BTF stands for: a variable,
-    /// made if it is not there yet, or a function. None for any other type.
+    /// The address of the symbol for a type id of the kernel's BTF: a variable, created if
+    /// needed, or a function. `None` for other types.
     #[must_use]
     pub fn symbol(&self, btf: &Btf, id: TypeId) -> Option<u64> {
         let ty = btf.get(id)?;
@@ -135,16 +134,15 @@ impl KernelMemory {
         made.ok().map(|object| object.address())
     }
 
-    /// Says what type an object declares a variable with, which counts where the kernel's
-    /// BTF does not know it. (In an object's own BTF such variables have lost their type:
-    /// libbpf makes them `int`.)
+    /// Records the type that an object declares a variable with, for variables that the
+    /// kernel's BTF lacks. (In an object's own BTF libbpf has changed the type to `int`.)
     pub fn declare(&self, name: &str, ty: BlockType) {
         let mut symbols = self.symbols();
         symbols.declared.entry(name.into()).or_insert(ty);
     }
 
-    /// The address of the symbol of this name; if there is none and `make`, a new one of
-    /// which no more is known.
+    /// The address of the symbol with this name. If there is none and `make` is set, creates
+    /// one that has only an address.
     #[must_use]
     pub fn symbol_named(&self, name: &str, make: bool) -> Option<u64> {
         let there = self
@@ -162,7 +160,7 @@ impl KernelMemory {
         }
     }
 
-    /// The name of the symbol that an address lies in, and how far.
+    /// The name of the symbol that an address lies in, and the offset in it.
     #[must_use]
     pub fn symbol_at(&self, address: u64) -> Option<(String, u64)> {
         let block = self.heap.blocks.at(address)?;
@@ -172,8 +170,8 @@ impl KernelMemory {
         Some((name.to_string(), address - block.address()))
     }
 
-    /// Puts a symbol of which no more is known at an address, as in a kernel's list of
-    /// symbols. False where it has another one, or something else is there.
+    /// Adds a symbol that has only an address, as from `/proc/kallsyms`. False if the name has
+    /// another address, or the address is occupied.
     pub fn place_symbol(&self, name: &str, address: u64) -> bool {
         let mut symbols = self.symbols();
         if let Some(block) = symbols.by_name.get(name) {
@@ -187,7 +185,7 @@ impl KernelMemory {
         true
     }
 
-    /// A symbol of which no more is known: its address.
+    /// Creates a symbol that has only an address.
     fn new_symbol(&self, name: &str, area: Area) -> Result<u64> {
         let new = NewBlock::addresses(name, 0, None);
         let block = self.heap.blocks.insert(area, new)?;
@@ -196,7 +194,7 @@ impl KernelMemory {
         Ok(address)
     }
 
-    /// A variable of this name, whose type is known.
+    /// The variable with this name, if its type is known.
     fn typed(&self, name: &str) -> Result<KernelObject> {
         let there = self.symbols().by_name.get(name).cloned();
         if let Some(block) = there.filter(|block| block.ty().is_some()) {
@@ -213,7 +211,7 @@ impl KernelMemory {
         self.define(name, variable)
     }
 
-    /// A variable of this name and type: the one there is if it is as large.
+    /// The variable with this name and type; keeps an existing one if it is large enough.
     fn define(&self, name: &str, variable: Variable) -> Result<KernelObject> {
         let (_, size) = name_and_size(&variable.ty)?;
         let mut symbols = self.symbols();
@@ -228,7 +226,7 @@ impl KernelMemory {
             false => NewBlock::bytes(title, size, Some(variable.ty)),
         };
         let block = match there {
-            // Programs may hold its address already.
+            // Keep the address: programs may hold it already.
             Some(symbol) => self.heap.blocks.replace(symbol.address(), new)?,
             None => self.heap.blocks.insert(Area::Data, new)?,
         };

@@ -1,4 +1,4 @@
-//! The types that kernel objects are made of.
+//! BTF types of kernel objects, by name.
 
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
@@ -7,8 +7,8 @@ use super::error::KernelError;
 use crate::btf::{Btf, Kind, LayoutError, Type};
 use crate::util::nearest_first;
 
-/// Types by name: the kernel's, else those of the loaded objects, which define the
-/// structs of the kernel that they use. Cloning shares them.
+/// Types by name: the kernel's first, then those of the loaded objects, which define the kernel
+/// structs that they use. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Types(Arc<RwLock<Known>>);
 
@@ -18,10 +18,10 @@ struct Known {
     objects: Vec<Btf>,
 }
 
-/// How many names an error offers.
+/// How many names an error lists.
 const OFFERED: usize = 12;
 
-/// What a type of a name may be, the likeliest first.
+/// Kinds of types to search for a name, the likeliest first.
 const KINDS: [Kind; 7] = [
     Kind::Struct,
     Kind::Union,
@@ -32,7 +32,7 @@ const KINDS: [Kind; 7] = [
     Kind::Float,
 ];
 
-/// Names of C's integers as clang and as gcc put them into BTF.
+/// Names of C's integer types, as clang and as gcc write them to BTF.
 const INTEGERS: [(&str, &str); 8] = [
     ("unsigned long", "long unsigned int"),
     ("long", "long int"),
@@ -49,7 +49,7 @@ impl Types {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes these the kernel's types, in place of those that were.
+    /// Sets the kernel's types, replacing earlier ones.
     pub fn set_kernel(&self, btf: Btf) {
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         known.kernel = Some(btf);
@@ -68,7 +68,7 @@ impl Types {
         }
     }
 
-    /// Everything that `other` knows and this does not.
+    /// Adds all types of `other` that are missing here.
     pub fn adopt(&self, other: &Self) {
         let (kernel, objects) = {
             let other = other.known();
@@ -94,13 +94,13 @@ impl Types {
         tables.any(|btf| btf.find(name, kind).is_some())
     }
 
-    /// All tables, in the order in which they count.
+    /// All BTF tables, in order of precedence.
     pub fn tables(&self) -> Vec<Btf> {
         let known = self.known();
         known.kernel.iter().chain(&known.objects).cloned().collect()
     }
 
-    /// The type of a name as C writes it: `struct task_struct`, `task_struct`,
+    /// The type with this name, as C writes it: `struct task_struct`, `task_struct`,
     /// `unsigned long`, `pid_t`.
     pub fn find(&self, name: &str) -> Result<BlockType, KernelError> {
         let wanted = name.trim();
@@ -152,7 +152,7 @@ pub(super) fn name_and_size(ty: &BlockType) -> Result<(String, usize), KernelErr
     }
 }
 
-/// Whether a type has bytes: not `void`, a function, or a struct that is only declared.
+/// Whether a type has a size: not `void`, a function, or a forward declaration.
 pub(super) fn is_sized(btf: &Btf, ty: Type<'_>) -> bool {
     !matches!(btf.size_of(ty.id()), Err(LayoutError::NoSize { .. }))
 }
@@ -194,7 +194,7 @@ mod tests {
     fn errors_offer_the_nearest_names_or_say_what_to_do() {
         let types = Types::default();
         let error = types.find("task_struct").unwrap_err().to_string();
-        assert!(error.contains("no types are known at all"), "{error}");
+        assert!(error.contains("no types are known"), "{error}");
         types.add(&table("int", "task_struct"));
         let error = types.find("struct task_strukt").unwrap_err().to_string();
         assert_eq!(

@@ -6,7 +6,7 @@ use super::super::maps::{Arena, Kind};
 
 type Result = std::result::Result<u64, HelperProblem>;
 
-/// What is done with the arena in argument 1.
+/// Applies an operation to the arena in argument 1.
 fn with(call: &Call<'_>, then: impl FnOnce(&Arena) -> u64) -> Result {
     let (_, map) = call.map(1)?;
     match map.kind() {
@@ -15,8 +15,8 @@ fn with(call: &Call<'_>, then: impl FnOnce(&Arena) -> u64) -> Result {
     }
 }
 
-/// `(arena, address or null, count, node, flags)`: the user's address of the first page,
-/// or null.
+/// `bpf_arena_alloc_pages(arena, address or null, count, node, flags)`: the user address of
+/// the first page, or null.
 pub(super) fn alloc_pages(call: &mut Call<'_>) -> Result {
     let (address, count, flags) = (call.arg(2), call.arg_u32(3), call.arg(5));
     with(call, |arena| match flags {
@@ -25,7 +25,7 @@ pub(super) fn alloc_pages(call: &mut Call<'_>) -> Result {
     })
 }
 
-/// `(arena, address, count)`.
+/// `bpf_arena_free_pages(arena, address, count)`.
 pub(super) fn free_pages(call: &mut Call<'_>) -> Result {
     let (address, count) = (call.arg(2), call.arg_u32(3));
     with(call, |arena| {
@@ -36,12 +36,12 @@ pub(super) fn free_pages(call: &mut Call<'_>) -> Result {
     })
 }
 
-/// `(arena, address, count)`: keeps pages from being given out.
+/// `bpf_arena_reserve_pages(arena, address, count)`: excludes pages from allocation.
 pub(super) fn reserve_pages(call: &mut Call<'_>) -> Result {
     let (address, count) = (call.arg(2), call.arg_u32(3));
     with(call, |arena| match arena.reserve(address, count) {
         Ok(()) => 0,
-        // The function's type is `int`.
+        // The kfunc's return type is `int`.
         Err(errno) => errno.to_ret() & u64::from(u32::MAX),
     })
 }

@@ -1,4 +1,4 @@
-//! A kernel function as a program calls it: found by name, its result cut to its type.
+//! A kfunc as a program calls it: found by name, its result truncated to its type.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::program::Program;
 use crate::spec::kfuncs::{self, KfuncId};
 use crate::util::TypeId;
 
-/// A kernel function that a program calls.
+/// A kfunc that a program calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Callee {
     name: Arc<str>,
@@ -16,9 +16,9 @@ pub struct Callee {
 }
 
 impl Callee {
-    /// The function that a program calls by this number: of the kernel's BTF, or, in a
-    /// program that was made ready without a kernel, of its object's, which declares it.
-    /// `fd_index` is 0 but for functions of modules, whose BTF a program does not bring.
+    /// The kfunc that a program calls by this BTF ID: an ID of the kernel's BTF, or of the
+    /// object's BTF if the program was prepared without a kernel. `None` if `fd_index` is not
+    /// 0, since programs don't bring the BTF of modules.
     #[must_use]
     pub fn of(program: &Program, id: TypeId, fd_index: i16) -> Option<Self> {
         let btf = program.kernel_btf.as_ref().filter(|_| fd_index == 0)?;
@@ -33,7 +33,7 @@ impl Callee {
         ))
     }
 
-    /// A function of this name whose result has this many bytes.
+    /// A kfunc with this name and a result of this many bytes.
     #[must_use]
     pub fn new(name: &str, size: u32) -> Self {
         Self {
@@ -49,14 +49,14 @@ impl Callee {
         &self.name
     }
 
-    /// Its place in the table, if it has one.
+    /// Its row in the table, if there is one.
     #[must_use]
     pub const fn id(&self) -> Option<KfuncId> {
         self.id
     }
 
-    /// What a program finds in r0: as compiled code leaves it there, whose upper half is
-    /// zero after it computed with 32 bits.
+    /// The value in r0: truncated to the result's size, as compiled code leaves it after
+    /// 32-bit operations.
     pub(super) const fn cut(&self, result: u64) -> u64 {
         match self.size {
             1 => result & 0xff,

@@ -1,5 +1,5 @@
-//! Cgroups (`kernel/bpf/helpers.c`). The cgroups that there are: the `struct cgroup`s in
-//! kernel memory, and those that the current task is in.
+//! Cgroups (`kernel/bpf/helpers.c`): the `struct cgroup`s in kernel memory, and the cgroups
+//! of the current task.
 
 use super::super::fault::HelperProblem;
 use super::super::helpers::Call;
@@ -10,16 +10,16 @@ use super::task;
 type Result = std::result::Result<u64, HelperProblem>;
 
 const CGROUP: &str = "a struct cgroup";
-/// The id of the root cgroup.
+/// The ID of the root cgroup.
 const ROOT: u64 = 1;
-/// Deeper than cgroups are nested.
+/// An upper bound for the nesting of cgroups.
 const MAX_DEPTH: usize = 256;
 
 fn cgroup(call: &Call<'_>, arg: usize) -> Result {
     argument(call, arg, "cgroup", CGROUP)
 }
 
-/// A cgroup and those around it, the root last. Its `self` stands at its start.
+/// A cgroup and its ancestors, the root last. `struct cgroup` starts with its `self`.
 pub(super) fn ancestors(call: &Call<'_>, cgroup: u64) -> Vec<u64> {
     let above = |at: &u64| Some(field(call, *at, "self.parent")).filter(|parent| *parent != 0);
     std::iter::successors(Some(cgroup), above)
@@ -27,8 +27,7 @@ pub(super) fn ancestors(call: &Call<'_>, cgroup: u64) -> Vec<u64> {
         .collect()
 }
 
-/// The cgroup of this id. Those that the current task is in are made when somebody asks
-/// for them.
+/// The cgroup with this ID. Cgroups of the current task are created on demand.
 fn of_id(call: &Call<'_>, id: u64) -> u64 {
     let there = all(call, "cgroup");
     let found = there.iter().find(|cgroup| cgroup.get("kn.id") == Ok(id));
@@ -52,7 +51,7 @@ fn of_id(call: &Call<'_>, id: u64) -> u64 {
         Ok::<_, super::super::kernel::KernelError>(fields.into_iter().fold(
             cgroup,
             |cgroup, (path, value)| {
-                // An object may define as little of it as it reads.
+                // An object file may define a partial struct.
                 cgroup.clone().set(path, value).unwrap_or(cgroup)
             },
         ))
@@ -70,11 +69,12 @@ pub(super) fn from_id(call: &mut Call<'_>) -> Result {
     acquire(call, at)
 }
 
-/// The cgroup around one at a level, of which the root's is 0; null where there is none.
+/// `bpf_cgroup_ancestor(cgroup, level)`: the ancestor at a level (the root has level 0), or
+/// null.
 pub(super) fn ancestor(call: &mut Call<'_>) -> Result {
     let (at, level) = (cgroup(call, 1)?, call.arg_i32(2));
     let above = ancestors(call, at);
-    // A test may set the level without the cgroups around it.
+    // A test may set the level without creating the ancestors.
     let own = field(call, at, "level").max(above.len() as u64 - 1);
     let up = u64::try_from(level)
         .ok()
@@ -84,7 +84,7 @@ pub(super) fn ancestor(call: &mut Call<'_>) -> Result {
     acquire(call, found.unwrap_or(0))
 }
 
-/// The cgroup that a task is in, of the default hierarchy.
+/// The cgroup of a task in the default hierarchy.
 pub(super) fn of_task(call: &Call<'_>, of: u64) -> Result {
     let set = field(call, of, "cgroups.dfl_cgrp");
     if set == 0 && of == task::current(call)? {
@@ -93,7 +93,8 @@ pub(super) fn of_task(call: &Call<'_>, of: u64) -> Result {
     Ok(set)
 }
 
-/// `(task, ancestor)`: whether the task's cgroup is that one, or in it.
+/// `bpf_task_under_cgroup(task, ancestor)`: whether the task's cgroup is this one or a
+/// descendant.
 pub(super) fn task_under(call: &mut Call<'_>) -> Result {
     let (task, above) = (task::task(call, 1)?, cgroup(call, 2)?);
     let own = of_task(call, task)?;

@@ -1,15 +1,14 @@
-//! What is in lists and trees, when they go.
+//! Removal of all objects from lists and trees that are freed.
 
 use super::super::fault::HelperProblem;
 use super::super::machine::Machine;
 use super::red_black::Tree;
 use super::words::{broken, link, next, store};
 
-/// The most nodes of a list or tree that is freed at once: more than a program has time to
-/// make.
+/// The most nodes of a list or tree that is freed: more than a program has time to create.
 const MAX_NODES: usize = 1 << 24;
 
-/// The objects of a list, which is empty from now on.
+/// Empties a list and returns its objects.
 pub(super) fn take_list(machine: &Machine, head: u64) -> Result<Vec<u64>, HelperProblem> {
     let mut found = Vec::new();
     let mut node = next(machine, head)?;
@@ -26,7 +25,7 @@ pub(super) fn take_list(machine: &Machine, head: u64) -> Result<Vec<u64>, Helper
     Ok(found)
 }
 
-/// The objects of a tree, which is empty from now on.
+/// Empties a tree and returns its objects.
 pub(super) fn take_tree(machine: &Machine, root: u64) -> Result<Vec<u64>, HelperProblem> {
     let nodes = Tree { machine, root }.nodes(MAX_NODES)?;
     let object = |node| machine.kfuncs.objects.at(node).map(|(start, _)| start);

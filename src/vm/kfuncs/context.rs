@@ -1,9 +1,9 @@
-//! The kernel's own form of a program's context (`bpf_cast_to_kern_ctx`,
+//! The kernel's struct for a program's context (`bpf_cast_to_kern_ctx`,
 //! `kernel/bpf/helpers.c`).
 //!
-//! In the kernel both are at one address, and the verifier rewrites accesses to the one
-//! that programs know. Here the latter is in memory; the kernel's is made when a program
-//! asks for it, and filled from it.
+//! In the kernel it has the same address as the context, and the verifier rewrites accesses
+//! to the context. Here the context is in memory; the kernel's struct is created on demand
+//! and filled from the context.
 
 use super::super::fault::HelperProblem;
 use super::super::helpers::Call;
@@ -12,8 +12,7 @@ use crate::spec::{ContextKind, ProgType};
 
 type Result = std::result::Result<u64, HelperProblem>;
 
-/// A field of the kernel's struct, where it stands in the one that programs know, and
-/// its size there.
+/// A field of the kernel's struct, with its offset and size in the context.
 type Copied = (&'static str, u64, usize);
 
 /// `struct sk_buff` from `struct __sk_buff` (`bpf_convert_ctx_access`,
@@ -53,7 +52,7 @@ pub(super) fn cast_to_kern_ctx(call: &mut Call<'_>) -> Result {
     let (name, fields) = match kind {
         Some(ContextKind::SkBuff) => ("sk_buff", SK_BUFF),
         Some(ContextKind::XdpMd) => ("xdp_buff", XDP_BUFF),
-        // The others are what the kernel has, or nobody asks.
+        // Other contexts are the kernel's struct already, or have no supported one.
         _ => return Ok(context),
     };
     let made = make(call, context, name, fields);
@@ -69,7 +68,7 @@ fn make(
 ) -> std::result::Result<KernelObject, KernelError> {
     let mut object = call.machine.world.kernel(&format!("struct {name}"))?;
     for (path, offset, size) in fields {
-        // Not every program's context has it, nor every object's struct.
+        // A program's context or an object's struct may lack the field.
         let Ok(value) = call
             .machine
             .space

@@ -1,5 +1,5 @@
-//! Sets of CPUs (`kernel/bpf/cpumask.c`). A `struct bpf_cpumask` is an allocated object:
-//! the bits, as in a `struct cpumask`, and a count of references behind them.
+//! CPU masks (`kernel/bpf/cpumask.c`). A `struct bpf_cpumask` is an allocated object: the
+//! bits, as in a `struct cpumask`, followed by a reference count.
 
 use super::super::fault::HelperProblem;
 use super::super::helpers::Call;
@@ -11,10 +11,10 @@ use crate::util::Errno;
 type Result = std::result::Result<u64, HelperProblem>;
 type Bits = Vec<u64>;
 
-/// Bytes of a `struct cpumask` where no BTF tells: 8192 CPUs, as distributions have it.
+/// Size of a `struct cpumask` without BTF: 8192 CPUs, as in distribution kernels.
 const DEFAULT_SIZE: u32 = 1024;
 
-/// The bits that count, of as many CPUs as there are.
+/// The bits of the existing CPUs.
 fn read(call: &Call<'_>, arg: usize) -> std::result::Result<Bits, HelperProblem> {
     let cpus = call.machine.world.cpus();
     let mut bytes = vec![0; cpus.div_ceil(64) as usize * 8];
@@ -40,7 +40,7 @@ fn write(call: &mut Call<'_>, arg: usize, bits: &[u64]) -> Result {
     call.write(arg, &bytes).map(|()| 0)
 }
 
-/// A set of all CPUs.
+/// A mask with all CPUs.
 fn full(cpus: u32) -> Bits {
     (0..cpus.div_ceil(64))
         .map(|word| match cpus - word * 64 {
@@ -50,7 +50,7 @@ fn full(cpus: u32) -> Bits {
         .collect()
 }
 
-/// The first CPU from `from` on, or the number of CPUs, where there is none.
+/// The first CPU from `from` on; the number of CPUs if there is none.
 fn first_from(call: &Call<'_>, bits: &[u64], from: u32) -> u32 {
     let cpus = call.machine.world.cpus();
     (from..cpus).find(|cpu| has(bits, *cpu)).unwrap_or(cpus)
@@ -98,7 +98,7 @@ pub(super) fn first_zero(call: &mut Call<'_>) -> Result {
     Ok(first_from(call, &bits, 0).into())
 }
 
-/// The two sets in these arguments, word by word.
+/// Combines the two masks in these arguments, word by word.
 fn both(
     call: &Call<'_>,
     args: [usize; 2],
@@ -123,12 +123,12 @@ pub(super) fn first_and(call: &mut Call<'_>) -> Result {
     Ok(first_from(call, &bits, 0).into())
 }
 
-/// The CPU in an argument, if there is such a CPU.
+/// The CPU in argument 1, if it exists.
 fn cpu(call: &Call<'_>) -> Option<u32> {
     Some(call.arg_u32(1)).filter(|cpu| *cpu < call.machine.world.cpus())
 }
 
-/// Sets a bit; what it was. A CPU that is not there is in no set.
+/// Sets or clears a bit and returns its old value. A CPU that does not exist is in no mask.
 fn put(call: &mut Call<'_>, value: bool) -> Result {
     let Some(cpu) = cpu(call) else { return Ok(0) };
     let at = call.arg(2).wrapping_add(u64::from(cpu / 64) * 8);
@@ -162,7 +162,7 @@ pub(super) fn clear(call: &mut Call<'_>) -> Result {
     write(call, 1, &none)
 }
 
-/// Writes two sets joined to argument 1; whether any CPU is in it.
+/// Writes the combination of two masks to argument 1; returns whether it is not empty.
 fn join(call: &mut Call<'_>, join: fn(u64, u64) -> u64) -> Result {
     let bits = both(call, [2, 3], join)?;
     write(call, 1, &bits)?;
@@ -212,7 +212,7 @@ pub(super) fn weight(call: &mut Call<'_>) -> Result {
     Ok(bits.iter().map(|word| u64::from(word.count_ones())).sum())
 }
 
-/// Another CPU of a set each time: the next one after that which was given last.
+/// A CPU of the mask, different each time: the next one after the last result.
 fn distribute(call: &mut Call<'_>, bits: &[u64]) -> u64 {
     let cpus = call.machine.world.cpus();
     let after = call.machine.kfuncs.distributed.saturating_add(1);
@@ -236,7 +236,7 @@ pub(super) fn any_and_distribute(call: &mut Call<'_>) -> Result {
     Ok(distribute(call, &bits))
 }
 
-/// Fills a set from bytes of the program.
+/// `bpf_cpumask_populate`: fills a mask from bytes of the program.
 pub(super) fn populate(call: &mut Call<'_>) -> Result {
     let size = call.size(3);
     let cpus = call.machine.world.cpus();

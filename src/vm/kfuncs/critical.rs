@@ -1,6 +1,6 @@
-//! Sections in which something may not happen: RCU read sections, preemption and
-//! interrupts disabled (`kernel/bpf/helpers.c`). A program runs to its end here, so what
-//! is left of them is that each begins and ends.
+//! Critical sections: RCU read sections, preemption and interrupts disabled
+//! (`kernel/bpf/helpers.c`). A program is not preempted here, so only the balance of entry
+//! and exit is checked.
 
 use super::super::fault::HelperProblem;
 use super::super::helpers::Call;
@@ -8,24 +8,24 @@ use super::super::helpers::Call;
 type Result = std::result::Result<u64, HelperProblem>;
 
 pub(super) fn rcu_read_lock(call: &mut Call<'_>) -> Result {
-    call.machine.held().rcu += 1;
+    call.machine.acquired().rcu += 1;
     Ok(0)
 }
 
 pub(super) fn rcu_read_unlock(call: &mut Call<'_>) -> Result {
-    let held = call.machine.held();
-    held.rcu = left(held.rcu, "the program is in no RCU read section")?;
+    let acquired = call.machine.acquired();
+    acquired.rcu = left(acquired.rcu, "the program is in no RCU read section")?;
     Ok(0)
 }
 
 pub(super) fn preempt_disable(call: &mut Call<'_>) -> Result {
-    call.machine.held().preempt += 1;
+    call.machine.acquired().preempt += 1;
     Ok(0)
 }
 
 pub(super) fn preempt_enable(call: &mut Call<'_>) -> Result {
-    let held = call.machine.held();
-    held.preempt = left(held.preempt, "the program has not disabled preemption")?;
+    let acquired = call.machine.acquired();
+    acquired.preempt = left(acquired.preempt, "the program has not disabled preemption")?;
     Ok(0)
 }
 
@@ -34,23 +34,23 @@ fn left(depth: u32, problem: &str) -> std::result::Result<u32, HelperProblem> {
     left.ok_or_else(|| HelperProblem::Other(problem.to_owned()))
 }
 
-/// The flag of x86's flags register that says that interrupts are let through.
+/// The interrupt flag in x86's flags register.
 const INTERRUPTS: u64 = 1 << 9;
 
-/// Saves the interrupts' state at an argument and disables them.
+/// Saves the interrupt state at the address in an argument and disables interrupts.
 pub(super) fn save_interrupts(call: &mut Call<'_>, arg: usize) -> Result {
-    let enabled = call.machine.held().interrupts.is_empty();
+    let enabled = call.machine.acquired().interrupts.is_empty();
     let state = if enabled { INTERRUPTS } else { 0 };
     call.write(arg, &state.to_le_bytes())?;
     let at = call.arg(arg);
-    call.machine.held().interrupts.push(at);
+    call.machine.acquired().interrupts.push(at);
     Ok(0)
 }
 
-/// Brings back the state that was saved last.
+/// Restores the interrupt state that was saved last.
 pub(super) fn restore_interrupts(call: &mut Call<'_>, arg: usize) -> Result {
     let at = call.arg(arg);
-    let interrupts = &mut call.machine.held().interrupts;
+    let interrupts = &mut call.machine.acquired().interrupts;
     if interrupts.last() == Some(&at) {
         interrupts.pop();
         return Ok(0);

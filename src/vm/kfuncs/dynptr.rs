@@ -1,6 +1,6 @@
-//! Kernel functions on dynptrs (`kernel/bpf/helpers.c`, `net/core/filter.c`).
+//! Kfuncs on dynptrs (`kernel/bpf/helpers.c`, `net/core/filter.c`).
 
-use super::super::dynptr::access::{Told, Use, init, load, store};
+use super::super::dynptr::access::{AccessResult, Use, init, load, store};
 use super::super::dynptr::kernel_packet::KernelPacket;
 use super::super::dynptr::{Dynptr, DynptrKind};
 use super::super::helpers::call::{Bytes, Call, Returned};
@@ -8,16 +8,15 @@ use super::super::helpers::packet;
 use super::super::memory::AccessKind;
 use crate::util::Errno;
 
-/// Bytes that are moved at once where they don't lie one behind the other.
+/// Bytes moved at once if they are not contiguous.
 const CHUNK: u32 = 256;
 
-/// Makes a dynptr of the packet that the context in argument 1 has: `(context, flags,
-/// dynptr)`.
+/// Makes a dynptr to the packet of the context in argument 1: `(context, flags, dynptr)`.
 fn of_packet(
     call: &mut Call<'_>,
     kind: DynptrKind,
     size: impl Fn(&packet::Packet<'_>) -> usize,
-) -> Told<Dynptr> {
+) -> AccessResult<Dynptr> {
     if call.arg(2) != 0 {
         return Ok(Err(Errno::EINVAL));
     }
@@ -27,9 +26,9 @@ fn of_packet(
     Ok(Ok(Dynptr::new(kind, context, size)))
 }
 
-/// `(context, flags, dynptr)`. Programs that may not write the packet get one for
-/// reading only: the kernel's verifier puts `bpf_dynptr_from_skb_rdonly` in its place.
-/// Tracing programs bring a `struct sk_buff` of the kernel's in place of a context.
+/// `bpf_dynptr_from_skb(context, flags, dynptr)`. Programs that may not write the packet get
+/// a read-only dynptr: the kernel's verifier calls `bpf_dynptr_from_skb_rdonly` instead.
+/// Tracing programs pass a `struct sk_buff` instead of a context.
 pub(super) fn from_skb(call: &mut Call<'_>) -> Returned {
     let address = call.arg(1);
     if let Some(packet) = KernelPacket::at(call, address) {
@@ -49,26 +48,27 @@ pub(super) fn from_skb(call: &mut Call<'_>) -> Returned {
     init(call, 3, made)
 }
 
-/// `(context, flags, dynptr)`: the metadata in front of a packet.
+/// `bpf_dynptr_from_skb_meta(context, flags, dynptr)`: the metadata before a packet.
 pub(super) fn from_skb_meta(call: &mut Call<'_>) -> Returned {
     let made = of_packet(call, DynptrKind::SkbMeta, |packet| packet.meta_len())?;
     init(call, 3, made)
 }
 
-/// `(context, flags, dynptr)`.
+/// `bpf_dynptr_from_xdp(context, flags, dynptr)`.
 pub(super) fn from_xdp(call: &mut Call<'_>) -> Returned {
     let made = of_packet(call, DynptrKind::Xdp, |packet| packet.len())?;
     init(call, 3, made)
 }
 
-/// `(dynptr, offset, buffer or null, size)`: the address of the bytes, or, where they
-/// don't lie one behind the other, of the buffer with a copy of them.
+/// `bpf_dynptr_slice(dynptr, offset, buffer or null, size)`: the address of the bytes; if
+/// they are not contiguous, the address of the buffer with a copy.
 pub(super) fn slice(call: &mut Call<'_>) -> Returned {
     let of = Use::of(call, 1)?;
     slice_of(call, &of)
 }
 
-/// The same for writing. What is written to the buffer is the program's to write back.
+/// `bpf_dynptr_slice_rdwr`: the same for writing. The program has to write back changes of
+/// the buffer.
 pub(super) fn slice_rdwr(call: &mut Call<'_>) -> Returned {
     let of = Use::of(call, 1)?;
     if of.pointer.is_read_only() {
@@ -90,7 +90,7 @@ fn slice_of(call: &mut Call<'_>, of: &Use) -> Returned {
     }
     match of.read(call, offset, len)? {
         Ok(bytes) => call.write(3, &bytes).map(|()| buffer),
-        // Beyond what its fragments have, an XDP packet leaves the buffer as it was.
+        // Beyond the fragments of an XDP packet the buffer is returned unchanged.
         Err(Errno::EINVAL | Errno::EFAULT) if of.pointer.kind() == Some(DynptrKind::Xdp) => {
             Ok(buffer)
         }
@@ -98,7 +98,7 @@ fn slice_of(call: &mut Call<'_>, of: &Use) -> Returned {
     }
 }
 
-/// `(dynptr, start, end)`: moves its ends, counted from where it begins.
+/// `bpf_dynptr_adjust(dynptr, start, end)`: moves its ends, relative to its start.
 pub(super) fn adjust(call: &mut Call<'_>) -> Returned {
     let (start, end) = (call.arg_u32(2), call.arg_u32(3));
     let pointer = load(call, 1)?;
@@ -112,18 +112,18 @@ pub(super) fn adjust(call: &mut Call<'_>) -> Returned {
     Ok(0)
 }
 
-/// `(dynptr)`.
+/// `bpf_dynptr_is_null(dynptr)`.
 pub(super) fn is_null(call: &mut Call<'_>) -> Returned {
     Ok(load(call, 1)?.is_null().into())
 }
 
-/// `(dynptr)`.
+/// `bpf_dynptr_is_rdonly(dynptr)`.
 pub(super) fn is_rdonly(call: &mut Call<'_>) -> Returned {
     let pointer = load(call, 1)?;
     Ok((!pointer.is_null() && pointer.is_read_only()).into())
 }
 
-/// `(dynptr)`: its bytes, or an errno.
+/// `bpf_dynptr_size(dynptr)`: its size in bytes, or an errno.
 pub(super) fn size(call: &mut Call<'_>) -> Returned {
     let pointer = load(call, 1)?;
     Ok(match pointer.is_null() {
@@ -132,7 +132,7 @@ pub(super) fn size(call: &mut Call<'_>) -> Returned {
     })
 }
 
-/// `(dynptr, clone)`: another dynptr to the same bytes.
+/// `bpf_dynptr_clone(dynptr, clone)`: makes another dynptr to the same bytes.
 pub(super) fn clone(call: &mut Call<'_>) -> Returned {
     let pointer = load(call, 1)?;
     let made = match pointer.is_null() {
@@ -143,8 +143,8 @@ pub(super) fn clone(call: &mut Call<'_>) -> Returned {
     Ok(made.err().map_or(0, Errno::to_ret))
 }
 
-/// `(destination, its offset, source, its offset, size)`. Bytes that lie one behind the
-/// other on one side move at once, also where they overlap; others piece by piece.
+/// `bpf_dynptr_copy(destination, its offset, source, its offset, size)`. If one side is
+/// contiguous, the bytes are moved at once, even if they overlap; otherwise in pieces.
 pub(super) fn copy(call: &mut Call<'_>) -> Returned {
     let (to, from) = (Use::of(call, 1)?, Use::of(call, 3)?);
     let (at, start, len) = (call.arg_u32(2), call.arg_u32(4), call.arg_u32(5));
@@ -172,7 +172,7 @@ pub(super) fn copy(call: &mut Call<'_>) -> Returned {
     Ok(copied.err().map_or(0, Errno::to_ret))
 }
 
-/// `(dynptr, offset, size, byte)`: sets bytes. `EINVAL` where it is for reading only.
+/// `bpf_dynptr_memset(dynptr, offset, size, byte)`: fills bytes; `EINVAL` if read-only.
 pub(super) fn memset(call: &mut Call<'_>) -> Returned {
     let to = Use::of(call, 1)?;
     let (offset, len) = (call.arg_u32(2), call.arg_u32(3));
@@ -194,13 +194,13 @@ pub(super) fn memset(call: &mut Call<'_>) -> Returned {
     Ok(set.err().map_or(0, Errno::to_ret))
 }
 
-/// Does something to `len` bytes, piece by piece, until it fails: with how many are
-/// behind it and how many it is to do.
+/// Runs `step` on pieces of `len` bytes until it fails. Its arguments are the number of bytes
+/// done and the size of the piece.
 fn in_chunks(
     call: &mut Call<'_>,
     len: u32,
-    mut step: impl FnMut(&mut Call<'_>, u32, u32) -> Told<()>,
-) -> Told<()> {
+    mut step: impl FnMut(&mut Call<'_>, u32, u32) -> AccessResult<()>,
+) -> AccessResult<()> {
     let mut done = 0;
     while done < len {
         let size = CHUNK.min(len - done);

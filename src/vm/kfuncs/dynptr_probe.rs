@@ -1,17 +1,16 @@
-//! Kernel functions that read user and kernel memory into what a dynptr leads to
-//! (`kernel/trace/bpf_trace.c`, "dynptr"): `(dynptr, offset, size, address)`, and the
-//! task where it is not the current one.
+//! Kfuncs that read user and kernel memory into a dynptr (`kernel/trace/bpf_trace.c`,
+//! "dynptr"): `(dynptr, offset, size, address)`, and the task if it is not the current one.
 
 use super::super::dynptr::access::Use;
 use super::super::helpers::call::{Call, Returned};
 use super::super::helpers::probe::From;
 use crate::util::Errno;
 
-/// Bytes that are moved at once where they don't lie one behind the other.
+/// Bytes moved at once if they are not contiguous.
 const CHUNK: u32 = 256;
 
-/// Copies bytes. As in the kernel it goes piece by piece into a packet in fragments, and
-/// what went before an error stays.
+/// Copies bytes. As in the kernel, a packet in fragments is filled in pieces, and pieces
+/// copied before an error remain.
 fn copy(call: &mut Call<'_>, from: From) -> Returned {
     let to = Use::of(call, 1)?;
     let (offset, len, address) = (call.arg_u32(2), call.arg_u32(3), call.arg(4));
@@ -40,8 +39,8 @@ fn copy(call: &mut Call<'_>, from: From) -> Returned {
     Ok(0)
 }
 
-/// Copies a string; its length with the NUL. The next piece begins on the NUL of the one
-/// before.
+/// Copies a string; returns its length with the NUL. Each piece starts at the NUL of the
+/// previous one.
 fn copy_str(call: &mut Call<'_>, from: From) -> Returned {
     let to = Use::of(call, 1)?;
     let (offset, len, address) = (call.arg_u32(2), call.arg_u32(3), call.arg(4));
@@ -62,7 +61,7 @@ fn copy_str(call: &mut Call<'_>, from: From) -> Returned {
             return Ok(errno.to_ret());
         }
         let copied = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        // The NUL of a piece that was cut is overwritten by the next one.
+        // The NUL of a truncated piece is overwritten by the next one.
         let is_last = piece == len || copied < size || size == 1;
         if is_last {
             return Ok((done + copied).into());
@@ -96,19 +95,19 @@ pub(super) fn copy_from_user_str(call: &mut Call<'_>) -> Returned {
     copy_str(call, From::User)
 }
 
-/// The task is in argument 5.
+/// `bpf_copy_from_user_task_dynptr`: the task is in argument 5.
 pub(super) fn copy_from_user_task(call: &mut Call<'_>) -> Returned {
     own_task(call)?;
     copy(call, From::User)
 }
 
-/// The task is in argument 5.
+/// `bpf_copy_from_user_task_str_dynptr`: the task is in argument 5.
 pub(super) fn copy_from_user_task_str(call: &mut Call<'_>) -> Returned {
     own_task(call)?;
     copy_str(call, From::User)
 }
 
-/// Memory of one task is mocked.
+/// Only the current task's memory is mocked.
 fn own_task(call: &mut Call<'_>) -> Returned {
     match call.machine.task_address()? == call.arg(5) {
         true => Ok(0),

@@ -1,5 +1,5 @@
-//! What lists and trees have in common: they are protected by a lock that stands beside
-//! their root, and hold nodes of objects that programs allocated.
+//! Code shared by lists and trees: a lock beside their root protects them, and they hold
+//! nodes of allocated objects.
 
 use super::super::fault::HelperProblem;
 use super::super::helpers::Call;
@@ -9,11 +9,11 @@ use super::release::drop_object;
 use super::words::broken;
 use crate::btf::FieldKind;
 
-/// What a node's owner is between its leaving a program and its being in a graph
+/// A node's owner after the program passed the node and before it is inserted
 /// (`BPF_PTR_POISON`).
 const POISON: u64 = 0xeb9f_eb9f_0000_0000;
 
-/// The root in argument 1, in a map's value or an allocated object whose lock is held.
+/// The root in argument 1, in a map value or an allocated object whose lock is held.
 pub(super) fn root(call: &Call<'_>, what: &'static str) -> Result<u64, HelperProblem> {
     let root = call.arg(1);
     call.check(1, 16, AccessKind::Write)?;
@@ -28,7 +28,7 @@ pub(super) fn root(call: &Call<'_>, what: &'static str) -> Result<u64, HelperPro
     )))
 }
 
-/// Whether two addresses lie in one value of a map, or in one object.
+/// Whether two addresses are in the same map value or object.
 fn are_together(machine: &Machine, a: u64, b: u64) -> bool {
     let object = |register| machine.kfuncs.objects.at(register).map(|(start, _)| start);
     if let Some(first) = object(a) {
@@ -48,7 +48,7 @@ fn are_together(machine: &Machine, a: u64, b: u64) -> bool {
     place(a).is_some_and(|there| Some(there) == place(b))
 }
 
-/// The object of the node in an argument.
+/// The object that contains the node in an argument.
 pub(super) fn object_of(
     call: &Call<'_>,
     arg: usize,
@@ -67,7 +67,7 @@ pub(super) fn object_of(
         .ok_or_else(|| call.wrong(arg, wanted))
 }
 
-/// Drops the object of the node in argument 2, which the program gave away in vain.
+/// Drops the object of the node in argument 2 after a failed insertion.
 pub(super) fn give_up(call: &mut Call<'_>) -> Result<(), HelperProblem> {
     let object = call.machine.kfuncs.objects.at(call.arg(2));
     let Some((object, _)) = object else {
@@ -77,8 +77,8 @@ pub(super) fn give_up(call: &mut Call<'_>) -> Result<(), HelperProblem> {
     drop_object(call.machine, object).map(drop)
 }
 
-/// Takes a node out of the program's hands to put it into a graph. One that is in a graph
-/// already is dropped (`false`): the program gave its reference away.
+/// Takes a node from the program for insertion. A node that is already in a list or tree is
+/// dropped (`false`): the program gave up its reference.
 pub(super) fn take_in(call: &mut Call<'_>, object: u64, owner: u64) -> Result<bool, HelperProblem> {
     call.machine.release(2, object)?;
     let poison = |old: u64| if old == 0 { POISON } else { old };

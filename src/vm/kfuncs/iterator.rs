@@ -1,24 +1,24 @@
-//! Iterators that a program makes on its stack: numbers and bits
-//! (`kernel/bpf/bpf_iter.c`, `kernel/bpf/helpers.c`), and what all kinds have in common.
+//! Iterators over numbers and bits (`kernel/bpf/bpf_iter.c`, `kernel/bpf/helpers.c`), and
+//! code shared by all kinds.
 //!
-//! What an iterator knows stands in the machine, found by the place on the stack. A
-//! program can't write there under the verifier's eyes; here a place that was written to
-//! does no harm.
+//! The state of an iterator is in the machine, found by the iterator's address on the stack.
+//! The verifier rejects writes to that address; if an unverified program writes there, no
+//! harm is done.
 
 use super::super::fault::HelperProblem;
 use super::super::helpers::Call;
 use super::super::memory::AccessKind;
-use super::held::Iterator;
+use super::acquired::Iterator;
 use crate::spec::limits;
 use crate::util::Errno;
 
 type Result = std::result::Result<u64, HelperProblem>;
 
-/// The fewest bytes that an iterator takes.
+/// The minimum size of an iterator.
 const MIN_SIZE: usize = 8;
 
-/// Makes an iterator of `size` bytes at argument 1. One that could not be made is there
-/// all the same, and empty, so that it may be moved on and ended.
+/// Creates an iterator of `size` bytes at argument 1. After an error the iterator exists but
+/// is empty, so a program can advance and destroy it.
 pub(super) fn begin(
     call: &mut Call<'_>,
     size: usize,
@@ -27,14 +27,14 @@ pub(super) fn begin(
     call.check(1, size, AccessKind::Write)?;
     let at = call.arg(1);
     let name = iterator.name();
-    if call.machine.held().begin(at, iterator) {
+    if call.machine.acquired().begin(at, iterator) {
         return Ok(());
     }
     let problem = format!("there is an iterator already: bpf_iter_{name}_destroy() ends it first");
     Err(HelperProblem::Other(problem))
 }
 
-/// Makes an iterator of this kind that gives nothing.
+/// Creates an empty iterator of this kind.
 pub(super) fn begin_empty(
     call: &mut Call<'_>,
     kind: &'static str,
@@ -49,7 +49,7 @@ pub(super) fn under_way<'a>(
     kind: &'static str,
 ) -> std::result::Result<&'a mut Iterator, HelperProblem> {
     let at = call.arg(1);
-    match call.machine.held().iterator(at) {
+    match call.machine.acquired().iterator(at) {
         Some(iterator) if iterator.name() == kind => Ok(iterator),
         Some(iterator) => Err(HelperProblem::Other(format!(
             "the iterator there is a bpf_iter_{}",
@@ -61,15 +61,15 @@ pub(super) fn under_way<'a>(
     }
 }
 
-/// Ends the iterator of this kind at argument 1.
+/// Destroys the iterator of this kind at argument 1.
 pub(super) fn end(call: &mut Call<'_>, kind: &'static str) -> Result {
     under_way(call, kind)?;
     let at = call.arg(1);
-    call.machine.held().end(at);
+    call.machine.acquired().end(at);
     Ok(0)
 }
 
-/// Bytes of `struct bpf_iter_num`: the number, and the end.
+/// Size of `struct bpf_iter_num`: the number and the end.
 const NUM_SIZE: usize = 8;
 
 pub(super) fn num_new(call: &mut Call<'_>) -> Result {
@@ -93,7 +93,7 @@ pub(super) fn num_new(call: &mut Call<'_>) -> Result {
     Ok(problem.map_or(0, Errno::to_ret))
 }
 
-/// The next number's address, which is that of the iterator.
+/// `bpf_iter_num_next`: the address of the next number, which is the iterator's.
 pub(super) fn num_next(call: &mut Call<'_>) -> Result {
     let Iterator::Num { last, end } = under_way(call, "num")? else {
         return Ok(0);
@@ -112,10 +112,10 @@ pub(super) fn num_destroy(call: &mut Call<'_>) -> Result {
     end(call, "num")
 }
 
-/// Bytes of `struct bpf_iter_bits`, and where in it the bit's number is.
+/// Size of `struct bpf_iter_bits`, and the offset of the bit's number.
 const BITS_SIZE: usize = 16;
 const BIT_AT: u64 = 12;
-/// The most words that it looks at (`BITS_ITER_NR_WORDS_MAX`).
+/// The most words (`BITS_ITER_NR_WORDS_MAX`).
 const MAX_WORDS: u32 = 511;
 
 pub(super) fn bits_new(call: &mut Call<'_>) -> Result {
@@ -137,7 +137,7 @@ pub(super) fn bits_new(call: &mut Call<'_>) -> Result {
     Ok(result)
 }
 
-/// The address of the next bit's number.
+/// `bpf_iter_bits_next`: the address of the next bit's number.
 pub(super) fn bits_next(call: &mut Call<'_>) -> Result {
     let Iterator::Bits { words, next } = under_way(call, "bits")? else {
         return Ok(0);
@@ -163,7 +163,7 @@ pub(super) fn bits_destroy(call: &mut Call<'_>) -> Result {
     end(call, "bits")
 }
 
-/// The next object of an iterator over kernel objects, null after the last one.
+/// The next object of an iterator over kernel objects; null after the last one.
 pub(super) fn next_object(call: &mut Call<'_>, kind: &'static str) -> Result {
     match under_way(call, kind)? {
         Iterator::Objects { left, .. } => Ok(left.next().unwrap_or(0)),

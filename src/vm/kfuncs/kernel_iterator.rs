@@ -1,13 +1,13 @@
-//! Iterators over what is in kernel memory: tasks, cgroups, a task's memory, caches,
-//! buffers (`kernel/bpf/task_iter.c`, `kernel/bpf/cgroup_iter.c` and others).
+//! Iterators over objects in kernel memory: tasks, cgroups, memory areas, caches, buffers
+//! (`kernel/bpf/task_iter.c`, `kernel/bpf/cgroup_iter.c` and others).
 //!
-//! What one gives is looked up when it is made. In a mocked kernel nothing comes or goes
-//! meanwhile unless a program sees to it.
+//! The objects are collected when the iterator is created. A mocked kernel does not change in
+//! between unless a program changes it.
 
 use super::super::fault::HelperProblem;
 use super::super::helpers::Call;
+use super::acquired::Iterator;
 use super::cgroup;
-use super::held::Iterator;
 use super::iterator::{begin, end, next_object};
 use super::kernel::{all, field, object};
 use super::task::{self, threads};
@@ -16,7 +16,7 @@ use crate::util::Errno;
 type Result = std::result::Result<u64, HelperProblem>;
 type Objects = std::result::Result<Vec<u64>, Errno>;
 
-/// Makes an iterator of a kind, of `size` bytes, over these objects.
+/// Creates an iterator of a kind, of `size` bytes, over these objects.
 fn over(call: &mut Call<'_>, kind: &'static str, size: usize, objects: Objects) -> Result {
     let result = objects.as_ref().err().map_or(0, |errno| errno.to_ret());
     let left = objects.unwrap_or_default().into_iter();
@@ -24,7 +24,7 @@ fn over(call: &mut Call<'_>, kind: &'static str, size: usize, objects: Objects) 
     Ok(result)
 }
 
-/// The functions that move an iterator of a kind on and end it.
+/// The kfuncs that advance and destroy an iterator of a kind.
 macro_rules! kinds {
     ($($kind:literal $next:ident $destroy:ident;)*) => {$(
         pub(super) fn $next(call: &mut Call<'_>) -> Result {
@@ -51,7 +51,7 @@ const ALL_PROCS: u32 = 0;
 const ALL_THREADS: u32 = 1;
 const PROC_THREADS: u32 = 2;
 
-/// `(iterator, task, flags)`.
+/// `bpf_iter_task_new(iterator, task, flags)`.
 pub(super) fn task_new(call: &mut Call<'_>) -> Result {
     let (of, flags) = (call.arg(2), call.arg_u32(3));
     let objects = match flags {
@@ -76,7 +76,8 @@ pub(super) fn task_new(call: &mut Call<'_>) -> Result {
     over(call, "task", 24, objects)
 }
 
-/// `(iterator, task, address)`: the mappings of a task that end behind an address.
+/// `bpf_iter_task_vma_new(iterator, task, address)`: the task's memory areas that end after
+/// an address.
 pub(super) fn task_vma_new(call: &mut Call<'_>) -> Result {
     let (of, from) = (task::task(call, 2)?, call.arg(3));
     let mm = field(call, of, "mm");
@@ -100,7 +101,7 @@ const DESCENDANTS_PRE: u32 = 2;
 const DESCENDANTS_POST: u32 = 3;
 const ANCESTORS_UP: u32 = 4;
 
-/// `(iterator, start, flags)`. A `struct cgroup` begins with its `self`.
+/// `bpf_iter_css_new(iterator, start, flags)`. `struct cgroup` starts with its `self`.
 pub(super) fn css_new(call: &mut Call<'_>) -> Result {
     let (start, flags) = (call.arg(2), call.arg_u32(3));
     if object(call, start).is_none() {
@@ -122,9 +123,9 @@ pub(super) fn css_new(call: &mut Call<'_>) -> Result {
     over(call, "css", 24, objects)
 }
 
-/// A node and those below it, given pairs of parent and child.
+/// Adds a node and its descendants to `found`, given pairs of parent and child.
 fn descend(node: u64, below: &[(u64, u64)], first: bool, found: &mut Vec<u64>) {
-    // A circle is none of the kernel's: nobody is twice in a family.
+    // The kernel has no cycles; a node of a cycle is visited once.
     let mut left = vec![(node, false)];
     let mut seen = Vec::new();
     while let Some((node, done)) = left.pop() {
@@ -150,7 +151,7 @@ fn descend(node: u64, below: &[(u64, u64)], first: bool, found: &mut Vec<u64>) {
 const PROCS: u32 = 1;
 const THREADED_PROCS: u32 = 3;
 
-/// `(iterator, css, flags)`: the tasks of a cgroup.
+/// `bpf_iter_css_task_new(iterator, css, flags)`: the tasks of a cgroup.
 pub(super) fn css_task_new(call: &mut Call<'_>) -> Result {
     let (css, flags) = (call.arg(2), call.arg_u32(3));
     let objects = match flags {
@@ -184,7 +185,8 @@ pub(super) fn dmabuf_new(call: &mut Call<'_>) -> Result {
     every(call, "dmabuf", "dma_buf")
 }
 
-/// The cache that the object at an address is from: the one of the name of its struct.
+/// `bpf_get_kmem_cache(address)`: the cache of the object at an address, found by the name of
+/// the object's struct.
 pub(super) fn kmem_cache_of(call: &mut Call<'_>) -> Result {
     let object = object(call, call.arg(1));
     let name = object.map(|object| object.name());

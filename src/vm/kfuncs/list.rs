@@ -1,9 +1,8 @@
-//! Lists of allocated objects (`__bpf_list_add` and its neighbours,
-//! `kernel/bpf/helpers.c`).
+//! Lists of allocated objects (`__bpf_list_add` and others, `kernel/bpf/helpers.c`).
 //!
 //! ```text
-//! struct bpf_list_head { next, prev }          a circle through the head; 0, 0 when new
-//! struct bpf_list_node { next, prev, owner }   owner: the head that it is in
+//! struct bpf_list_head { next, prev }          circular through the head; 0, 0 when new
+//! struct bpf_list_node { next, prev, owner }   owner: the head of its list
 //! ```
 
 use super::super::fault::HelperProblem;
@@ -15,10 +14,10 @@ use crate::util::Errno;
 
 type Result = std::result::Result<u64, HelperProblem>;
 
-/// Where a node keeps the head of its list.
+/// Offset of the owner in a node.
 const OWNER: u64 = 16;
 
-/// The head in argument 1, which is a circle from now on.
+/// The head in argument 1; a new head is linked to itself.
 fn head(call: &Call<'_>) -> Result {
     let head = root(call, "the list's head")?;
     if next(call.machine, head)? == 0 {
@@ -55,7 +54,7 @@ pub(super) fn push_back(call: &mut Call<'_>) -> Result {
     push(call, true)
 }
 
-/// The node at an end, which is no node of the program's to keep; null in an empty list.
+/// The first or last node; null in an empty list. No reference is acquired.
 fn end(call: &Call<'_>, direction: u64) -> Result {
     let head = head(call)?;
     let node = load(call.machine, head.wrapping_add(direction))?;

@@ -1,5 +1,5 @@
-//! Locks that may fail (`bpf_res_spin_lock`, `kernel/bpf/rqspinlock.c`): who would wait for
-//! itself, or for too long, gets an error.
+//! Locks that may fail (`bpf_res_spin_lock`, `kernel/bpf/rqspinlock.c`): a deadlock or a
+//! timeout is an error.
 
 use std::time::{Duration, Instant};
 
@@ -12,10 +12,10 @@ type Result = std::result::Result<u64, HelperProblem>;
 
 /// How long a program waits for another CPU (`RES_DEF_TIMEOUT`).
 const PATIENCE: Duration = Duration::from_millis(250);
-/// How often the lock is looked at before other threads are let run.
+/// How often the lock is tested before the thread yields.
 const SPINS: u32 = 64;
 
-/// What the lock's word was before it became this.
+/// Swaps the lock's word and returns the old value.
 fn swap(call: &Call<'_>, word: u64) -> Result {
     let old = call.machine.space.update(call.arg(1), 4, |_| word);
     old.map_err(|fault| HelperProblem::Access { arg: 1, fault })

@@ -1,5 +1,4 @@
-//! What is asked of maps and of pointers (`kernel/bpf/map_iter.c`,
-//! `kernel/bpf/helpers.c`).
+//! Queries of maps and pointers (`kernel/bpf/map_iter.c`, `kernel/bpf/helpers.c`).
 
 use super::super::fault::HelperProblem;
 use super::super::helpers::Call;
@@ -7,7 +6,8 @@ use crate::spec::MapType;
 
 type Result = std::result::Result<u64, HelperProblem>;
 
-/// How many entries a map has: hash maps count them, others don't (`elem_count`).
+/// `bpf_map_sum_elem_count(map)`: the number of entries; only hash maps count them
+/// (`elem_count`).
 pub(super) fn sum_elem_count(call: &mut Call<'_>) -> Result {
     let (_, map) = call.map(1)?;
     let def = map.def();
@@ -26,7 +26,7 @@ pub(super) fn sum_elem_count(call: &mut Call<'_>) -> Result {
     Ok(keys / u64::from(def.key_size))
 }
 
-/// The pointer itself, under a type that can't be trusted.
+/// `bpf_rdonly_cast(pointer, type)`: the same pointer, untrusted.
 pub(super) fn rdonly_cast(call: &mut Call<'_>) -> Result {
     Ok(call.arg(1))
 }

@@ -1,12 +1,12 @@
-//! Bodies of kernel functions that programs may call, by topic. Which function has which
-//! body stands in the table of [`spec`](crate::spec::kfuncs); this module expands that
-//! column.
+//! Bodies of kfuncs, by topic. The table of [`spec`](crate::spec::kfuncs) names the body of
+//! each kfunc; this module expands that column.
 //!
-//! A body does what the kernel's does for a program that the verifier accepted, down to
-//! the errno, and ends the program with a [`HelperProblem`] where the verifier would have
-//! rejected it. What a program holds (references, iterators, read sections, locks) is
-//! kept in the machine, for nothing else keeps it from being used wrongly.
+//! For a program that the verifier accepted, a body does what the kernel's kfunc does,
+//! including the errno. Where the verifier would have rejected the program, a body ends it
+//! with a [`HelperProblem`]. The machine tracks the program's acquired resources (references,
+//! iterators, read sections, locks): for unverified programs nothing else prevents misuse.
 
+mod acquired;
 mod arena;
 mod callee;
 mod cgroup;
@@ -19,7 +19,6 @@ mod dynptr_probe;
 mod exception;
 mod file;
 mod graph;
-mod held;
 mod iterator;
 mod kernel;
 mod kernel_iterator;
@@ -52,7 +51,7 @@ pub use callee::Callee;
 pub use object::percpu_part;
 pub use release::{drop_object, free_fields};
 
-/// The body that a path of the table names.
+/// The body at a path of the table.
 macro_rules! body {
     (none) => {
         None
@@ -74,17 +73,17 @@ macro_rules! bodies {
 
 for_each_kfunc!(bodies);
 
-/// The implementation of a kernel function, if there is one.
+/// The body of a kfunc, if implemented.
 #[must_use]
 pub fn body(kfunc: KfuncId) -> Option<Body> {
     *BODIES.get(kfunc.index())?
 }
 
-/// Does what a call of a kernel function does: the test's own body if there is one, or
-/// ours.
+/// Calls a kfunc: an error that a test [injects](super::inject), else the test's mock, else
+/// the body.
 ///
 /// # Errors
-/// [`HelperProblem`] when there is no body or an argument is not what it should be.
+/// [`HelperProblem`] if there is no body or an argument is invalid.
 pub fn call(callee: &Callee, call: &mut Call<'_>) -> Result<u64, HelperProblem> {
     if !call.machine.injections.is_empty()
         && let Some(id) = callee.id()
@@ -106,8 +105,8 @@ pub fn call(callee: &Callee, call: &mut Call<'_>) -> Result<u64, HelperProblem> 
     }
 }
 
-/// What the kernel's functions do even where they fail: an iterator that could not be
-/// made is there, and empty; an object that could not be put into a list or tree is gone.
+/// The effects of kfuncs that remain on an error: an iterator that could not be created
+/// exists and is empty; an object that could not be inserted into a list or tree is dropped.
 #[cold]
 fn failed(kfunc: KfuncId, call: &mut Call<'_>) -> Result<(), HelperProblem> {
     let row = kfunc.row();

@@ -1,8 +1,8 @@
-//! Objects that programs allocate (`bpf_obj_new` and its like, `kernel/bpf/helpers.c`).
+//! Objects that programs allocate (`bpf_obj_new` and others, `kernel/bpf/helpers.c`).
 //!
-//! They lie in kernel memory, named after their types, where all CPUs see them, and
-//! whoever uses one after it is freed is seen. Reference counts, lists and trees are in
-//! their bytes, as in the kernel.
+//! They are in kernel memory, named after their types and visible to all CPUs; use after free
+//! is detected. Reference counts, lists and trees are stored in their bytes, as in the
+//! kernel.
 
 use super::super::fault::HelperProblem;
 use super::super::helpers::Call;
@@ -15,21 +15,21 @@ use crate::util::TypeId;
 
 type Result = std::result::Result<u64, HelperProblem>;
 
-/// What an object is to be.
+/// Description of a new object.
 pub(super) struct New<'a> {
     /// The name of its type.
     pub name: &'a str,
-    /// Its size in bytes, of one CPU's part.
+    /// Size in bytes; of one CPU's part for a per-CPU object.
     pub size: usize,
-    /// What is special in it.
+    /// Special fields of the type.
     pub fields: SpecialFields,
     /// Its type.
     pub ty: Option<BlockType>,
-    /// Who makes it.
+    /// The allocating kfunc.
     pub maker: Maker,
 }
 
-/// Makes an object, to which the program holds a reference; null where there is no room.
+/// Allocates an object and acquires a reference for the program; null if there is no room.
 pub(super) fn allocate(machine: &mut Machine, new: New<'_>) -> Result {
     let copies = new.maker.copies(machine.world.cpus()) as usize;
     let block = machine.space.kernel().insert(
@@ -58,7 +58,7 @@ pub(super) fn allocate(machine: &mut Machine, new: New<'_>) -> Result {
     Ok(at)
 }
 
-/// Makes an object of the program's type in argument 1.
+/// Allocates an object of the program's BTF type in argument 1.
 fn new(call: &mut Call<'_>, maker: Maker) -> Result {
     let id = TypeId(call.arg_u32(1));
     let program = call.engine.program();
@@ -91,14 +91,14 @@ pub(super) fn percpu_obj_new(call: &mut Call<'_>) -> Result {
     new(call, Maker::PerCpu)
 }
 
-/// The object that begins where argument 1 points, of this maker's.
+/// The object at the address in argument 1, allocated by this kfunc.
 fn object(call: &Call<'_>, maker: Maker) -> std::result::Result<Object, HelperProblem> {
     let object = call.machine.kfuncs.objects.get(call.arg(1));
     let object = object.filter(|object| object.maker == maker);
     object.ok_or_else(|| call.wrong(1, maker.wanted()))
 }
 
-/// Gives the reference in argument 1 back.
+/// Releases the reference in argument 1.
 pub(super) fn give_back(call: &mut Call<'_>, maker: Maker) -> Result {
     object(call, maker)?;
     let at = call.arg(1);
@@ -114,7 +114,7 @@ pub(super) fn percpu_obj_drop(call: &mut Call<'_>) -> Result {
     give_back(call, Maker::PerCpu)
 }
 
-/// One more reference to the object in argument 1, unless nobody has one any more.
+/// Acquires another reference to the object in argument 1 unless its count is 0.
 pub(super) fn share(call: &mut Call<'_>, maker: Maker) -> Result {
     let Some(count) = object(call, maker)?.field(FieldKind::Refcount) else {
         return Err(call.wrong(1, "an allocated object with a bpf_refcount"));
@@ -133,7 +133,7 @@ pub(super) fn refcount_acquire(call: &mut Call<'_>) -> Result {
     share(call, Maker::Object)
 }
 
-/// Where a CPU's part of the per-CPU object at an address is.
+/// The address of a CPU's part of the per-CPU object at an address.
 #[must_use]
 pub fn percpu_part(machine: &Machine, at: u64, cpu: u32) -> Option<u64> {
     let object = machine.kfuncs.objects.get(at)?;

@@ -1,4 +1,4 @@
-//! The objects that programs allocated, and what is known of them.
+//! The objects that programs allocated.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,19 +7,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::super::memory::Block;
 use crate::btf::{FieldKind, SpecialFields};
 
-/// Who makes such objects, and takes them back.
+/// The kfunc that allocates an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Maker {
     /// `bpf_obj_new`.
     Object,
-    /// `bpf_percpu_obj_new`: there is one for each CPU.
+    /// `bpf_percpu_obj_new`: one part per CPU.
     PerCpu,
     /// `bpf_cpumask_create`.
     Cpumask,
 }
 
 impl Maker {
-    /// What an argument is that must be one of these.
+    /// The expected argument, for errors.
     pub(super) const fn wanted(self) -> &'static str {
         match self {
             Self::Object => "an object that bpf_obj_new() made",
@@ -28,7 +28,7 @@ impl Maker {
         }
     }
 
-    /// How many parts such an object has on a machine of so many CPUs.
+    /// Number of parts of an object on a machine with this many CPUs.
     pub(super) const fn copies(self, cpus: u32) -> u32 {
         match self {
             Self::PerCpu => cpus,
@@ -40,30 +40,30 @@ impl Maker {
 /// An object that a program allocated.
 #[derive(Debug, Clone)]
 pub(super) struct Object {
-    /// Its size in bytes; of one CPU's part, where there is one for each.
+    /// Size in bytes; of one CPU's part for a per-CPU object.
     pub size: usize,
-    /// What is special in it.
+    /// Special fields of the type.
     pub fields: SpecialFields,
-    /// Who made it.
+    /// The kfunc that allocated it.
     pub maker: Maker,
     /// Its memory.
     pub block: Arc<Block>,
 }
 
 impl Object {
-    /// The field of this kind, of which there is one at most.
+    /// Offset of the field of this kind; there is at most one.
     pub(super) fn field(&self, kind: FieldKind) -> Option<u64> {
         self.fields.find(kind).map(|field| u64::from(field.off))
     }
 
-    /// Where its parts are, from its start, on a machine of so many CPUs.
+    /// Offsets of its parts on a machine with this many CPUs.
     pub(super) fn parts(&self, cpus: u32) -> impl Iterator<Item = u64> + use<> {
         let stride = stride(self.size) as u64;
         (0..u64::from(self.maker.copies(cpus))).map(move |part| part * stride)
     }
 }
 
-/// The objects that are alive, by address. All CPUs of a machine have the same.
+/// Live objects by address, shared by all CPUs of a machine.
 #[derive(Clone, Default)]
 pub(super) struct Objects(Arc<Mutex<BTreeMap<u64, Object>>>);
 
@@ -72,14 +72,14 @@ impl Objects {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The object that an address lies in, and where it begins.
+    /// The object that contains an address, and the object's start.
     pub(super) fn at(&self, address: u64) -> Option<(u64, Object)> {
         let live = self.lock();
         let (start, object) = live.range(..=address).next_back()?;
         (address - start < object.size as u64).then(|| (*start, object.clone()))
     }
 
-    /// The object that begins at an address.
+    /// The object at a start address.
     pub(super) fn get(&self, address: u64) -> Option<Object> {
         self.lock().get(&address).cloned()
     }
@@ -91,7 +91,7 @@ impl fmt::Debug for Objects {
     }
 }
 
-/// Bytes from one CPU's part of an object to the next one's.
+/// Distance between the parts of consecutive CPUs in bytes.
 pub(super) const fn stride(size: usize) -> usize {
     size.next_multiple_of(8)
 }

@@ -1,8 +1,6 @@
-//! Trees of allocated objects (`bpf_rbtree_add` and its neighbours,
-//! `kernel/bpf/helpers.c`).
+//! Trees of allocated objects (`bpf_rbtree_add` and others, `kernel/bpf/helpers.c`).
 //!
-//! `struct bpf_rb_node` is a node of a [tree](Tree) and, behind it, the root that it
-//! belongs to.
+//! `struct bpf_rb_node` is a node of a [tree](Tree), followed by the root that it belongs to.
 
 use super::super::fault::HelperProblem;
 use super::super::helpers::Call;
@@ -14,7 +12,7 @@ use crate::util::Errno;
 
 type Result = std::result::Result<u64, HelperProblem>;
 
-/// Where a node keeps its root.
+/// Offset of the owner in a node.
 const OWNER: u64 = 24;
 const NODE: &str = "a bpf_rb_node of an allocated object";
 
@@ -26,7 +24,8 @@ fn tree<'m>(call: &'m Call<'_>) -> std::result::Result<Tree<'m>, HelperProblem> 
     })
 }
 
-/// Puts the node in argument 2 where the program's function in argument 3 says.
+/// `bpf_rbtree_add(root, node, less)`: inserts the node at the position that the program's
+/// function in argument 3 determines.
 pub(super) fn add(call: &mut Call<'_>) -> Result {
     let root = tree(call)?.root;
     let object = object_of(call, 2, FieldKind::RbNode, NODE)?;

@@ -1,5 +1,5 @@
-//! Red-black trees in the machine's memory, laid out and balanced as the kernel's
-//! (`lib/rbtree.c`): programs see their shape.
+//! Red-black trees in the machine's memory, with the kernel's layout and balancing
+//! (`lib/rbtree.c`): programs can see the shape.
 //!
 //! ```text
 //! struct rb_root_cached { rb_node, rb_leftmost }
@@ -13,7 +13,7 @@ use super::words::{broken, load, store};
 type Word = Result<u64, HelperProblem>;
 type Done = Result<(), HelperProblem>;
 
-/// One of a node's two sides.
+/// Left or right.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     Left,
@@ -28,7 +28,7 @@ impl Side {
         }
     }
 
-    /// Where a node keeps its child on this side.
+    /// Offset of the child on this side in a node.
     const fn offset(self) -> u64 {
         match self {
             Self::Right => 8,
@@ -39,10 +39,10 @@ impl Side {
 
 const BLACK: u64 = 1;
 const LEFTMOST: u64 = 8;
-/// Deeper than any tree of as many nodes as there can be.
+/// An upper bound for the depth of a tree.
 const MAX_DEPTH: usize = 64;
 
-/// A tree by its root. Null is a black node without children.
+/// A tree, given by its root. Null is a black node without children.
 #[derive(Clone, Copy)]
 pub(super) struct Tree<'m> {
     pub machine: &'m Machine,
@@ -50,12 +50,12 @@ pub(super) struct Tree<'m> {
 }
 
 impl Tree<'_> {
-    /// The node at the top.
+    /// The root node.
     pub fn top(self) -> Word {
         load(self.machine, self.root)
     }
 
-    /// The first node.
+    /// The leftmost node.
     pub fn first(self) -> Word {
         load(self.machine, self.root.wrapping_add(LEFTMOST))
     }
@@ -105,7 +105,7 @@ impl Tree<'_> {
         })
     }
 
-    /// Puts `new`, which may be null, where `old` hangs below `parent`.
+    /// Replaces child `old` of `parent` by `new`, which may be null.
     fn replace(self, parent: u64, old: u64, new: u64) -> Done {
         if parent == 0 {
             store(self.machine, self.root, new)?;
@@ -116,7 +116,7 @@ impl Tree<'_> {
         self.set_parent(new, parent)
     }
 
-    /// Moves a node down to a side; its child on the other side takes its place.
+    /// Rotates a node to a side; its child on the other side moves up.
     fn rotate(self, node: u64, side: Side) -> Done {
         let up = self.child(node, side.other())?;
         if up == 0 {
@@ -131,8 +131,8 @@ impl Tree<'_> {
         self.set_parent(inner, node)
     }
 
-    /// Puts a node where `goes_left` leads, which tells whether the new node is before
-    /// another one. The machine is the caller's again in between.
+    /// Inserts a node as the child of `parent` on a side, and rebalances. `leftmost` says
+    /// whether it is the first node.
     pub fn link(self, node: u64, parent: u64, side: Side, leftmost: bool) -> Done {
         self.set(node, parent, false)?;
         self.set_child(node, Side::Left, 0)?;
@@ -180,7 +180,7 @@ impl Tree<'_> {
         Err(broken("it is too deep"))
     }
 
-    /// Takes a node out.
+    /// Removes a node.
     pub fn erase(self, node: u64) -> Done {
         if self.first()? == node {
             let next = self.successor(node)?;
@@ -198,7 +198,7 @@ impl Tree<'_> {
             self.replace(parent, node, child)?;
             return self.balance_erased(black, child, parent, side);
         }
-        // The next node has no left child, and takes this one's place.
+        // The successor has no left child and replaces this node.
         let next = self.leftmost(right)?;
         let was_black = self.is_black(next)?;
         let child = self.child(next, Side::Right)?;
@@ -225,7 +225,8 @@ impl Tree<'_> {
         self.side_of(parent, node)
     }
 
-    /// After a node, black or not, was taken out below `parent`, where `child` is now.
+    /// Rebalances after a node was removed below `parent`; `child` is in its position,
+    /// `black` was its colour.
     fn balance_erased(self, black: bool, child: u64, parent: u64, side: Side) -> Done {
         if !black {
             return Ok(());
@@ -285,7 +286,7 @@ impl Tree<'_> {
         Err(broken("it is too deep"))
     }
 
-    /// The node after one.
+    /// The next node in order.
     fn successor(self, node: u64) -> Word {
         let right = self.child(node, Side::Right)?;
         if right != 0 {
@@ -302,7 +303,7 @@ impl Tree<'_> {
         Err(broken("it is too deep"))
     }
 
-    /// All nodes, in order; the tree stays as it is.
+    /// All nodes in order; the tree is unchanged.
     pub fn nodes(self, most: usize) -> Result<Vec<u64>, HelperProblem> {
         let mut found = Vec::new();
         let mut node = self.top()?;
@@ -319,7 +320,7 @@ impl Tree<'_> {
         Ok(found)
     }
 
-    /// The node above a child on the way down, no deeper than a tree can be.
+    /// Whether a depth exceeds that of any valid tree.
     pub const fn is_too_deep(depth: usize) -> bool {
         depth >= MAX_DEPTH
     }

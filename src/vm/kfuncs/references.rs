@@ -1,12 +1,12 @@
-//! What a program that runs acquires and gives back, as the machine keeps it.
+//! References and other resources that the running program acquires and releases.
 
 use super::super::fault::HelperProblem;
 use super::super::machine::Machine;
 use super::super::memory::Pointer;
-use super::held::Held;
+use super::acquired::AcquiredResources;
 use super::release::drop_object;
 
-/// What is told of something that has no address.
+/// A description of a resource without an address.
 fn named(place: impl Into<String>) -> Pointer {
     Pointer::Region {
         place: place.into(),
@@ -17,23 +17,22 @@ fn named(place: impl Into<String>) -> Pointer {
 }
 
 impl Machine {
-    /// What the program that runs now holds.
-    pub(super) const fn held(&mut self) -> &mut Held {
-        &mut self.kfuncs.held
+    /// The resources that the running program acquired.
+    pub(super) const fn acquired(&mut self) -> &mut AcquiredResources {
+        &mut self.kfuncs.acquired
     }
 
-    /// Notes that the program that runs now got a reference to an object, and has to give
-    /// it back.
+    /// Acquires a reference to an object for the running program.
     pub fn acquire(&mut self, object: u64) {
-        self.kfuncs.held.acquire(object);
+        self.kfuncs.acquired.acquire(object);
     }
 
-    /// Takes back the reference to an object that the program gives away.
+    /// Releases the program's reference to an object.
     ///
     /// # Errors
-    /// [`HelperProblem::Argument`] where it has none.
+    /// [`HelperProblem::Argument`] if the program has no reference to the object.
     pub fn release(&mut self, arg: usize, object: u64) -> Result<(), HelperProblem> {
-        if self.kfuncs.held.release(object) {
+        if self.kfuncs.acquired.release(object) {
             return Ok(());
         }
         Err(HelperProblem::Argument {
@@ -43,22 +42,25 @@ impl Machine {
         })
     }
 
-    /// What the program that runs now would have to give back before it ends, in words.
+    /// Descriptions of all resources that the running program has not released.
     pub(in crate::vm) fn still_held(&self) -> impl Iterator<Item = Pointer> {
-        let held = &self.kfuncs.held;
-        let references = held.references.iter().map(|object| self.pointer(*object));
-        let iterators = held.iterators.iter().map(|(at, iterator)| {
+        let acquired = &self.kfuncs.acquired;
+        let references = acquired
+            .references
+            .iter()
+            .map(|object| self.pointer(*object));
+        let iterators = acquired.iterators.iter().map(|(at, iterator)| {
             let at = self.pointer(*at);
             named(format!("iterator bpf_iter_{} at {at}", iterator.name()))
         });
         let sections = [
-            (held.rcu, "RCU read section"),
-            (held.preempt, "section with preemption disabled"),
+            (acquired.rcu, "RCU read section"),
+            (acquired.preempt, "section with preemption disabled"),
         ];
         let sections = sections
             .into_iter()
             .flat_map(|(depth, name)| (0..depth).map(move |_| named(name)));
-        let interrupts = held.interrupts.iter().map(|at| {
+        let interrupts = acquired.interrupts.iter().map(|at| {
             let at = self.pointer(*at);
             named(format!("state of interrupts saved at {at}"))
         });
@@ -68,14 +70,13 @@ impl Machine {
             .chain(interrupts)
     }
 
-    /// The program has ended: nothing is held any more. What it had references to, loses
-    /// them.
+    /// Drops all resources at the end of a program; its references are released.
     pub(in crate::vm) fn forget_held(&mut self) {
-        let Some(held) = self.kfuncs.end() else {
+        let Some(acquired) = self.kfuncs.end() else {
             return;
         };
-        for object in held.references {
-            // It is gone already, or was never ours.
+        for object in acquired.references {
+            // The object was freed before, or programs did not allocate it.
             let _ = drop_object(self, object);
         }
     }

@@ -1,4 +1,4 @@
-//! The last reference to an object goes, and the object with it, and what it owns
+//! Releasing references: the last one frees the object and everything it owns
 //! (`__bpf_obj_drop_impl`, `kernel/bpf/helpers.c`).
 
 use super::super::fault::HelperProblem;
@@ -6,13 +6,13 @@ use super::super::machine::Machine;
 use super::contents::{take_list, take_tree};
 use crate::btf::{FieldKind, SpecialField};
 
-/// Takes one reference from the object at an address, and frees it after the last one,
-/// with all that it owns. Whether there is such an object: others are left alone.
+/// Releases one reference to the object at an address. The last release frees the object and
+/// everything it owns. Returns false, without an effect, if no program allocated the object.
 ///
 /// # Errors
-/// [`HelperProblem::Other`] where what it owns is not what it should be.
+/// [`HelperProblem::Other`] if its lists or trees are corrupt.
 pub fn drop_object(machine: &mut Machine, at: u64) -> Result<bool, HelperProblem> {
-    // Objects may own objects, as deep as a program likes.
+    // Objects may own objects to any depth.
     let mut left = vec![at];
     let mut found = false;
     while let Some(at) = left.pop() {
@@ -37,11 +37,11 @@ pub fn drop_object(machine: &mut Machine, at: u64) -> Result<bool, HelperProblem
     Ok(found)
 }
 
-/// Frees what the fields at an address own, and makes them zero: before the value of a
-/// map is replaced or deleted (`bpf_obj_free_fields`, `kernel/bpf/syscall.c`).
+/// Frees the objects that the fields at an address own, and zeroes the fields, before a map
+/// value is replaced or deleted (`bpf_obj_free_fields`, `kernel/bpf/syscall.c`).
 ///
 /// # Errors
-/// [`HelperProblem::Other`] where what they own is not what it should be.
+/// [`HelperProblem::Other`] if lists or trees are corrupt.
 pub fn free_fields(
     machine: &mut Machine,
     fields: &[SpecialField],
@@ -53,7 +53,7 @@ pub fn free_fields(
     Ok(())
 }
 
-/// The objects that the fields at an address own, which they don't any more.
+/// Removes and returns the objects that the fields at an address own.
 fn owned(machine: &Machine, fields: &[SpecialField], at: u64) -> Result<Vec<u64>, HelperProblem> {
     let mut found = Vec::new();
     for field in fields {

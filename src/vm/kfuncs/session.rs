@@ -1,5 +1,5 @@
-//! Sessions of probes: what a program at a function's entry leaves for itself at the
-//! return (`kernel/trace/bpf_trace.c`).
+//! Probe sessions: data that a program at a function's entry keeps for the return
+//! (`kernel/trace/bpf_trace.c`).
 
 use super::super::attach::Session;
 use super::super::fault::HelperProblem;
@@ -7,7 +7,7 @@ use super::super::helpers::Call;
 
 type Result = std::result::Result<u64, HelperProblem>;
 
-/// The session of the program that runs now.
+/// The session of the running program.
 fn session(call: &mut Call<'_>) -> std::result::Result<Session, HelperProblem> {
     let session = call.machine.site().and_then(|site| site.session);
     session.ok_or_else(|| {
@@ -23,7 +23,7 @@ pub(super) fn is_return(call: &mut Call<'_>) -> Result {
     Ok(session(call)?.is_return.into())
 }
 
-/// The address of 8 bytes that are zero at the entry.
+/// `bpf_session_cookie()`: the address of 8 bytes, zero at the entry.
 pub(super) fn cookie(call: &mut Call<'_>) -> Result {
     Ok(session(call)?.cookie)
 }

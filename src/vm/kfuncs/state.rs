@@ -1,30 +1,30 @@
-//! What a machine keeps for kernel functions from call to call.
+//! The state of kfuncs in a machine.
 
 use std::sync::{Arc, Mutex};
 
 use rustc_hash::FxHashMap;
 
 use super::super::helpers::Mock;
-use super::held::Held;
+use super::acquired::AcquiredResources;
 use super::objects::Objects;
 
-/// What a machine keeps for kernel functions.
+/// The state of kfuncs in a machine.
 #[derive(Default)]
 pub(in crate::vm) struct State {
-    /// Functions that a test replaced, by name.
+    /// Kfuncs mocked by a test, by name.
     pub(super) mocks: FxHashMap<Arc<str>, Arc<Mutex<Mock>>>,
-    /// What the program that runs now holds.
-    pub(super) held: Held,
-    /// What those hold in whose middle it runs, if anything.
-    outer: Vec<Option<Box<Held>>>,
-    /// What programs on all CPUs allocated.
+    /// Resources acquired by the running program.
+    pub(super) acquired: AcquiredResources,
+    /// Resources of the interrupted programs, if any.
+    outer: Vec<Option<Box<AcquiredResources>>>,
+    /// Objects allocated by programs on all CPUs.
     pub(super) objects: Objects,
-    /// The CPU that `bpf_cpumask_any_distribute` gave last.
+    /// The last result of `bpf_cpumask_any_distribute`.
     pub(super) distributed: u32,
 }
 
 impl State {
-    /// The same for another CPU.
+    /// The state for another CPU of the machine.
     pub(in crate::vm) fn fork(&self) -> Self {
         Self {
             mocks: self.mocks.clone(),
@@ -33,34 +33,34 @@ impl State {
         }
     }
 
-    /// Puts a function of the test in place of a kernel function's body.
+    /// Mocks a kfunc.
     pub(in crate::vm) fn mock(&mut self, name: &str, body: Mock) {
         self.mocks.insert(name.into(), Arc::new(Mutex::new(body)));
     }
 
-    /// Whether a test put a function in place of some body.
+    /// Whether a test mocked any kfunc.
     pub(in crate::vm) fn has_mocks(&self) -> bool {
         !self.mocks.is_empty()
     }
 
-    /// Whether the program that runs now has to give nothing back.
+    /// Whether the running program has released everything.
     pub(in crate::vm) fn holds_nothing(&self) -> bool {
-        self.held.is_empty()
+        self.acquired.is_empty()
     }
 
-    /// A program begins to run, in the middle of another one perhaps.
+    /// Starts a program, which may interrupt another one.
     pub(in crate::vm) fn begin(&mut self) {
-        let outer = (!self.holds_nothing()).then(|| Box::new(std::mem::take(&mut self.held)));
+        let outer = (!self.holds_nothing()).then(|| Box::new(std::mem::take(&mut self.acquired)));
         self.outer.push(outer);
     }
 
-    /// It has ended; what it held, if anything.
-    pub(in crate::vm) fn end(&mut self) -> Option<Held> {
+    /// Ends the running program; returns the resources that it has not released, if any.
+    pub(in crate::vm) fn end(&mut self) -> Option<AcquiredResources> {
         let outer = self.outer.pop().flatten();
         if outer.is_none() && self.holds_nothing() {
             return None;
         }
-        let outer = outer.map_or_else(Held::default, |outer| *outer);
-        Some(std::mem::replace(&mut self.held, outer))
+        let outer = outer.map_or_else(AcquiredResources::default, |outer| *outer);
+        Some(std::mem::replace(&mut self.acquired, outer))
     }
 }

@@ -1,5 +1,5 @@
-//! Strings in kernel memory (`bpf_strcmp` and its neighbours, `kernel/bpf/helpers.c`).
-//! Each byte is read as if it might not be there.
+//! Strings in kernel memory (`bpf_strcmp` and others, `kernel/bpf/helpers.c`). Each read of a
+//! byte may fault.
 
 use super::super::fault::HelperProblem;
 use super::super::helpers::Call;
@@ -7,13 +7,13 @@ use super::super::memory::Space;
 use crate::util::Errno;
 
 type Result = std::result::Result<u64, HelperProblem>;
-/// What a search finds: a place in the string, or what the program is told instead.
+/// Result of a search: a position in the string, or an errno.
 type Found = std::result::Result<u64, Errno>;
 
-/// How much of a string is looked at (`XATTR_SIZE_MAX`).
+/// Maximum length of a string (`XATTR_SIZE_MAX`).
 const MAX: u64 = 65_536;
 
-/// A string of which nothing is known.
+/// A string at an unchecked address.
 #[derive(Clone, Copy)]
 struct Text<'a> {
     space: &'a Space,
@@ -21,14 +21,14 @@ struct Text<'a> {
 }
 
 impl Text<'_> {
-    /// The byte at a place.
+    /// The byte at an index.
     fn byte(self, index: u64) -> std::result::Result<u8, Errno> {
         let mut byte = [0];
         let read = self.space.probe(self.at.wrapping_add(index), &mut byte);
         read.map(|()| byte[0]).ok_or(Errno::EFAULT)
     }
 
-    /// Where the string has one of these bytes, or ends.
+    /// Index of the first byte for which `ends` holds, or of the NUL.
     fn span(self, limit: u64, ends: impl Fn(u8) -> std::result::Result<bool, Errno>) -> Found {
         for index in 0..limit.min(MAX) {
             let byte = self.byte(index)?;
@@ -43,14 +43,14 @@ impl Text<'_> {
         }
     }
 
-    /// Whether the string has a byte before its end.
+    /// Whether the string contains a byte.
     fn has(self, wanted: u8) -> std::result::Result<bool, Errno> {
         let at = self.span(MAX, |byte| Ok(byte == wanted))?;
         Ok(self.byte(at)? == wanted && wanted != 0)
     }
 }
 
-/// The string in an argument. What lies in user space is none.
+/// The string in an argument; `ERANGE` for a user address.
 fn text<'a>(call: &'a Call<'_>, arg: usize) -> std::result::Result<Text<'a>, Errno> {
     let at = call.arg(arg);
     let space = &call.machine.space;
@@ -58,7 +58,7 @@ fn text<'a>(call: &'a Call<'_>, arg: usize) -> std::result::Result<Text<'a>, Err
     is_kernel.then_some(Text { space, at }).ok_or(Errno::ERANGE)
 }
 
-/// What a program is told.
+/// The value of r0.
 fn told(found: Found) -> Result {
     Ok(found.unwrap_or_else(Errno::to_ret))
 }
@@ -85,7 +85,7 @@ pub(super) fn strcasecmp(call: &mut Call<'_>) -> Result {
     told(compare(call, lower))
 }
 
-/// The kernel's `tolower`, which knows Latin-1 (`lib/ctype.c`).
+/// The kernel's `tolower`, which includes Latin-1 (`lib/ctype.c`).
 const fn lower(byte: u8) -> u8 {
     match byte {
         b'A'..=b'Z' | 0xc0..=0xd6 | 0xd8..=0xde => byte + 0x20,
@@ -98,7 +98,7 @@ fn character(call: &Call<'_>, arg: usize) -> u8 {
     call.arg(arg).to_le_bytes()[0]
 }
 
-/// Where a character, which may be the string's end, is first.
+/// Index of a character's first occurrence; the character may be the NUL.
 fn find(call: &Call<'_>, limit: u64, wanted: u8) -> Found {
     let text = text(call, 1)?;
     let at = text.span(limit, |byte| Ok(byte == wanted))?;
@@ -117,13 +117,14 @@ pub(super) fn strnchr(call: &mut Call<'_>) -> Result {
     told(find(call, call.arg(2), character(call, 3)))
 }
 
-/// Where a character is first, or the string ends.
+/// `bpf_strchrnul`: index of a character's first occurrence, or of the NUL.
 pub(super) fn strchrnul(call: &mut Call<'_>) -> Result {
     let wanted = character(call, 2);
     told(text(call, 1).and_then(|text| text.span(MAX, |byte| Ok(byte == wanted))))
 }
 
-/// Where a character is last. It is an `int`, so none above 255 is found.
+/// `bpf_strrchr`: index of a character's last occurrence. The argument is an `int`, so
+/// characters above 255 are never found.
 pub(super) fn strrchr(call: &mut Call<'_>) -> Result {
     let wanted = call.arg_u32(2);
     let search = || {
@@ -165,7 +166,7 @@ pub(super) fn strcspn(call: &mut Call<'_>) -> Result {
     told(span(call, false))
 }
 
-/// Where a string is first in the first `limit` bytes of another one.
+/// Index of a string's first occurrence in the first `limit` bytes of another one.
 fn find_text(call: &Call<'_>, limit: u64) -> Found {
     let (text, wanted) = (text(call, 1)?, text(call, 2)?);
     for start in 0..MAX {
@@ -174,7 +175,7 @@ fn find_text(call: &Call<'_>, limit: u64) -> Found {
             if matched == MAX {
                 return Err(Errno::E2BIG);
             }
-            // The wanted string may end just behind the limit.
+            // The wanted string may end exactly at the limit.
             let second = wanted.byte(matched)?;
             if second == 0 {
                 return Ok(start);

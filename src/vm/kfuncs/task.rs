@@ -1,5 +1,4 @@
-//! Tasks (`kernel/bpf/helpers.c`). The tasks that there are: the current one, and the
-//! `task_struct`s in kernel memory.
+//! Tasks (`kernel/bpf/helpers.c`): the current one, and the `task_struct`s in kernel memory.
 
 use super::super::fault::HelperProblem;
 use super::super::helpers::Call;
@@ -22,9 +21,9 @@ pub(super) fn current(call: &Call<'_>) -> Result {
     at.map_err(|error| HelperProblem::Other(error.to_string()))
 }
 
-/// The threads that there are: pid, tgid and address.
+/// All threads: pid, tgid and address.
 pub(super) fn threads(call: &Call<'_>) -> std::result::Result<Vec<(u64, u64, u64)>, HelperProblem> {
-    // Asked for first, so that it is there.
+    // First, since this creates the current task's object.
     let current = current(call)?;
     let mut found: Vec<_> = all(call, "task_struct")
         .iter()
@@ -34,20 +33,21 @@ pub(super) fn threads(call: &Call<'_>) -> std::result::Result<Vec<(u64, u64, u64
         })
         .collect();
     if !found.iter().any(|(_, _, at)| *at == current) {
-        // Nobody defined its struct.
+        // The kernel's types don't define the task's struct.
         let task = call.machine.world.task_now();
         found.push((task.pid().into(), task.tgid().into(), current));
     }
     Ok(found)
 }
 
-/// Kernel tasks have a count of users, which is not 0 while somebody sees them.
+/// `bpf_task_acquire(task)`: kernel tasks are reference-counted, and the count of a visible
+/// task is not 0.
 pub(super) fn acquire_task(call: &mut Call<'_>) -> Result {
     let at = task(call, 1)?;
     acquire(call, at)
 }
 
-/// There is one namespace of process numbers: `bpf_task_from_vpid` is this, too.
+/// `bpf_task_from_pid` and, since there is one PID namespace, `bpf_task_from_vpid`.
 pub(super) fn from_pid(call: &mut Call<'_>) -> Result {
     let pid = u64::from(call.arg_u32(1));
     let threads = threads(call)?;
@@ -58,10 +58,11 @@ pub(super) fn from_pid(call: &mut Call<'_>) -> Result {
 
 /// `_NSIG`, the highest signal number.
 const SIGNALS: u32 = 64;
-/// A kernel thread; a task that exits.
+/// `PF_KTHREAD | PF_EXITING`: such tasks get no signal.
 const UNSIGNALLED: u64 = 0x0020_0000 | 0x0000_0004;
 
-/// `(task, signal, type, value)`: to a thread (type 0) or its process (type 1).
+/// `bpf_send_signal_task(task, signal, type, value)`: to a thread (type 0) or its process
+/// (type 1).
 pub(super) fn send_signal(call: &mut Call<'_>) -> Result {
     let (at, signal) = (task(call, 1)?, call.arg_u32(2));
     if call.arg_u32(3) > 1 || signal > SIGNALS {

@@ -1,4 +1,4 @@
-//! Kernel functions called one by one, without a program around them.
+//! Kfuncs called one by one, without a program.
 
 use std::collections::VecDeque;
 
@@ -19,19 +19,19 @@ use crate::vm::memory::SharedBytes;
 use crate::vm::{Machine, World};
 
 impl Bench {
-    /// Calls a kernel function that has a body.
+    /// Calls a kfunc that has a body.
     fn kfunc<const N: usize>(&mut self, name: &str, args: [u64; N]) -> Result<u64, HelperProblem> {
         let id = spec::by_name(name).unwrap();
         self.body(body(id).unwrap(), args)
     }
 
-    /// One that has to be able to go on.
+    /// Calls a kfunc that must not end the program.
     fn kok<const N: usize>(&mut self, name: &str, args: [u64; N]) -> u64 {
         self.kfunc(name, args).unwrap()
     }
 }
 
-/// A machine of this many CPUs.
+/// A machine with this many CPUs.
 fn bench(cpus: u32) -> Bench {
     let mut bench = Bench::new();
     bench.machine = Machine::new(World::with_cpus(cpus));
@@ -48,7 +48,7 @@ fn field(kind: FieldKind, off: u32, size: u32) -> SpecialField {
 const NODE: u64 = 8;
 const SORTED: u64 = 32;
 
-/// An object with a key, a node of a list, one of a tree and a count.
+/// An object with a key, a list node, a tree node and a reference count.
 fn object(machine: &mut Machine, key: u64, maker: Maker) -> u64 {
     let fields = [
         field(FieldKind::ListNode, 8, 24),
@@ -67,7 +67,7 @@ fn object(machine: &mut Machine, key: u64, maker: Maker) -> u64 {
     at
 }
 
-/// A lock that is held, and behind it room for a head or root.
+/// A held lock, followed by room for a head or root.
 fn root(bench: &mut Bench) -> u64 {
     let at = bench.memory(&[0; 24]);
     bench.machine.locks.push(at);
@@ -165,7 +165,7 @@ fn a_lock_that_may_fail_does() {
     bench.kok("bpf_res_spin_unlock", [lock]);
     assert!(bench.kfunc("bpf_res_spin_unlock", [lock]).is_err());
     assert_eq!(bench.bytes(lock, 4), [0; 4]);
-    // Somebody else holds it, and there is nobody else.
+    // Another CPU holds it, but there is no other CPU.
     bench.machine.space.store(lock, 4, 1).unwrap();
     assert_eq!(
         bench.kok("bpf_res_spin_lock", [lock]),
@@ -218,7 +218,7 @@ fn what_an_object_owns_goes_with_it() {
     for item in &items[..2] {
         bench.kok("bpf_list_push_front_impl", [owner + 8, item + NODE]);
     }
-    // The third in the pointer; the second has one more user.
+    // The third object goes into the pointer field; the second has one more reference.
     bench.machine.release(1, items[2]).unwrap();
     bench.machine.space.store(owner + 24, 8, items[2]).unwrap();
     let shared = bench.kfunc("bpf_refcount_acquire_impl", [items[1]]);
@@ -237,7 +237,7 @@ fn a_broken_list_is_an_error() {
     bench.machine.space.store(head, 8, 0x1234).unwrap();
     let problem = bench.kfunc("bpf_list_pop_front", [head]).unwrap_err();
     assert!(problem.to_string().contains("the list or tree is broken"));
-    // A node of another list is left alone, as in the kernel.
+    // A node of another list stays, as in the kernel.
     bench.machine.space.store(head, 8, head - 8).unwrap();
     assert_eq!(bench.kfunc("bpf_list_pop_front", [head]), Ok(0));
     let root = head;
@@ -302,7 +302,7 @@ fn packets_are_linear() {
     assert_eq!(bench.kok("bpf_rdonly_cast", [context, 7]), context);
 }
 
-/// What is asked of a list.
+/// An operation on a list.
 #[derive(Debug, Clone, Copy)]
 enum Act {
     Push { at_end: bool },
@@ -318,8 +318,7 @@ fn act() -> impl Strategy<Value = Act> {
     })
 }
 
-/// A tree's nodes have their colours as they should: the count of black ones on the way
-/// down.
+/// Checks the colours of a subtree; returns the number of black nodes on each path.
 fn blackness(tree: Tree<'_>, node: u64, red_above: bool) -> usize {
     if node == 0 {
         return 1;
@@ -375,7 +374,7 @@ proptest! {
             Some((key(a) < key(b)).into())
         });
         let root = root(&mut bench);
-        // In order of insertion where keys are equal.
+        // In order of insertion if keys are equal.
         let mut model: Vec<(u64, u64)> = Vec::new();
         for (key, add) in keys {
             if add {
@@ -403,7 +402,7 @@ proptest! {
         prop_assert_eq!(take_tree(&bench.machine, root).unwrap(), [0u64; 0]);
     }
 
-    /// As Rust's own functions find it.
+    /// Compared with Rust's string functions.
     #[test]
     fn strings_are_searched(text in "[ab,]{0,12}", wanted in "[ab,]{0,3}", limit in 0usize..16) {
         let mut bench = Bench::new();

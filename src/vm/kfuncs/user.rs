@@ -1,4 +1,4 @@
-//! Strings of user memory (`bpf_copy_from_user_str`, `kernel/bpf/helpers.c`).
+//! Strings in user memory (`bpf_copy_from_user_str`, `kernel/bpf/helpers.c`).
 
 use super::super::fault::HelperProblem;
 use super::super::helpers::Call;
@@ -7,20 +7,20 @@ use crate::util::Errno;
 
 type Result = std::result::Result<u64, HelperProblem>;
 
-/// Fill the rest of the buffer with zeros (`BPF_F_PAD_ZEROS`).
+/// Zero the rest of the buffer (`BPF_F_PAD_ZEROS`).
 const PAD_ZEROS: u64 = 1;
 
 pub(super) fn copy_from_user_str(call: &mut Call<'_>) -> Result {
     copy(call, call.arg(4))
 }
 
-/// There is one user memory, the current task's, whichever task is asked.
+/// `bpf_copy_from_user_task_str`: all tasks share the current task's user memory.
 pub(super) fn copy_from_user_task_str(call: &mut Call<'_>) -> Result {
     copy(call, call.arg(5))
 }
 
-/// Copies as much of the string at argument 3 as the buffer has room for, and a NUL;
-/// how many bytes that were.
+/// Copies the string at argument 3, truncated to the buffer, with a NUL; returns the number
+/// of bytes.
 fn copy(call: &mut Call<'_>, flags: u64) -> Result {
     let (size, from) = (call.size(2), call.arg(3));
     if flags & !PAD_ZEROS != 0 {

@@ -1,26 +1,26 @@
-//! The words of lists and trees in the machine's memory.
+//! Access to the words of lists and trees in the machine's memory.
 
 use super::super::fault::HelperProblem;
 use super::super::machine::Machine;
 
-/// A word of a graph.
+/// Loads a word of a list or tree.
 pub(super) fn load(machine: &Machine, at: u64) -> Result<u64, HelperProblem> {
     let loaded = machine.space.load(at, 8);
     loaded.map_err(|fault| broken(&fault.to_string()))
 }
 
-/// Sets a word of a graph.
+/// Stores a word of a list or tree.
 pub(super) fn store(machine: &Machine, at: u64, value: u64) -> Result<(), HelperProblem> {
     let stored = machine.space.store(at, 8, value);
     stored.map_err(|fault| broken(&fault.to_string()))
 }
 
-/// The error for a graph whose words don't make sense.
+/// The error for a corrupt list or tree.
 pub(super) fn broken(why: &str) -> HelperProblem {
     HelperProblem::Other(format!("the list or tree is broken: {why}"))
 }
 
-/// Where the words of a list's head or node are.
+/// Offsets of the pointers in a list's head or node.
 pub(super) const NEXT: u64 = 0;
 pub(super) const PREV: u64 = 8;
 
@@ -29,7 +29,7 @@ pub(super) fn next(machine: &Machine, at: u64) -> Result<u64, HelperProblem> {
     load(machine, at.wrapping_add(NEXT))
 }
 
-/// Makes two nodes neighbours.
+/// Links two nodes.
 pub(super) fn link(machine: &Machine, first: u64, second: u64) -> Result<(), HelperProblem> {
     store(machine, first.wrapping_add(NEXT), second)?;
     store(machine, second.wrapping_add(PREV), first)

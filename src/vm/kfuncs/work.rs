@@ -1,5 +1,5 @@
-//! Work queues and task work (`kernel/bpf/helpers.c`). What they were given runs as soon
-//! as time may pass: [`Vm::advance`](crate::Vm::advance), by any time.
+//! Work queues and task work (`kernel/bpf/helpers.c`). Queued work runs at the next
+//! [`Vm::advance`](crate::Vm::advance), by any time.
 
 use super::super::deferred::{DeferredKind, When};
 use super::super::fault::HelperProblem;
@@ -12,7 +12,7 @@ fn returned(told: Told) -> u64 {
     told.err().map_or(0, Errno::to_ret)
 }
 
-/// `(work, map, flags)`.
+/// `bpf_wq_init(work, map, flags)`.
 pub(super) fn wq_init(call: &mut Call<'_>) -> Returned {
     if call.arg_u32(3) != 0 {
         return Ok(Errno::EINVAL.to_ret());
@@ -21,7 +21,7 @@ pub(super) fn wq_init(call: &mut Call<'_>) -> Returned {
     Ok(returned(init(call, DeferredKind::Work, slot)?))
 }
 
-/// `(work, callback, flags)`.
+/// `bpf_wq_set_callback(work, callback, flags)`.
 pub(super) fn wq_set_callback(call: &mut Call<'_>) -> Returned {
     if call.arg_u32(3) != 0 {
         return Ok(Errno::EINVAL.to_ret());
@@ -29,7 +29,7 @@ pub(super) fn wq_set_callback(call: &mut Call<'_>) -> Returned {
     Ok(returned(set(call, call.arg(2))?))
 }
 
-/// `(work, flags)`. What waits already is not queued again.
+/// `bpf_wq_start(work, flags)`. Work that is queued already is not queued again.
 pub(super) fn wq_start(call: &mut Call<'_>) -> Returned {
     if call.arg_u32(2) != 0 {
         return Ok(Errno::EINVAL.to_ret());
@@ -46,9 +46,9 @@ pub(super) fn wq_start(call: &mut Call<'_>) -> Returned {
     Ok(0)
 }
 
-/// `(task, work, map, callback)`: whether the task is woken up for it or not makes no
-/// difference here. `EBUSY` while it waits or runs, and where user space has no
-/// descriptor of the map.
+/// `bpf_task_work_schedule_signal_impl`, `bpf_task_work_schedule_resume_impl(task, work, map,
+/// callback)`: both behave the same here. `EBUSY` while the work is queued or runs, and if
+/// user space has no descriptor of the map.
 pub(super) fn task_work_schedule(call: &mut Call<'_>) -> Returned {
     let (callback, cpu) = (call.arg(4), call.machine.world.cpu());
     let slot = slot(call, 2, 3, FieldKind::TaskWork)?;

@@ -1,5 +1,5 @@
-//! What the driver knows and does (`net/core/xdp.c`, `net/core/filter.c`). The mocked one
-//! knows nothing of a packet but its bytes; a test that wants it to mocks these.
+//! XDP kfuncs of drivers (`net/core/xdp.c`, `net/core/filter.c`). The mocked driver has only
+//! a packet's bytes; tests that need metadata mock these kfuncs.
 
 use super::super::fault::HelperProblem;
 use super::super::helpers::{Call, packet};
@@ -7,13 +7,13 @@ use crate::util::Errno;
 
 type Result = std::result::Result<u64, HelperProblem>;
 
-/// As a driver answers that does not implement it.
+/// The result of a driver that does not implement the kfunc.
 pub(super) fn metadata(_call: &mut Call<'_>) -> Result {
     Ok(Errno::EOPNOTSUPP.to_ret())
 }
 
-/// `(context, length)`: as much of the packet shall lie one behind the other. Bytes of
-/// fragments are not moved here.
+/// `bpf_xdp_pull_data(context, length)`: makes the first bytes linear. Moving bytes out of
+/// fragments is not implemented.
 pub(super) fn pull_data(call: &mut Call<'_>) -> Result {
     let (len, context) = (call.size(2), call.arg(1));
     let packet = packet::at(call, 1, context)?;

@@ -1,9 +1,9 @@
-//! Arenas: memory that programs and user space share, by pages (`kernel/bpf/arena.c`).
+//! Arenas: pages that programs and user space share (`kernel/bpf/arena.c`).
 //!
-//! A pointer into an arena has two forms. Both have the low 32 bits of the user's address;
-//! above them a program has the kernel's upper half when it loads and stores, and the
-//! user's when it keeps the pointer for others (`addr_space_cast`). Here the kernel's half
-//! is that of a region of the machine, whose offsets are those 32 bits.
+//! A pointer into an arena has two forms with the same low 32 bits. The upper half is the
+//! kernel's when the program loads or stores, and user space's when the program keeps the
+//! pointer for others (`addr_space_cast`). Here, the kernel's upper half is that of a region
+//! of the machine, and the low 32 bits are the offset in the region.
 
 use std::sync::Arc;
 
@@ -26,10 +26,10 @@ pub struct Arena {
 }
 
 const PAGE: u64 = limits::PAGE_SIZE as u64;
-/// Where user space has an arena that says nothing: an address that `mmap` could choose,
-/// whose low 32 bits are not zero, so that no byte of it looks like a null pointer.
+/// Default user-space address: one that `mmap` could choose, with nonzero low 32 bits, so that
+/// no address in the arena looks like a null pointer.
 const USER: u64 = 0x7f00_0001_0000;
-/// The same for arenas that fill the 4 GiB that they can.
+/// Default user-space address of arenas with the maximum size of 4 GiB.
 const USER_WHOLE: u64 = 0x7f00_0000_0000;
 
 /// The upper half of an address.
@@ -59,25 +59,25 @@ impl Arena {
         }
     }
 
-    /// Its memory, to be put into the address space.
+    /// The pages, to be inserted into the address space.
     #[must_use]
     pub const fn pages(&self) -> &Arc<Pages> {
         &self.pages
     }
 
-    /// The address of its first byte in user space.
+    /// The user-space address of the first byte.
     #[must_use]
     pub const fn user_start(&self) -> u64 {
         self.user_start
     }
 
-    /// The address behind its last byte in user space.
+    /// The user-space address after the last byte.
     #[must_use]
     pub fn user_end(&self) -> u64 {
         self.user_start + u64::from(self.base.def().max_entries) * PAGE
     }
 
-    /// What a program's pointer is for user space (`addr_space_cast(…, 1, 0)`).
+    /// Converts a program's pointer to a user-space one (`addr_space_cast(…, 1, 0)`).
     #[must_use]
     pub const fn to_user(&self, pointer: u64) -> u64 {
         let low = lower(pointer);
@@ -87,13 +87,13 @@ impl Arena {
         upper(self.user_start) | low
     }
 
-    /// The number of the page that an address is on, by its lower half.
+    /// The number of the page that contains an address; only the low half of the address counts.
     const fn page(&self, address: u64) -> u64 {
         lower(address.wrapping_sub(lower(self.user_start))) / PAGE
     }
 
-    /// Makes pages, at an address or, for 0, where there is room: the user's address of
-    /// the first one, or 0 (`bpf_arena_alloc_pages`).
+    /// Allocates pages at an address, or anywhere if it is 0. Returns the user-space address of
+    /// the first page, or 0 on failure (`bpf_arena_alloc_pages`).
     #[must_use]
     pub fn allocate(&self, address: u64, count: u32) -> u64 {
         let most = self.base.def().max_entries;
@@ -120,8 +120,8 @@ impl Arena {
         upper(self.user_start) | lower(self.user_start + u64::from(first) * PAGE)
     }
 
-    /// Takes pages away (`bpf_arena_free_pages`): of an address only the lower half
-    /// counts, and pages past the end don't.
+    /// Frees pages (`bpf_arena_free_pages`). Only the low half of the address counts, and pages
+    /// past the end are ignored.
     pub fn release(&self, address: u64, count: u32) {
         let address = lower(address) & !(PAGE - 1);
         let full = upper(self.user_start) | address;
@@ -140,11 +140,11 @@ impl Arena {
         }
     }
 
-    /// Keeps pages from being allocated without making them (`bpf_arena_reserve_pages`).
+    /// Reserves pages without allocating them (`bpf_arena_reserve_pages`).
     ///
     /// # Errors
-    /// `EINVAL` for an address that is none of a page here, or pages past the end; `EBUSY`
-    /// where some of them are taken.
+    /// `EINVAL` if the address is not page-aligned or the pages are out of range; `EBUSY` if
+    /// some of them are allocated or reserved.
     pub fn reserve(&self, address: u64, count: u32) -> Result<(), Errno> {
         if count == 0 {
             return Ok(());
@@ -165,8 +165,8 @@ impl Arena {
         Ok(())
     }
 
-    /// Where bytes at an address are in the block; a test's access makes their pages, as
-    /// a page fault does.
+    /// Offset of the bytes at an address in the block. Allocates their pages, like a page fault
+    /// of user space.
     fn fault_in(&self, address: u64, len: usize) -> Result<usize, Errno> {
         let full = upper(self.user_start) | lower(address);
         if upper(address) != 0 && address != full {
@@ -189,27 +189,26 @@ impl Arena {
         Ok(at)
     }
 
-    /// What user space reads at an address, or at one of which only the lower half is
-    /// given.
+    /// Reads memory as user space does, at a full address or only its lower half.
     ///
     /// # Errors
-    /// `EFAULT` outside of the arena, and for pages that are not there where the map has
+    /// `EFAULT` outside of the arena, and for unallocated pages if the map has
     /// `BPF_F_SEGV_ON_FAULT`.
     pub fn read_memory(&self, address: u64, len: usize) -> Result<Vec<u8>, Errno> {
         let at = self.fault_in(address, len)?;
         self.pages.bytes().copy(at, len).ok_or(Errno::EFAULT)
     }
 
-    /// What user space writes at an address.
+    /// Writes memory as user space does.
     ///
     /// # Errors
-    /// As of [`read_memory`](Self::read_memory).
+    /// As for [`read_memory`](Self::read_memory).
     pub fn write_memory(&self, address: u64, bytes: &[u8]) -> Result<(), Errno> {
         let at = self.fault_in(address, bytes.len())?;
         self.pages.bytes().write(at, bytes).ok_or(Errno::EFAULT)
     }
 
-    /// How many pages are there.
+    /// How many pages are allocated.
     #[must_use]
     pub fn page_count(&self) -> usize {
         let most = self.base.def().max_entries as usize;

@@ -1,4 +1,4 @@
-//! Arrays, one value for all CPUs or one for each (`kernel/bpf/arraymap.c`).
+//! Arrays, shared or per CPU (`kernel/bpf/arraymap.c`).
 
 use std::sync::Arc;
 
@@ -10,8 +10,7 @@ use crate::program::MapDef;
 use crate::spec::UpdateFlags;
 use crate::util::Errno;
 
-/// `BPF_MAP_TYPE_ARRAY` and `BPF_MAP_TYPE_PERCPU_ARRAY`: every element is there
-/// from the start and stays.
+/// `BPF_MAP_TYPE_ARRAY` and `BPF_MAP_TYPE_PERCPU_ARRAY`: all elements always exist.
 #[derive(Debug)]
 pub(super) struct Array {
     base: Base,
@@ -28,8 +27,7 @@ impl Array {
         }
     }
 
-    /// The checks of every update, in the kernel's order; the index where they are
-    /// passed.
+    /// Checks an update in the kernel's order, and returns the index.
     fn writable(&self, key: &[u8], flags: UpdateFlags) -> Result<usize, Errno> {
         let mode = Mode::without_lock(flags)?;
         let index = self.base.index_within(key)?.ok_or(Errno::E2BIG)?;

@@ -1,4 +1,4 @@
-//! What every map has: its definition, its CPUs, and who may touch it.
+//! The part that all maps share: definition, CPUs and rights.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,7 +15,7 @@ pub struct Base {
     frozen: AtomicBool,
 }
 
-/// What an update may do (`BPF_ANY`, `BPF_NOEXIST`, `BPF_EXIST`).
+/// The mode of an update (`BPF_ANY`, `BPF_NOEXIST`, `BPF_EXIST`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     /// Create or replace.
@@ -27,7 +27,7 @@ pub(super) enum Mode {
 }
 
 impl Mode {
-    /// Reads the flags of an update of a kind that knows no `BPF_F_LOCK`.
+    /// The mode in the flags of an update, for kinds without `BPF_F_LOCK`.
     pub(super) const fn of(flags: UpdateFlags) -> Result<Self, Errno> {
         match flags.bits() {
             0 => Ok(Self::Any),
@@ -37,12 +37,12 @@ impl Mode {
         }
     }
 
-    /// Reads an update's flags apart from `BPF_F_LOCK`.
+    /// The mode in the flags of an update, ignoring `BPF_F_LOCK`.
     pub(super) const fn without_lock(flags: UpdateFlags) -> Result<Self, Errno> {
         Self::of(flags.difference(UpdateFlags::LOCK))
     }
 
-    /// Whether an element that is there, or is not, may be written
+    /// Checks whether an update may write an element that exists or not
     /// (`check_flags`, `kernel/bpf/hashtab.c`).
     pub(super) const fn check(self, exists: bool) -> Result<(), Errno> {
         match (self, exists) {
@@ -54,7 +54,7 @@ impl Mode {
 }
 
 impl Base {
-    /// The common part of a map on a machine with so many CPUs.
+    /// The common part of a map, on a machine with `cpus` CPUs.
     #[must_use]
     pub(super) fn new(def: &MapDef, cpus: u32) -> Self {
         Self {
@@ -64,26 +64,26 @@ impl Base {
         }
     }
 
-    /// What the map was made from.
+    /// The map's definition.
     #[must_use]
     pub const fn def(&self) -> &MapDef {
         &self.def
     }
 
-    /// Number of CPUs of the machine it was made for.
+    /// Number of CPUs of the machine.
     #[must_use]
     pub const fn cpus(&self) -> u32 {
         self.cpus
     }
 
-    /// `EINVAL` where `BPF_F_LOCK` is asked for, and a value has no `bpf_spin_lock`.
+    /// `EINVAL` if `flags` has `BPF_F_LOCK`, but values have no `bpf_spin_lock`.
     pub(super) fn check_lock(&self, flags: UpdateFlags) -> Result<(), Errno> {
         let refused = flags.contains(UpdateFlags::LOCK)
             && self.def.special.find(FieldKind::SpinLock).is_none();
         (!refused).then_some(()).ok_or(Errno::EINVAL)
     }
 
-    /// `EINVAL` for flags of a look-up other than `BPF_F_LOCK`, and as of
+    /// `EINVAL` for flags of a look-up other than `BPF_F_LOCK`, or as for
     /// [`check_lock`](Self::check_lock).
     pub(super) fn check_read(&self, flags: UpdateFlags) -> Result<(), Errno> {
         if !UpdateFlags::LOCK.contains(flags) {
@@ -92,22 +92,22 @@ impl Base {
         self.check_lock(flags)
     }
 
-    /// The array index that a key is; `EINVAL` where it has not four bytes.
+    /// The array index in a key; `EINVAL` if the key does not have four bytes.
     pub(super) fn index(key: &[u8]) -> Result<u32, Errno> {
         key.try_into()
             .map(u32::from_le_bytes)
             .map_err(|_| Errno::EINVAL)
     }
 
-    /// The array index that a key is, if it is one of the map's.
+    /// The array index in a key, if it is within the map.
     pub(super) fn index_within(&self, key: &[u8]) -> Result<Option<u32>, Errno> {
         let index = Self::index(key)?;
         Ok((index < self.def.max_entries).then_some(index))
     }
 
-    /// The slot that an update of an array of descriptors writes
-    /// (`bpf_fd_array_map_update_elem`, `kernel/bpf/arraymap.c`): no flags, and
-    /// `E2BIG` past the end.
+    /// The slot that an update of an array of file descriptors writes
+    /// (`bpf_fd_array_map_update_elem`, `kernel/bpf/arraymap.c`). Flags are invalid; `E2BIG` past
+    /// the end.
     pub(super) fn slot_for_update(&self, key: &[u8], flags: UpdateFlags) -> Result<u32, Errno> {
         if !flags.is_empty() {
             return Err(Errno::EINVAL);
@@ -126,12 +126,12 @@ impl Base {
         Ok(next.to_le_bytes().to_vec())
     }
 
-    /// Keys and values that have the map's sizes; `EINVAL` for others.
+    /// `EINVAL` if a key does not have the map's key size.
     pub(super) fn check_key(&self, key: &[u8]) -> Result<(), Errno> {
         Self::sized(key, self.def.key_size as usize)
     }
 
-    /// As [`check_key`](Self::check_key), for a program's value.
+    /// `EINVAL` if a program's value does not have the map's value size.
     pub(super) fn check_value(&self, value: &[u8]) -> Result<(), Errno> {
         Self::sized(value, self.def.value_size as usize)
     }
@@ -140,25 +140,24 @@ impl Base {
         (bytes.len() == size).then_some(()).ok_or(Errno::EINVAL)
     }
 
-    /// From now on user space only reads (`BPF_MAP_FREEZE`).
+    /// Makes the map read-only for user space (`BPF_MAP_FREEZE`).
     pub(super) fn freeze(&self) {
         self.frozen.store(true, Ordering::Release);
     }
 
-    /// Whether user space may only read.
+    /// Whether the map is read-only for user space.
     #[must_use]
     pub fn is_frozen(&self) -> bool {
         self.frozen.load(Ordering::Acquire)
     }
 
-    /// `EPERM` where the system call may not read.
+    /// `EPERM` if user space may not read.
     pub(super) fn user_reads(&self) -> Result<(), Errno> {
         let refused = self.def.flags.contains(MapFlags::WRONLY);
         (!refused).then_some(()).ok_or(Errno::EPERM)
     }
 
-    /// `EPERM` where the system call may not write (`map_get_sys_perms`,
-    /// `kernel/bpf/syscall.c`).
+    /// `EPERM` if user space may not write (`map_get_sys_perms`, `kernel/bpf/syscall.c`).
     pub(super) fn user_writes(&self) -> Result<(), Errno> {
         let refused = self.def.flags.contains(MapFlags::RDONLY) || self.is_frozen();
         (!refused).then_some(()).ok_or(Errno::EPERM)

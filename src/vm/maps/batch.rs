@@ -1,26 +1,26 @@
-//! Several elements at once, and elements that are taken: `BPF_MAP_*_BATCH` and
+//! Batch commands and look-up with deletion: `BPF_MAP_*_BATCH` and
 //! `BPF_MAP_LOOKUP_AND_DELETE_ELEM` (`kernel/bpf/syscall.c`).
 //!
-//! A batch of look-ups says where the next one goes on. In most kinds that is the last key;
-//! in hashes it is the number of a bucket, for they are read bucket by bucket, each as it
-//! is at one moment, and a bucket that does not fit in what is left is left for the next
-//! batch (`__htab_map_lookup_and_delete_batch`, `kernel/bpf/hashtab.c`).
+//! A batch of look-ups returns the position of the next batch. For most kinds that is the last
+//! key. For hashes it is a bucket number: they are read bucket by bucket, each atomically. A
+//! bucket that does not fit into the remaining space is left to the next batch
+//! (`__htab_map_lookup_and_delete_batch`, `kernel/bpf/hashtab.c`).
 
 use super::{Kind, Map};
 use crate::spec::{MapType, UpdateFlags};
 use crate::util::Errno;
 
-/// What a batch of look-ups gave, and how it ended.
+/// The result of a batch of look-ups.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Batch {
-    /// The keys, one behind the other.
+    /// The keys, concatenated.
     pub keys: Vec<u8>,
-    /// The values of these keys, as user space sees them.
+    /// The values, concatenated, as user space sees them.
     pub values: Vec<u8>,
-    /// Where the next batch goes on.
+    /// The position of the next batch.
     pub next: Vec<u8>,
-    /// `ENOENT` where there is no more, `ENOSPC` where a hash's next bucket has more
-    /// elements than were asked for; what was read is there all the same.
+    /// `ENOENT` at the end of the map, `ENOSPC` if a hash's next bucket has more elements than
+    /// the batch may have. Elements that were read before are valid.
     pub result: Result<(), Errno>,
 }
 
@@ -35,37 +35,37 @@ impl Batch {
     }
 }
 
-/// The elements of a bucket.
+/// The elements of one bucket.
 #[derive(Debug, Default)]
 pub struct Bucket {
-    /// The keys, one behind the other.
+    /// The keys, concatenated.
     pub keys: Vec<u8>,
-    /// Their values.
+    /// The values, concatenated.
     pub values: Vec<u8>,
-    /// How many there are.
+    /// The number of elements.
     pub count: u32,
 }
 
-/// What look-ups do beside reading.
+/// Options of look-ups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reading {
-    /// Hold each value's lock meanwhile.
+    /// Hold each value's lock while reading it.
     pub lock: bool,
-    /// Remove what was read.
+    /// Remove the elements that were read.
     pub delete: bool,
 }
 
-/// The batch commands that a type has (`map_*_batch` of its operations).
+/// The batch commands of a map type (`map_*_batch` of its operations).
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Commands {
     None,
     /// Look-ups and updates, key by key.
     ReadAndWrite,
-    /// Deletions, too.
+    /// Deletions as well.
     ByKey,
-    /// All of them, look-ups bucket by bucket.
+    /// All commands; look-ups go bucket by bucket.
     ByBucket,
-    /// All of them.
+    /// All commands.
     All,
 }
 
@@ -81,7 +81,7 @@ const fn commands(map_type: MapType) -> Commands {
     }
 }
 
-/// Whether the command that takes one element is there.
+/// Whether the type has `BPF_MAP_LOOKUP_AND_DELETE_ELEM`.
 const fn takes(map_type: MapType) -> bool {
     matches!(
         map_type,
@@ -95,13 +95,13 @@ const fn takes(map_type: MapType) -> bool {
     )
 }
 
-/// What user space does with a map, beside single elements.
+/// Batches, and look-up with deletion, as user space does them.
 impl dyn Map + '_ {
-    /// Reads a value and removes its key at once, as the system call does; of queues and
-    /// stacks it pops. The only flag is `BPF_F_LOCK`.
+    /// Reads a value and removes its key atomically, as the system call does; for queues and
+    /// stacks, pops a value. The only valid flag is `BPF_F_LOCK`.
     ///
     /// # Errors
-    /// As of `read_with` and `remove`; `ENOTSUPP` where the kind has no such thing.
+    /// As for `read_with` and `remove`; `ENOTSUPP` if the type does not support it.
     pub fn take(&self, key: &[u8], flags: UpdateFlags) -> Result<Vec<u8>, Errno> {
         if !UpdateFlags::LOCK.contains(flags) {
             return Err(Errno::EINVAL);
@@ -119,14 +119,14 @@ impl dyn Map + '_ {
         }
     }
 
-    /// Reads at most `count` elements, from where an earlier batch [ended](Batch::next),
-    /// or from the start.
+    /// Reads at most `count` elements, from the position of an earlier batch
+    /// ([`next`](Batch::next)), or from the start.
     #[must_use]
     pub fn read_batch(&self, from: Option<&[u8]>, count: u32, flags: UpdateFlags) -> Batch {
         self.batch(from, count, flags, false)
     }
 
-    /// The same, and removes what it read.
+    /// Like `read_batch`, and removes the elements.
     #[must_use]
     pub fn take_batch(&self, from: Option<&[u8]>, count: u32, flags: UpdateFlags) -> Batch {
         self.batch(from, count, flags, true)
@@ -160,7 +160,7 @@ impl dyn Map + '_ {
         }
     }
 
-    /// From key to key (`generic_map_lookup_batch`); keys that go meanwhile are passed over.
+    /// Reads key by key (`generic_map_lookup_batch`); keys that are deleted meanwhile are skipped.
     fn batch_by_key(&self, from: Option<&[u8]>, count: u32, reading: Reading) -> Batch {
         let mut batch = Batch {
             result: Ok(()),
@@ -192,7 +192,7 @@ impl dyn Map + '_ {
                     break;
                 }
             }
-            // The key before the one that goes leads on.
+            // Continue from the key before the one that is removed.
             if !reading.delete || self.sys_delete(&key).is_err() {
                 last = Some(key);
             }
@@ -226,7 +226,7 @@ impl dyn Map + '_ {
                     batch.result = Err(Errno::ENOENT);
                     break;
                 }
-                // It does not fit any more.
+                // The bucket does not fit into this batch.
                 Err(Errno::ENOSPC) if room < count => break,
                 Err(errno) => {
                     batch.result = Err(errno);
@@ -238,11 +238,11 @@ impl dyn Map + '_ {
         batch
     }
 
-    /// Writes elements, one after the other until one fails: how that ended, and how many
-    /// were written. Of flags there is `BPF_F_LOCK` only.
+    /// Writes elements until one fails. Returns the result and the number of elements written.
+    /// The only valid flag is `BPF_F_LOCK`.
     ///
-    /// Keys, and values as user space sees them, lie one behind the other; `EINVAL` where
-    /// they are not as many.
+    /// `keys` and `values` (as user space sees them) are concatenated; `EINVAL` if their numbers
+    /// differ.
     pub fn write_batch(
         &self,
         keys: &[u8],
@@ -268,8 +268,7 @@ impl dyn Map + '_ {
         (Ok(()), done)
     }
 
-    /// Removes elements, one after the other until one fails: how that ended, and how many
-    /// were removed.
+    /// Removes elements until one fails. Returns the result and the number of elements removed.
     pub fn remove_batch(&self, keys: &[u8], flags: UpdateFlags) -> (Result<(), Errno>, usize) {
         let commands = commands(self.def().map_type);
         let has = !matches!(commands, Commands::None | Commands::ReadAndWrite);
@@ -287,7 +286,7 @@ impl dyn Map + '_ {
         (Ok(()), done)
     }
 
-    /// The keys, one by one, where a batch of them may be written.
+    /// Splits `keys`, after checking that a batch of them may be written.
     fn may_write_batch<'k>(
         &self,
         keys: &'k [u8],

@@ -11,8 +11,8 @@ use crate::program::MapDef;
 use crate::spec::UpdateFlags;
 use crate::util::Errno;
 
-/// `BPF_MAP_TYPE_BLOOM_FILTER`. It has as many bits as the kernel's, which hashes
-/// with a random seed: which absent values it takes for present differs.
+/// `BPF_MAP_TYPE_BLOOM_FILTER`, with as many bits as the kernel's. The kernel hashes with a
+/// random seed, so false positives differ.
 #[derive(Debug)]
 pub struct Bloom {
     base: Base,
@@ -22,10 +22,10 @@ pub struct Bloom {
     hashes: u32,
 }
 
-/// Hash functions where `map_extra` does not say.
+/// Number of hash functions if `map_extra` is 0.
 const DEFAULT_HASHES: u32 = 5;
 
-/// Hash functions of a filter.
+/// Number of hash functions of a filter.
 fn hashes(def: &MapDef) -> u32 {
     match u32::try_from(def.extra & 0xf) {
         Ok(0) | Err(_) => DEFAULT_HASHES,
@@ -57,8 +57,8 @@ impl Bloom {
         }
     }
 
-    /// Word and bit for each hash of a value.
-    fn places(&self, value: &[u8]) -> impl Iterator<Item = (usize, u64)> {
+    /// Word offset and bit for each hash of a value.
+    fn bits_of(&self, value: &[u8]) -> impl Iterator<Item = (usize, u64)> {
         (0..self.hashes).map(move |seed| {
             let mut hasher = FxHasher::default();
             hasher.write_u32(seed);
@@ -81,7 +81,7 @@ impl Bloom {
             return Err(Errno::EINVAL);
         }
         self.base.check_value(value)?;
-        for (word, bit) in self.places(value) {
+        for (word, bit) in self.bits_of(value) {
             self.bits.update(word, 8, |bits| bits | bit);
         }
         Ok(())
@@ -90,7 +90,7 @@ impl Bloom {
     /// Whether a value may have been added.
     #[must_use]
     pub fn contains(&self, value: &[u8]) -> bool {
-        self.places(value)
+        self.bits_of(value)
             .all(|(word, bit)| self.bits.load(word, 8).is_some_and(|bits| bits & bit != 0))
     }
 }
@@ -104,8 +104,7 @@ impl Map for Bloom {
         Kind::Bloom(self)
     }
 
-    /// The system call passes the value to look for in place of a key: use
-    /// [`contains`](Self::contains).
+    /// The system call passes the value in place of a key: use [`contains`](Self::contains).
     fn sys_lookup(&self, _key: &[u8]) -> Result<Vec<u8>, Errno> {
         Err(Errno::EINVAL)
     }

@@ -1,5 +1,4 @@
-//! Storage that belongs to a cgroup and the programs attached to it
-//! (`kernel/bpf/local_storage.c`).
+//! Storage of a cgroup for the programs attached to it (`kernel/bpf/local_storage.c`).
 
 use std::sync::Arc;
 
@@ -13,22 +12,21 @@ use crate::util::Errno;
 
 /// `BPF_MAP_TYPE_CGROUP_STORAGE` and `PERCPU_CGROUP_STORAGE`.
 ///
-/// A key is a cgroup's id, alone or with an attach type. The kernel makes the storage
-/// when a program is attached to the cgroup; here it is made when a program first asks
-/// for it, or a test [`create`](Self::create)s it. User space can only change what is
-/// there.
+/// A key is a cgroup id, with or without an attach type. The kernel creates the storage when a
+/// program is attached to the cgroup. Here it is created when a program first accesses it, or
+/// by [`create`](Self::create). User space can only change existing values.
 #[derive(Debug)]
 pub struct CgroupStorage {
     base: Base,
     values: Hash,
 }
 
-/// Cgroups that have storage at the same time, where values are small.
+/// Maximum number of cgroups with storage, for small values.
 const CGROUPS: u32 = 1 << 12;
-/// Bytes of address space that the values may take.
+/// Maximum number of bytes of address space for the values.
 const BYTES: u32 = 1 << 26;
 
-/// The map that the values are kept in.
+/// Definition of the hash map that stores the values.
 pub(super) fn by_cgroup(def: &MapDef) -> MapDef {
     let map_type = match def.map_type {
         MapType::PercpuCgroupStorage => MapType::PercpuHash,
@@ -51,8 +49,8 @@ impl CgroupStorage {
         }
     }
 
-    /// The key for a cgroup and an attach type: `struct bpf_cgroup_storage_key`, or the
-    /// id alone where all attach types share one value.
+    /// The key for a cgroup and an attach type: `struct bpf_cgroup_storage_key`, or only the id if
+    /// all attach types share a value.
     #[must_use]
     pub fn key(&self, cgroup: u64, attach_type: u32) -> Vec<u8> {
         let mut key = cgroup.to_le_bytes().to_vec();
@@ -61,22 +59,22 @@ impl CgroupStorage {
         key
     }
 
-    /// The element that a program on `cpu` finds (`bpf_get_local_storage`); made where
-    /// there is none, of zeros.
+    /// The element for a program on `cpu` (`bpf_get_local_storage`); created with zeros if there
+    /// is none.
     ///
     /// # Errors
-    /// `ENOMEM` where there are too many cgroups.
+    /// `ENOMEM` if there are too many cgroups.
     pub fn element(&self, cpu: u32, cgroup: u64, attach_type: u32) -> Result<usize, Errno> {
         let key = self.key(cgroup, attach_type);
         self.create(&key)?;
         self.values.find(cpu, &key)?.ok_or(Errno::ENOMEM)
     }
 
-    /// Makes the storage under a key, as attaching a program to the cgroup does, unless
-    /// it is there.
+    /// Creates the storage for a key if there is none, as attaching a program to the cgroup
+    /// does.
     ///
     /// # Errors
-    /// `EINVAL` for a key of another size, `ENOMEM` where there are too many cgroups.
+    /// `EINVAL` for a key of another size, `ENOMEM` if there are too many cgroups.
     pub fn create(&self, key: &[u8]) -> Result<(), Errno> {
         let zeros = vec![0; self.base.def().value_size as usize];
         match self.values.update(0, key, &zeros, UpdateFlags::NOEXIST) {
@@ -104,7 +102,7 @@ impl Map for CgroupStorage {
         self.values.sys_lookup(key)
     }
 
-    /// `cgroup_storage_update_elem`: a value that is there, in place.
+    /// `cgroup_storage_update_elem`: only updates existing values, in place.
     fn sys_update(&self, key: &[u8], value: &[u8], flags: UpdateFlags) -> Result<(), Errno> {
         if !flags.difference(UpdateFlags::EXIST).is_empty() {
             return Err(Errno::EINVAL);

@@ -7,8 +7,8 @@ use crate::program::MapDef;
 use crate::spec::UpdateFlags;
 use crate::util::Errno;
 
-/// `BPF_MAP_TYPE_CGROUP_ARRAY`. A cgroup is known by the address of its `struct cgroup`;
-/// a test puts it in with [`set`](Self::set), there being no file descriptors.
+/// `BPF_MAP_TYPE_CGROUP_ARRAY`. There are no file descriptors: cgroups are identified by the
+/// address of their `struct cgroup`, and a test inserts them with [`set`](Self::set).
 #[derive(Debug)]
 pub struct CgroupArray {
     base: Base,
@@ -26,8 +26,8 @@ impl CgroupArray {
     /// The cgroup in a slot.
     ///
     /// # Errors
-    /// `E2BIG` past the end, `EAGAIN` where the slot is empty: what
-    /// `bpf_current_task_under_cgroup` tells a program.
+    /// `E2BIG` past the end, `EAGAIN` if the slot is empty, as
+    /// `bpf_current_task_under_cgroup` returns them.
     pub fn cgroup(&self, index: u32) -> Result<u64, Errno> {
         if index >= self.base.def().max_entries {
             return Err(Errno::E2BIG);
@@ -35,11 +35,11 @@ impl CgroupArray {
         self.slots.get(index).ok_or(Errno::EAGAIN)
     }
 
-    /// Puts a cgroup into a slot.
+    /// Sets the cgroup of a slot.
     ///
     /// # Errors
-    /// `EINVAL` for flags, `E2BIG` past the end, `EBADF` for a null pointer, `EPERM`
-    /// where user space may not write.
+    /// `EINVAL` for flags, `E2BIG` past the end, `EBADF` for a null pointer, `EPERM` if user
+    /// space may not write.
     pub fn set(&self, key: &[u8], cgroup: u64, flags: UpdateFlags) -> Result<(), Errno> {
         self.base.user_writes()?;
         let slot = self.base.slot_for_update(key, flags)?;
@@ -64,7 +64,7 @@ impl Map for CgroupArray {
         Err(Errno::ENOTSUPP)
     }
 
-    /// No number is a cgroup's file descriptor here.
+    /// Always fails: there are no file descriptors of cgroups.
     fn sys_update(&self, key: &[u8], _value: &[u8], flags: UpdateFlags) -> Result<(), Errno> {
         self.base.slot_for_update(key, flags)?;
         Err(Errno::EBADF)

@@ -9,16 +9,16 @@ use crate::program::MapDef;
 use crate::spec::UpdateFlags;
 use crate::util::Errno;
 
-/// `BPF_MAP_TYPE_CPUMAP`. The key is a CPU; the value (`struct bpf_cpumap_val`) has the
-/// length of its queue, and where it has 8 bytes the id of a program that runs there; a
-/// test sets both with [`set`](Self::set), there being no file descriptors.
+/// `BPF_MAP_TYPE_CPUMAP`. The key is a CPU. The value (`struct bpf_cpumap_val`) has the queue
+/// length and, if it has 8 bytes, the id of a program that runs on the CPU. There are no file
+/// descriptors: a test sets both with [`set`](Self::set).
 #[derive(Debug)]
 pub struct CpuMap {
     base: Base,
     values: Values,
 }
 
-/// The longest queue of a CPU.
+/// The maximum length of a queue.
 const MAX_QUEUE: u32 = 16384;
 
 impl CpuMap {
@@ -29,20 +29,19 @@ impl CpuMap {
         }
     }
 
-    /// The length of a CPU's queue and the program's id; `None` where packets can't be
-    /// sent to the CPU.
+    /// The queue length and program of a CPU; `None` if packets can't be redirected to it.
     #[must_use]
     pub fn get(&self, cpu: u32) -> Option<RedirectValue> {
         RedirectValue::read(&self.sys_lookup(&cpu.to_le_bytes()).ok()?)
     }
 
-    /// Opens a queue for a CPU, with the program that is to run there; a length of 0
-    /// closes it.
+    /// Sets the queue length of a CPU, and the program to run there; length 0 removes the
+    /// entry.
     ///
     /// # Errors
-    /// `EINVAL` for flags, and for a program where values have 4 bytes; `E2BIG` past the
-    /// end, `EEXIST` by flag, `EOVERFLOW` for a length above 16384, `ENODEV` for a CPU
-    /// that the machine has not, `EPERM` where user space may not write.
+    /// `EINVAL` for flags, and for a program if values have 4 bytes; `E2BIG` past the end,
+    /// `EEXIST` by flag, `EOVERFLOW` for a length above 16384, `ENODEV` for a CPU that the
+    /// machine does not have, `EPERM` if user space may not write.
     pub fn set(
         &self,
         cpu: u32,
@@ -90,15 +89,15 @@ impl Map for CpuMap {
         there.then_some(value).ok_or(Errno::ENOENT)
     }
 
-    /// No number is a program's file descriptor here: those above 0 are refused as the
-    /// kernel refuses one that is none.
+    /// There are no file descriptors of programs: values with one above 0 are rejected, as the
+    /// kernel rejects an invalid descriptor.
     fn sys_update(&self, key: &[u8], value: &[u8], flags: UpdateFlags) -> Result<(), Errno> {
         let mut bare = value.to_vec();
         RedirectValue::forget_program(&mut bare);
         if RedirectValue::descriptor(value).is_none() {
             return self.store(key, &bare, flags);
         }
-        // Everything else is looked at first; a queue that can't be made is ENOMEM.
+        // The kernel checks everything else first; then creating the entry fails with ENOMEM.
         self.store(key, &bare, flags)?;
         self.sys_delete(key)?;
         Err(Errno::ENOMEM)

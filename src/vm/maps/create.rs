@@ -1,4 +1,4 @@
-//! Making maps, with the kernel's checks (`map_create`, `kernel/bpf/syscall.c`, and
+//! Creating maps, with the kernel's checks (`map_create`, `kernel/bpf/syscall.c`, and
 //! the `map_alloc_check` and `map_alloc` of each kind).
 
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use crate::program::MapDef;
 use crate::spec::{EntriesRule, KeyRule, MapFlags, MapType, ValueField, ValueRule, limits};
 use crate::util::Errno;
 
-/// A map that can't be made.
+/// Why a map can't be created.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("map {map} ({map_type}): {problem}: {errno}")]
 pub struct MapError {
@@ -37,19 +37,19 @@ pub struct MapError {
     pub map: String,
     /// Its type.
     pub map_type: MapType,
-    /// Which attribute is wrong, and what is allowed.
+    /// The invalid attribute, and what is allowed.
     pub problem: String,
-    /// What `bpf(BPF_MAP_CREATE)` says.
+    /// The error of `bpf(BPF_MAP_CREATE)`.
     pub errno: Errno,
 }
 
-/// The most memory that a map may take, in bytes.
+/// The maximum memory of a map in bytes.
 const MEMORY_LIMIT: u128 = 4 << 30;
 
-/// Makes a map for a machine with `cpus` CPUs. Memory is taken as it is used; a map
-/// that could come to take more than 4 GiB is refused.
+/// Creates a map for a machine with `cpus` CPUs. Memory is allocated on use. Maps that could
+/// use more than 4 GiB are refused.
 ///
-/// A perf event array of no entries gets one for each CPU, as libbpf makes it.
+/// A perf event array with 0 entries gets one for each CPU, as in libbpf.
 ///
 /// # Errors
 /// [`MapError`] with the kernel's errno.
@@ -98,9 +98,9 @@ pub fn create(def: &MapDef, cpus: u32) -> Result<Arc<dyn Map>, MapError> {
     })
 }
 
-/// Forgets the special fields of values where the map can't have them: the kernel refuses
-/// to make a map of such a type (`map_check_btf`, `kernel/bpf/syscall.c`), and libbpf
-/// then makes it without types.
+/// Removes the special fields of values if the map can't have them: the kernel refuses to
+/// create a map with such a type (`map_check_btf`, `kernel/bpf/syscall.c`), and libbpf retries
+/// without BTF.
 fn forget_fields(def: &mut MapDef) {
     let (taken, size) = (def.takes_fields(&def.special), def.value_size as usize);
     def.special
@@ -110,10 +110,10 @@ fn forget_fields(def: &mut MapDef) {
     }
 }
 
-/// An errno and what is wrong in words.
+/// An errno, and the problem as text.
 type Refusal = (Errno, String);
 
-/// In the kernel's order, so that of several mistakes the same one is told.
+/// Checks in the kernel's order, so that the same one of several problems is reported.
 fn check(def: &MapDef, cpus: u32) -> Result<(), Refusal> {
     check_early(def)?;
     check_flags(def)?;
@@ -140,18 +140,14 @@ fn check_flags(def: &MapDef) -> Result<(), Refusal> {
     }
     let lru = matches!(def.map_type, MapType::LruHash | MapType::LruPercpuHash);
     let unallocated = lru && flags.contains(MapFlags::NO_PREALLOC);
-    // That one is known, and refused in words of its own below, before all that is told
-    // of nodes.
+    // BPF_F_NO_PREALLOC has its own check below, which comes before the one of NUMA nodes.
     let later = MapFlags::NO_PREALLOC.union(MapFlags::NUMA_NODE);
     let unknown = match unallocated {
         true => flags.difference(info.flags.union(later)),
         false => flags.difference(info.flags),
     };
     if !unknown.is_empty() {
-        let problem = format!(
-            "map_flags has {:#x}, which it does not know",
-            unknown.bits()
-        );
+        let problem = format!("unknown map_flags bits {:#x}", unknown.bits());
         return refuse(Errno::EINVAL, problem);
     }
     let missing = info.flags_needed.difference(flags);
@@ -166,7 +162,7 @@ fn check_flags(def: &MapDef) -> Result<(), Refusal> {
         if flags.contains(both) {
             return refuse(
                 Errno::EINVAL,
-                "map_flags says both read-only and write-only",
+                "map_flags has both the read-only and the write-only flag",
             );
         }
     }
@@ -176,7 +172,7 @@ fn check_flags(def: &MapDef) -> Result<(), Refusal> {
     if flags.contains(MapFlags::NO_COMMON_LRU.union(MapFlags::NUMA_NODE)) {
         return refuse(
             Errno::EINVAL,
-            "a map with lists per CPU can't have BPF_F_NUMA_NODE",
+            "a map with per-CPU LRU lists can't have BPF_F_NUMA_NODE",
         );
     }
     Ok(())
@@ -186,17 +182,17 @@ fn check_sizes(def: &MapDef) -> Result<(), Refusal> {
     let info = def.map_type.info();
     if !info.key.allows(def.key_size) {
         let wanted = key_words(info.key);
-        let problem = format!("key_size is {}, {wanted} wanted", def.key_size);
+        let problem = format!("key_size is {}, expected {wanted}", def.key_size);
         return refuse(Errno::EINVAL, problem);
     }
     if !info.value.allows(def.value_size) {
         let wanted = value_words(info.value);
-        let problem = format!("value_size is {}, {wanted} wanted", def.value_size);
+        let problem = format!("value_size is {}, expected {wanted}", def.value_size);
         return refuse(Errno::EINVAL, problem);
     }
     if !info.entries.allows(def.max_entries, limits::PAGE_SIZE) {
         let wanted = entries_words(info.entries);
-        let problem = format!("max_entries is {}, {wanted} wanted", def.max_entries);
+        let problem = format!("max_entries is {}, expected {wanted}", def.max_entries);
         return refuse(Errno::EINVAL, problem);
     }
     Ok(())
@@ -236,18 +232,18 @@ fn entries_words(rule: EntriesRule) -> String {
     }
 }
 
-/// Bytes of `struct htab_elem` before the key (`kernel/bpf/hashtab.c`).
+/// Size of `struct htab_elem` before the key (`kernel/bpf/hashtab.c`).
 const HTAB_ELEM: u64 = 48;
 
-/// Limits that are looked at before flags and numbers of entries: the only one of a bloom
-/// filter, and, with a key that is right, that of a cgroup's storage
-/// (`cgroup_storage_map_alloc`, `kernel/bpf/local_storage.c`).
+/// Limits that the kernel checks before flags and numbers of entries: the value size of bloom
+/// filters and, if the key is valid, of cgroup storages (`cgroup_storage_map_alloc`,
+/// `kernel/bpf/local_storage.c`).
 fn check_early(def: &MapDef) -> Result<(), Refusal> {
-    let rightly_keyed = def.extra == 0 && def.map_type.info().key.allows(def.key_size);
+    let key_is_valid = def.extra == 0 && def.map_type.info().key.allows(def.key_size);
     let most = match def.map_type {
         MapType::BloomFilter => limits::KMALLOC_MAX,
-        MapType::CgroupStorage if rightly_keyed => limits::LOCAL_STORAGE_MAX_VALUE,
-        MapType::PercpuCgroupStorage if rightly_keyed => limits::PER_CPU_MAX,
+        MapType::CgroupStorage if key_is_valid => limits::LOCAL_STORAGE_MAX_VALUE,
+        MapType::PercpuCgroupStorage if key_is_valid => limits::PER_CPU_MAX,
         _ => return Ok(()),
     };
     if def.value_size > most {
@@ -257,7 +253,7 @@ fn check_early(def: &MapDef) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// What the kernel's allocators can't give.
+/// Limits of the kernel's allocators.
 fn check_limits(def: &MapDef) -> Result<(), Refusal> {
     let (key, value) = (u64::from(def.key_size), u64::from(def.value_size));
     let per_cpu = u64::from(limits::PER_CPU_MAX);
@@ -320,8 +316,9 @@ fn check_stacks(def: &MapDef) -> Result<(), Refusal> {
     };
     let (value, most) = (def.value_size as usize, frame * limits::MAX_STACK_DEPTH);
     if !value.is_multiple_of(frame) || value > most {
-        let problem =
-            format!("value_size is {value}, a multiple of {frame} up to {most} wanted for {what}");
+        let problem = format!(
+            "value_size is {value}, expected a multiple of {frame} up to {most} for {what}"
+        );
         return refuse(Errno::EINVAL, problem);
     }
     if def.max_entries > 1 << 31 {
@@ -335,7 +332,7 @@ fn check_arena(def: &MapDef) -> Result<(), Refusal> {
     let (page, start) = (u64::from(limits::PAGE_SIZE), def.extra);
     let size = u64::from(def.max_entries) * page;
     if !start.is_multiple_of(page) {
-        let problem = format!("map_extra is {start:#x}, the address of a page wanted");
+        let problem = format!("map_extra is {start:#x}, expected a page-aligned address");
         return refuse(Errno::EINVAL, problem);
     }
     if size > 1 << 32 {
@@ -343,13 +340,13 @@ fn check_arena(def: &MapDef) -> Result<(), Refusal> {
         return refuse(Errno::E2BIG, problem);
     }
     if start >> 32 != start.wrapping_add(size - 1) >> 32 {
-        let problem = format!("from map_extra {start:#x} on it crosses a border of 4 GiB");
+        let problem = format!("the arena at map_extra {start:#x} crosses a 4 GiB boundary");
         return refuse(Errno::ERANGE, problem);
     }
     Ok(())
 }
 
-/// The shape of inner maps (`bpf_map_meta_alloc`, `kernel/bpf/map_in_map.c`).
+/// The inner map's definition (`bpf_map_meta_alloc`, `kernel/bpf/map_in_map.c`).
 fn check_inner(def: &MapDef) -> Result<(), Refusal> {
     if !def.map_type.holds_maps() {
         return Ok(());
@@ -357,29 +354,28 @@ fn check_inner(def: &MapDef) -> Result<(), Refusal> {
     let Some(inner) = def.inner.as_deref() else {
         return refuse(
             Errno::EBADF,
-            "it does not say which maps it holds (`values` in C)",
+            "the type of the inner maps is missing (`values` in C)",
         );
     };
     match inner.map_type {
-        MapType::ArrayOfMaps | MapType::HashOfMaps => refuse(
-            Errno::EINVAL,
-            "the maps that it holds can't hold maps themselves",
-        ),
+        MapType::ArrayOfMaps | MapType::HashOfMaps => {
+            refuse(Errno::EINVAL, "inner maps can't be maps of maps")
+        }
         MapType::ProgArray
         | MapType::CgroupStorage
         | MapType::PercpuCgroupStorage
         | MapType::StructOps => {
-            let problem = format!("it can't hold maps of type {}", inner.map_type);
+            let problem = format!("inner maps can't have type {}", inner.map_type);
             refuse(Errno::ENOTSUPP, problem)
         }
         _ => check_flags(inner)
             .and_then(|()| check_sizes(inner))
             .and_then(|()| check_limits(inner))
-            .map_err(|(errno, problem)| (errno, format!("in the maps that it holds, {problem}"))),
+            .map_err(|(errno, problem)| (errno, format!("inner map: {problem}"))),
     }
 }
 
-/// Bytes that a map takes when all of it is used.
+/// Maximum memory of a map in bytes.
 fn memory(def: &MapDef, cpu_count: u32) -> u128 {
     let (entries, cpus) = (u128::from(def.max_entries), u128::from(cpu_count));
     let value = u128::from(def.value_size.next_multiple_of(8));
@@ -401,7 +397,7 @@ fn memory(def: &MapDef, cpu_count: u32) -> u128 {
         | MapType::Xskmap
         | MapType::ReuseportSockarray => entries * 8,
         MapType::Hash | MapType::PercpuHash | MapType::LruHash | MapType::LruPercpuHash => {
-            // A slot's links and its share of the buckets besides key and value.
+            // Besides key and value, a slot has links and its share of the buckets.
             hash::slots(def, cpu_count) as u128 * (key + values + 48)
         }
         MapType::LpmTrie => lpm::slots(def) as u128 * (key + value + 1),
@@ -417,7 +413,7 @@ fn memory(def: &MapDef, cpu_count: u32) -> u128 {
         }
         MapType::Queue | MapType::Stack => entries * u128::from(def.value_size),
         MapType::BloomFilter => u128::from(bloom::mask(def)) / 8,
-        // The others take memory as entries come.
+        // The others allocate memory per entry.
         _ => 0,
     }
 }
@@ -431,7 +427,7 @@ fn check_memory(def: &MapDef, cpus: u32) -> Result<(), Refusal> {
             format!("{}, at most 4096 allowed", problem()),
         );
     }
-    // Asked for and given back, so that a machine without it says so here.
+    // Try the allocation, so that a machine without enough memory fails here.
     let there = usize::try_from(bytes).ok();
     let there = there.is_some_and(|bytes| Vec::<u8>::new().try_reserve_exact(bytes).is_ok());
     if there {

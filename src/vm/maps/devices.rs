@@ -13,10 +13,10 @@ use crate::program::MapDef;
 use crate::spec::{MapFlags, MapType, UpdateFlags};
 use crate::util::Errno;
 
-/// `BPF_MAP_TYPE_DEVMAP` and `DEVMAP_HASH`. A value (`struct bpf_devmap_val`) has the
-/// number of a device, and where it has 8 bytes the id of a program that runs on the
-/// device's side; a test sets both with [`set`](Self::set), there being no file
-/// descriptors. Every positive number is a device's.
+/// `BPF_MAP_TYPE_DEVMAP` and `DEVMAP_HASH`. A value (`struct bpf_devmap_val`) has a device's
+/// number and, if it has 8 bytes, the id of a program that runs on the device's side. There are
+/// no file descriptors: a test sets both with [`set`](Self::set). Every positive number is
+/// accepted as a device.
 #[derive(Debug)]
 pub struct Devices {
     base: Base,
@@ -25,13 +25,13 @@ pub struct Devices {
 
 #[derive(Debug)]
 enum Entries {
-    /// By index; a value of zeros is none.
+    /// By index; a zero value is empty.
     Array(Values),
     /// By key.
     Hash(Box<Hash>),
 }
 
-/// The definition of the hash that a `DEVMAP_HASH` keeps its values in.
+/// Definition of the hash map that stores the values of a `DEVMAP_HASH`.
 pub(super) fn by_key(def: &MapDef) -> MapDef {
     MapDef {
         map_type: MapType::Hash,
@@ -56,13 +56,13 @@ impl Devices {
         }
     }
 
-    /// What is under a key: the device, and the program's id.
+    /// The device and program of a key.
     #[must_use]
     pub fn get(&self, key: &[u8]) -> Option<RedirectValue> {
         RedirectValue::read(&self.sys_lookup(key).ok()?)
     }
 
-    /// All devices that are in, in the map's order: where `BPF_F_BROADCAST` sends.
+    /// All devices, in the map's order: the targets of `BPF_F_BROADCAST`.
     #[must_use]
     pub fn all(&self) -> Vec<RedirectValue> {
         let keys = (self as &dyn Map).keys().unwrap_or_default();
@@ -70,12 +70,11 @@ impl Devices {
         keys.iter().filter_map(|key| self.get(key)).collect()
     }
 
-    /// Puts a device under a key, with the program that is to run there.
+    /// Sets the device of a key, and the program to run there.
     ///
     /// # Errors
-    /// `EINVAL` for flags, for no device, and for a program where values have 4 bytes;
-    /// `E2BIG` past the end or when full, `EEXIST` by flag, `EPERM` where user space may
-    /// not write.
+    /// `EINVAL` for flags, for device 0, and for a program if values have 4 bytes; `E2BIG` past
+    /// the end or if full, `EEXIST` by flag, `EPERM` if user space may not write.
     pub fn set(
         &self,
         key: &[u8],
@@ -88,7 +87,7 @@ impl Devices {
         self.store(key, &value.write(self.base.def().value_size)?, flags)
     }
 
-    /// A value whose program, if any, is known.
+    /// Stores a value whose program, if any, is known.
     fn store(&self, key: &[u8], value: &[u8], flags: UpdateFlags) -> Result<(), Errno> {
         let mode = Mode::of(flags)?;
         let device = RedirectValue::read(value).map_or(0, |value| value.target);
@@ -98,13 +97,13 @@ impl Devices {
         match &self.entries {
             Entries::Array(values) => {
                 let index = self.base.index_within(key)?.ok_or(Errno::E2BIG)?;
-                // Every slot counts as there, empty ones, too.
+                // Every slot counts as existing, even an empty one.
                 mode.check(true)?;
                 values.set(0, index as usize, value)
             }
             Entries::Hash(_) if device == 0 => Err(Errno::EINVAL),
             Entries::Hash(hash) => {
-                // `BPF_EXIST` is taken and means nothing.
+                // `BPF_EXIST` is accepted and ignored.
                 let flags = flags.difference(UpdateFlags::EXIST);
                 hash.update(0, key, value, flags)
             }
@@ -152,14 +151,14 @@ impl Map for Devices {
         }
     }
 
-    /// No number is a program's file descriptor here: those above 0 are refused as the
-    /// kernel refuses one that is none.
+    /// There are no file descriptors of programs: values with one above 0 are rejected, as the
+    /// kernel rejects an invalid descriptor.
     fn sys_update(&self, key: &[u8], value: &[u8], flags: UpdateFlags) -> Result<(), Errno> {
         let named = RedirectValue::descriptor(value).is_some();
         let mut bare = value.to_vec();
         RedirectValue::forget_program(&mut bare);
         if named && matches!(self.entries, Entries::Array(_)) {
-            // The place is looked at first.
+            // The kernel checks flags and index first.
             let mode = Mode::of(flags)?;
             self.base.index_within(key)?.ok_or(Errno::E2BIG)?;
             mode.check(true)?;

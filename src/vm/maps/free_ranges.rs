@@ -1,17 +1,16 @@
-//! Which pages of an arena are free (`kernel/bpf/range_tree.c`).
+//! Free pages of an arena (`kernel/bpf/range_tree.c`).
 
-/// Ranges of free pages: no two of them touch.
+/// Ranges of free pages, in the order in which they were created; no two of them touch.
 ///
-/// The kernel gives out the first pages of the smallest range that is large enough, of
-/// several the one that became what it is last. So do we: the order is that in which
-/// ranges were made.
+/// Like the kernel, allocates the first pages of the smallest range that is large enough; of
+/// several, the latest one.
 #[derive(Debug)]
 pub(super) struct FreeRanges(Vec<Range>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Range {
     first: u32,
-    /// The page behind the last one.
+    /// The page after the last one.
     end: u32,
 }
 
@@ -22,7 +21,7 @@ impl Range {
 }
 
 impl FreeRanges {
-    /// So many pages, all free.
+    /// `count` free pages.
     pub(super) fn new(count: u32) -> Self {
         Self(vec![Range {
             first: 0,
@@ -30,7 +29,7 @@ impl FreeRanges {
         }])
     }
 
-    /// Where `count` pages are to be taken.
+    /// Finds `count` free pages to allocate.
     pub(super) fn find(&self, count: u32) -> Option<u32> {
         let mut best: Option<Range> = None;
         for range in self.0.iter().filter(|range| range.len() >= count) {
@@ -49,7 +48,7 @@ impl FreeRanges {
             .any(|range| range.first <= first && end <= u64::from(range.end))
     }
 
-    /// Takes pages, those of them that are free.
+    /// Marks pages as used; pages that are not free are ignored.
     pub(super) fn take(&mut self, first: u32, count: u32) {
         let end = first.saturating_add(count);
         let mut pieces = Vec::new();
@@ -66,7 +65,7 @@ impl FreeRanges {
             .extend(pieces.map(|(first, end)| Range { first, end }));
     }
 
-    /// Gives pages back, those of them that were taken.
+    /// Marks pages as free; pages that are free already are ignored.
     pub(super) fn give(&mut self, first: u32, count: u32) {
         let mut whole = Range {
             first,

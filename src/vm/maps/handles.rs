@@ -1,17 +1,17 @@
-//! Slots that hold handles of programs or of maps, without a lock.
+//! Lock-free slots for handles of programs or maps.
 
 use super::super::memory::SharedBytes;
 use crate::util::Errno;
 
-/// For each index a handle or none. Memory is zeroed pages until used.
+/// An optional handle per index. Untouched pages use no memory.
 #[derive(Debug)]
 pub(super) struct Handles {
-    /// For each slot 4 bytes: the handle, plus 1; 0 where there is none.
+    /// 4 bytes per slot: the handle plus 1, or 0 for none.
     slots: SharedBytes,
 }
 
 impl Handles {
-    /// So many slots, all empty.
+    /// `count` empty slots.
     pub(super) fn new(count: u32) -> Self {
         Self {
             slots: SharedBytes::zeroed(4 * count as usize),
@@ -22,20 +22,20 @@ impl Handles {
         4 * index as usize
     }
 
-    /// The handle in a slot; `None` where it is empty or there is no such slot.
+    /// The handle in a slot; `None` if it is empty or there is no such slot.
     pub(super) fn get(&self, index: u32) -> Option<u32> {
         let slot = self.slots.load(Self::at(index), 4)?;
         u32::try_from(slot).ok()?.checked_sub(1)
     }
 
-    /// Puts a handle into a slot; `E2BIG` past the end.
+    /// Sets the handle of a slot; `E2BIG` past the end.
     pub(super) fn set(&self, index: u32, handle: u32) -> Result<(), Errno> {
         let slot = handle.checked_add(1).ok_or(Errno::EBADF)?;
         let stored = self.slots.store(Self::at(index), 4, slot.into());
         stored.ok_or(Errno::E2BIG)
     }
 
-    /// Empties a slot; `E2BIG` past the end, `ENOENT` where it is empty.
+    /// Clears a slot; `E2BIG` past the end, `ENOENT` if it is empty.
     pub(super) fn remove(&self, index: u32) -> Result<(), Errno> {
         match self.slots.update(Self::at(index), 4, |_| 0) {
             None => Err(Errno::E2BIG),

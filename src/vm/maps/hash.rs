@@ -1,4 +1,4 @@
-//! Hash maps: plain, per CPU, and with eviction (`kernel/bpf/hashtab.c`).
+//! Hash maps: plain, per CPU, and LRU (`kernel/bpf/hashtab.c`).
 
 use std::sync::Arc;
 
@@ -14,31 +14,29 @@ use crate::util::Errno;
 
 /// `BPF_MAP_TYPE_HASH`, `PERCPU_HASH`, `LRU_HASH` and `LRU_PERCPU_HASH`.
 ///
-/// A lock is held while keys come and go; look-ups take none, except in maps that evict,
-/// where a look-up counts as a use. Values are read and written without it, by whoever
-/// holds an element's address. As in the kernel an update of a key that is there makes a
-/// new element of it, except in per-CPU maps, so that an address from an earlier look-up
-/// shows the old value.
+/// Adding and removing keys takes a lock. Look-ups take none, except in LRU maps, where a
+/// look-up counts as a use. Values are read and written without the lock, by the holders of
+/// their addresses. As in the kernel, updating an existing key moves it to a new element,
+/// except in per-CPU maps, so the address from an earlier look-up shows the old value.
 ///
-/// Eviction is by true last use (look-ups and updates of programs, updates of user
-/// space). The kernel approximates that with a reference bit and lists per CPU,
-/// and may evict earlier than at `max_entries`. With `BPF_F_NO_COMMON_LRU` each CPU has an
-/// equal share of the elements, and makes room in its own (`kernel/bpf/bpf_lru_list.c`);
-/// user space is on CPU 0.
+/// Eviction is strictly by last use (look-ups and updates by programs, updates by user space).
+/// The kernel approximates this with a reference bit and per-CPU lists, and may evict before
+/// there are `max_entries` keys. With `BPF_F_NO_COMMON_LRU` each CPU has an equal share of the
+/// elements, and evicts only its own (`kernel/bpf/bpf_lru_list.c`); user space counts as CPU 0.
 #[derive(Debug)]
 pub(super) struct Hash {
     base: Base,
     values: Values,
     index: Index,
-    /// The most keys, or, of a map that evicts, the most of each of its lists.
+    /// The maximum number of keys; in LRU maps, per list.
     max: u32,
     evicts: bool,
-    /// Whether each CPU has a list of its own.
+    /// Whether each CPU has its own LRU list.
     lists: bool,
 }
 
-/// Slots of a hash map besides `max_entries`: one for each CPU that replaces a
-/// value while all others are in use (the kernel's `extra_elems`).
+/// Number of slots: `max_entries`, and one per CPU for replacing a value while all others are
+/// in use (the kernel's `extra_elems`).
 pub(super) const fn slots(def: &MapDef, cpus: u32) -> usize {
     def.max_entries as usize + cpus as usize
 }
@@ -46,7 +44,7 @@ pub(super) const fn slots(def: &MapDef, cpus: u32) -> usize {
 /// A key of at most 8 bytes as a number.
 #[inline(always)]
 fn number(key: &[u8]) -> Option<Number> {
-    // The sizes that most keys have are one load each.
+    // The most common key sizes: a single load each.
     if let Ok(bytes) = <[u8; 4]>::try_from(key) {
         return Some(Number(u32::from_le_bytes(bytes).into()));
     }
@@ -64,7 +62,7 @@ impl Hash {
         let per_cpu = def.map_type.info().per_cpu.then_some(cpus);
         let slots = slots(def, cpus);
         let lists = evicts && def.flags.contains(MapFlags::NO_COMMON_LRU);
-        // All have as many: together more than was asked for, where that is no multiple.
+        // Each list has the same share; rounding up can exceed `max_entries`.
         let max = match lists {
             true => def.max_entries.div_ceil(cpus.max(1)),
             false => def.max_entries,
@@ -81,7 +79,7 @@ impl Hash {
         }
     }
 
-    /// The slot of a key, seen by nobody.
+    /// The slot of a key, without counting as a use.
     #[inline(always)]
     fn slot(&self, key: &[u8]) -> Option<usize> {
         self.base.check_key(key).ok()?;
@@ -93,9 +91,9 @@ impl Hash {
         slot.map(|slot| slot as usize)
     }
 
-    /// Finds or makes the slot of a key that is to be written, under the lock,
-    /// and lets `fill` write it: `fill(slot, new)`. With `BPF_F_LOCK` an element that is
-    /// there stays, and is written with its own lock held.
+    /// Finds or allocates the slot for a key, under the lock, and writes it with
+    /// `fill(slot, new)`. With `BPF_F_LOCK`, an existing element is updated in place, with its
+    /// own lock held.
     fn store(
         &self,
         cpu: u32,
@@ -125,7 +123,7 @@ impl Hash {
             false => 0,
         };
         if self.make_room(&mut index, at, list)? {
-            // What went may have been beside it.
+            // The evicted slot may have been the key's neighbour in the chain.
             at = self.locate(&index, key);
         }
         let slot = index.take().ok_or(Errno::E2BIG)?;
@@ -146,7 +144,7 @@ impl Hash {
         Ok(())
     }
 
-    /// Where a key is, or would be.
+    /// The position of a key, or of its insertion.
     fn locate(&self, index: &Locked<'_>, key: &[u8]) -> Position {
         let slab = self.values.slab();
         match number(key) {
@@ -155,10 +153,10 @@ impl Hash {
         }
     }
 
-    /// Makes room for a key in a list, where the map evicts; `E2BIG` where it does not.
-    /// A key that moves to another CPU's list takes room there. Whether something went.
+    /// Makes room for a key in a list by evicting, or fails with `E2BIG`. A key that moves to
+    /// another CPU's list needs room there. Returns whether a key was evicted.
     fn make_room(&self, index: &mut Locked<'_>, at: Position, list: u32) -> Result<bool, Errno> {
-        let Some(uses) = index.uses().filter(|_| self.evicts) else {
+        let Some(lru) = index.lru_lists().filter(|_| self.evicts) else {
             let is_full = at.slot.is_none() && index.len() >= self.max;
             return if is_full {
                 Err(Errno::E2BIG)
@@ -166,11 +164,11 @@ impl Hash {
                 Ok(false)
             };
         };
-        let stays = at.slot.is_some_and(|slot| uses.list_of(slot) == list);
-        if stays || uses.len(list) < self.max {
+        let stays = at.slot.is_some_and(|slot| lru.list_of(slot) == list);
+        if stays || lru.len(list) < self.max {
             return Ok(false);
         }
-        let oldest = uses.oldest(list).ok_or(Errno::E2BIG)?;
+        let oldest = lru.oldest(list).ok_or(Errno::E2BIG)?;
         let key = self.values.slab().key(oldest as usize);
         self.remove(index, &key.ok_or(Errno::E2BIG)?)?;
         Ok(true)
@@ -184,15 +182,14 @@ impl Hash {
         }
     }
 
-    /// Removes a key, under the lock; `ENOENT` where it is not there.
+    /// Removes a key, under the lock; `ENOENT` if there is no such key.
     fn remove(&self, index: &mut Locked<'_>, key: &[u8]) -> Result<(), Errno> {
         let at = self.locate(index, key);
         self.kill(index.remove(at).ok_or(Errno::ENOENT)?);
         Ok(())
     }
 
-    /// An element is gone: its special fields are freed, what else it held can still be
-    /// read.
+    /// Deletes an element: frees its special fields; the rest of the value stays readable.
     fn kill(&self, slot: u32) {
         self.values.free_fields(slot as usize);
         self.values.slab().kill(slot as usize);
@@ -243,7 +240,7 @@ impl Map for Hash {
         self.remove(&mut self.index.lock(), key)
     }
 
-    /// Under the lock: the slot stays the key's while its value is copied.
+    /// Holds the lock, so that the slot is not reused while its value is copied.
     fn sys_lookup(&self, key: &[u8]) -> Result<Vec<u8>, Errno> {
         let index = self.index.lock();
         let slot = self.locate(&index, key).slot.ok_or(Errno::ENOENT)?;

@@ -1,25 +1,25 @@
-//! The index of a hash map: which slot holds which key. Readers take no lock.
+//! The index of a hash map: maps keys to slots. Readers take no lock.
 //!
-//! Slots of a slab, which keeps the keys, hang in chains; each chain begins at a bucket.
-//! A bucket's word is the first slot of its chain, plus 1, and in the upper half a
-//! *version*, which rises with every change of the chain. Those who change anything hold
-//! the lock, and a change is, in this order:
+//! The slots of a slab, which stores the keys, are linked in chains, one per bucket. A bucket's
+//! word has the first slot of its chain, plus 1, in the lower half. The upper half is a
+//! *version*, which is incremented with every change of the chain. Writers hold the lock, and
+//! make a change in this order:
 //!
-//! 1. The new slot, in which nobody looks for anything, gets its key, its value and its
-//!    link.
-//! 2. One link leads to it, or past a slot that goes: another slot's, or the bucket's.
-//! 3. The bucket's version rises; where its link changes, that is the same store.
+//! 1. Write key, value and link of the new slot, which is not in any chain.
+//! 2. Change one link (another slot's, or the bucket's) to insert the new slot, or to skip a
+//!    removed slot.
+//! 3. Increment the bucket's version; if step 2 changes the bucket's link, in the same store.
 //!
-//! A reader loads the word of the bucket, follows the chain, and loads the word again. If
-//! it is the same, every slot that it has seen was in the chain all the time: slots are
-//! used anew only after their removal made a version rise. What it found is what was
-//! there at some moment in between. If not, it begins again, and after some attempts it
-//! takes the lock.
+//! A reader loads the bucket's word, follows the chain, and loads the word again. If it is
+//! unchanged, every slot that the reader saw was in the chain all the time, since slots are only
+//! reused after their removal has incremented a version. So its result was true at some moment
+//! in between. If the word changed, the reader starts again; after some attempts it takes the
+//! lock.
 //!
-//! On the ordering (Boehm, "Can seqlocks get along with programming language memory
-//! models?", 2012): whoever comes by a link with an acquiring load sees the key and the
-//! value behind it. Whoever sees anything of a slot's next use, which is written behind a
-//! releasing fence, sees after an acquiring fence that the version rose before.
+//! Memory ordering (Boehm, "Can seqlocks get along with programming language memory models?",
+//! 2012): a reader that follows a link with an acquire load sees the key and value of the slot.
+//! A reader that sees anything of a slot's next use, which is written after a release fence,
+//! also sees the incremented version after an acquire fence.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -27,51 +27,50 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use super::super::memory::{SharedBytes, Slab, key_words};
 use super::list::List;
 use super::lock::{Guard, Lock};
-use super::uses::Uses;
+use super::lru_lists::LruLists;
 
 /// Chained buckets over the slots of a slab.
 ///
-/// Slots are taken fresh while there are any, then the one that has been free for
-/// the longest: a program's pointer to a deleted element shows as one for as long
-/// as possible.
+/// Unused slots are taken first, then the one that has been free for the longest: so stale
+/// pointers to deleted elements are detected for as long as possible.
 #[derive(Debug)]
 pub(super) struct Index {
-    /// A word for each bucket; how many there are is a power of two.
+    /// A word for each bucket; the number of buckets is a power of two.
     buckets: SharedBytes,
-    /// For each slot the next one of its chain, plus 1.
+    /// For each slot, the next one of its chain, plus 1.
     chain: SharedBytes,
-    /// The bits of a hash that are not a bucket's number.
+    /// How far to shift a hash right to get the bucket number.
     shift: u32,
     order: Lock<Order>,
 }
 
-/// What only those need who change the index.
+/// State of writers.
 #[derive(Debug)]
 struct Order {
     /// Slots in use, by insertion.
     inserted: List,
     /// Slots in use, by last use, for maps that evict.
-    used: Option<Uses>,
+    used: Option<LruLists>,
     free: VecDeque<u32>,
     fresh: u32,
-    /// How many there are.
+    /// The number of slots.
     slots: u32,
     len: u32,
 }
 
-/// A key to look for.
+/// A key for look-ups.
 pub(super) trait Key {
-    /// A number of 64 bits whose upper ones depend on all of the key.
+    /// A 64-bit hash whose upper bits depend on the whole key.
     fn hash(&self) -> u64;
-    /// Whether a slot's key is this one.
+    /// Whether a slot has this key.
     fn is_at(&self, slab: &Slab, slot: u32) -> bool;
 }
 
-/// 2^64 divided by the golden ratio: multiplied by it, numbers that follow one another
-/// are spread evenly over the upper bits (Knuth, TAOCP 3, 6.4).
+/// 2^64 divided by the golden ratio: multiplication by it spreads consecutive numbers evenly
+/// over the upper bits (Knuth, TAOCP 3, 6.4).
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A key of at most 8 bytes as a number, with zeros above it.
+/// A key of at most 8 bytes as a number, padded with zeros.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Number(pub u64);
 
@@ -107,27 +106,26 @@ const fn link(word: u64) -> u32 {
     word as u32
 }
 
-/// What is added to a bucket's word to make its version rise.
+/// Added to a bucket's word to increment its version.
 const VERSION: u64 = 1 << 32;
 
-/// How often a reader begins again before it takes the lock.
+/// How often a reader tries before it takes the lock.
 const ATTEMPTS: usize = 16;
 
-/// Where a key is, or would be, while the index is locked.
+/// The position of a key, or of its insertion, while the index is locked.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Position {
     bucket: usize,
-    /// The slot before it in the chain, plus 1; 0 for the bucket itself.
+    /// The previous slot in the chain, plus 1; 0 for the bucket itself.
     before: u32,
     /// The key's slot.
     pub(super) slot: Option<u32>,
 }
 
 impl Index {
-    /// An index for `slots` slots, none in use; in a map that evicts with so many lists
-    /// of what was used last.
+    /// An index for `slots` free slots. `lists` is the number of LRU lists, for maps that evict.
     pub(super) fn new(slots: usize, lists: Option<usize>) -> Self {
-        // With one bucket all bits of a hash would be shifted out.
+        // With a single bucket, the shift would be by all 64 bits.
         let buckets = slots.next_power_of_two().max(2);
         Self {
             buckets: SharedBytes::zeroed(8 * buckets),
@@ -135,7 +133,7 @@ impl Index {
             shift: u64::BITS - buckets.trailing_zeros(),
             order: Lock::new(Order {
                 inserted: List::new(slots),
-                used: lists.map(|lists| Uses::new(slots, lists)),
+                used: lists.map(|lists| LruLists::new(slots, lists)),
                 free: VecDeque::new(),
                 fresh: 0,
                 slots: u32::try_from(slots).unwrap_or(u32::MAX),
@@ -154,16 +152,16 @@ impl Index {
     pub(super) fn find<K: Key + ?Sized>(&self, slab: &Slab, key: &K) -> Option<u32> {
         let bucket = self.buckets.word(self.bucket_of(key.hash()))?;
         for _ in 0..ATTEMPTS {
-            if let Ok(found) = self.walk(bucket, slab, key) {
+            if let Ok(found) = self.try_find(bucket, slab, key) {
                 return found;
             }
         }
         self.lock().find(slab, key).slot
     }
 
-    /// One attempt to find a key; `Err` where the chain changed meanwhile.
+    /// Tries to find a key; `Err` if the chain changed meanwhile.
     #[inline(always)]
-    fn walk<K: Key + ?Sized>(
+    fn try_find<K: Key + ?Sized>(
         &self,
         bucket: &AtomicU64,
         slab: &Slab,
@@ -180,7 +178,7 @@ impl Index {
                 return unchanged().then_some(Some(slot)).ok_or(Changed);
             }
             at = self.next(slot);
-            // Who walks from chain to chain, as slots are used anew, might never end.
+            // As slots are reused, a reader could move from chain to chain forever.
             if bucket.load(Ordering::Relaxed) != word {
                 return Err(Changed);
             }
@@ -194,14 +192,14 @@ impl Index {
         word.map_or(0, |word| link(word.load(Ordering::Acquire)))
     }
 
-    /// Makes a slot lead to another.
+    /// Sets the link of a slot.
     fn set_next(&self, slot: u32, to: u32) {
         if let Some(word) = self.chain.word(slot as usize) {
             word.store(to.into(), Ordering::Release);
         }
     }
 
-    /// Locks the index, to change it.
+    /// Locks the index for changes.
     pub(super) fn lock(&self) -> Locked<'_> {
         Locked {
             index: self,
@@ -213,19 +211,19 @@ impl Index {
 /// The chain changed while it was read.
 struct Changed;
 
-/// An index that nobody else changes.
+/// A locked index.
 pub(super) struct Locked<'a> {
     index: &'a Index,
     order: Guard<'a, Order>,
 }
 
 impl Locked<'_> {
-    /// How many keys there are.
+    /// The number of keys.
     pub(super) fn len(&self) -> u32 {
         self.order.len
     }
 
-    /// Looks for a key.
+    /// Finds a key.
     pub(super) fn find<K: Key + ?Sized>(&self, slab: &Slab, key: &K) -> Position {
         let bucket = self.index.bucket_of(key.hash());
         let (mut before, mut at) = (0, self.first(bucket));
@@ -242,7 +240,7 @@ impl Locked<'_> {
         }
     }
 
-    /// The slots of a bucket, the newest first; `None` past the last bucket.
+    /// The slots of a bucket, newest first; `None` past the last bucket.
     pub(super) fn bucket(&self, bucket: usize) -> Option<Vec<u32>> {
         self.index.buckets.word(bucket)?;
         let mut slots = Vec::new();
@@ -260,7 +258,7 @@ impl Locked<'_> {
         word.map_or(0, |word| link(word.load(Ordering::Relaxed)))
     }
 
-    /// Makes the chain's link at a position lead to a slot (plus 1).
+    /// Sets the link at a position to a slot (plus 1).
     fn set_link(&self, at: Position, to: u32) {
         let Some(bucket) = self.index.buckets.word(at.bucket) else {
             return;
@@ -277,8 +275,8 @@ impl Locked<'_> {
         bucket.store(version | u64::from(first), Ordering::Release);
     }
 
-    /// A slot in which nobody looks for anything, to be filled and then entered or given
-    /// back; `None` when all are in use.
+    /// Takes a free slot, to be filled and then inserted or given back; `None` if all are in
+    /// use.
     pub(super) fn take(&mut self) -> Option<u32> {
         let order = &mut *self.order;
         let slot = if order.fresh < order.slots {
@@ -287,17 +285,17 @@ impl Locked<'_> {
         } else {
             order.free.pop_front()
         };
-        // Whoever sees what is written to it now sees that it was removed.
+        // A reader that sees the slot's new contents also sees that it was removed.
         fence(Ordering::Release);
         slot
     }
 
-    /// Gives a slot back that was taken and not entered.
+    /// Gives back a slot that was taken but not inserted.
     pub(super) fn give_back(&mut self, slot: u32) {
         self.order.free.push_front(slot);
     }
 
-    /// Enters a slot with a key that is not there, in one of the lists of uses.
+    /// Inserts a slot with a new key, in one of the LRU lists.
     pub(super) fn insert(&mut self, at: Position, slot: u32, list: u32) {
         let head = Position { before: 0, ..at };
         self.index.set_next(slot, self.first(at.bucket));
@@ -309,8 +307,7 @@ impl Locked<'_> {
         self.order.len += 1;
     }
 
-    /// Gives a key that is there another slot, as the kernel does when a value is
-    /// replaced.
+    /// Moves an existing key to another slot, as the kernel does when it replaces a value.
     pub(super) fn replace(&mut self, at: Position, slot: u32, list: u32) {
         let Some(old) = at.slot else { return };
         self.index.set_next(slot, self.index.next(old));
@@ -323,7 +320,7 @@ impl Locked<'_> {
         self.order.free.push_back(old);
     }
 
-    /// Removes a key that is there; its slot.
+    /// Removes a key and returns its slot.
     pub(super) fn remove(&mut self, at: Position) -> Option<u32> {
         let slot = at.slot?;
         self.set_link(at, self.index.next(slot));
@@ -336,15 +333,15 @@ impl Locked<'_> {
         Some(slot)
     }
 
-    /// Notes that a key was used.
+    /// Records a use of a key.
     pub(super) fn touch(&mut self, slot: u32) {
         if let Some(used) = &mut self.order.used {
             used.touch(slot);
         }
     }
 
-    /// What was used last, in maps that evict.
-    pub(super) fn uses(&self) -> Option<&Uses> {
+    /// The LRU lists, for maps that evict.
+    pub(super) fn lru_lists(&self) -> Option<&LruLists> {
         self.order.used.as_ref()
     }
 

@@ -1,4 +1,4 @@
-//! What hashes of maps and of sockets hold: for each key one number, behind a lock.
+//! A locked table from keys to handles or addresses, for hashes of maps and sockets.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -15,7 +15,7 @@ pub(super) struct Keyed<T> {
 }
 
 impl<T: Copy> Keyed<T> {
-    /// An empty one with room for so many.
+    /// An empty table for at most `max_entries` keys.
     pub(super) fn new(max_entries: u32) -> Self {
         Self {
             entries: RwLock::default(),
@@ -31,12 +31,12 @@ impl<T: Copy> Keyed<T> {
         self.entries.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is under a key.
+    /// The value of a key.
     pub(super) fn get(&self, key: &[u8]) -> Option<T> {
         self.read().get(key).copied()
     }
 
-    /// Puts something under a key: `EEXIST` and `ENOENT` by mode, `E2BIG` when full.
+    /// Sets the value of a key: `EEXIST` and `ENOENT` by mode, `E2BIG` if full.
     pub(super) fn set(&self, key: &[u8], value: T, mode: Mode) -> Result<(), Errno> {
         let mut there = self.write();
         let exists = there.contains_key(key);
@@ -48,13 +48,12 @@ impl<T: Copy> Keyed<T> {
         Ok(())
     }
 
-    /// Removes a key; `ENOENT` where it is not there.
+    /// Removes a key; `ENOENT` if there is no such key.
     pub(super) fn remove(&self, key: &[u8]) -> Result<(), Errno> {
         self.write().remove(key).map(drop).ok_or(Errno::ENOENT)
     }
 
-    /// The key behind this one, the first without one or behind one that is not there;
-    /// `ENOENT` at the end.
+    /// The key after this one, or the first if there is no such key; `ENOENT` at the end.
     pub(super) fn next_key(&self, key: Option<&[u8]>) -> Result<Vec<u8>, Errno> {
         let there = self.read();
         let from = match key.filter(|key| there.contains_key(*key)) {

@@ -1,12 +1,10 @@
-//! A doubly linked list of slots, as numbers in two vectors.
+//! Doubly linked lists of slots, in two vectors.
 
-/// Slots in an order that is cheap to change, in one list or several. Memory is zeroed
-/// pages until used.
+/// One or several lists of slots. Untouched pages use no memory.
 #[derive(Debug)]
 pub(super) struct List {
-    /// The first nodes, one for each list, stand before the list's first slot and after
-    /// its last; slot `n` is the `n`th node behind them. So zeroed vectors are one empty
-    /// list.
+    /// The first `heads` nodes are the lists' heads: before the first slot and after the last.
+    /// Slot `n` is node `heads + n`. So with one list, zeroed vectors are an empty list.
     next: Vec<u32>,
     prev: Vec<u32>,
     heads: u32,
@@ -18,7 +16,7 @@ impl List {
         Self::several(slots, 1)
     }
 
-    /// So many empty lists; a slot is in one of them at most.
+    /// `lists` empty lists; a slot can be in one of them.
     pub(super) fn several(slots: usize, lists: usize) -> Self {
         let mut list = Self {
             next: vec![0; slots + lists],
@@ -39,7 +37,7 @@ impl List {
         self.follow(list)
     }
 
-    /// The slot after one that is in a list.
+    /// The slot after this one in its list.
     pub(super) fn after(&self, slot: u32) -> Option<u32> {
         self.follow(self.node(slot))
     }
@@ -62,20 +60,20 @@ impl List {
         self.push_to(0, slot);
     }
 
-    /// Appends a slot that is in none to a list.
+    /// Appends a slot that is in no list to a list.
     pub(super) fn push_to(&mut self, list: u32, slot: u32) {
         let (last, node) = (self.prev[list as usize], self.node(slot));
         self.link(last, node);
         self.link(node, list);
     }
 
-    /// Takes a slot out of its list.
+    /// Removes a slot from its list.
     pub(super) fn remove(&mut self, slot: u32) {
         let node = self.node(slot) as usize;
         self.link(self.prev[node], self.next[node]);
     }
 
-    /// Puts a slot that is in no list in the place of one that is.
+    /// Replaces a slot in its list by one that is in no list.
     pub(super) fn replace(&mut self, old: u32, new: u32) {
         let node = self.node(old) as usize;
         let (left, right) = (self.prev[node], self.next[node]);

@@ -1,9 +1,8 @@
 //! The lock of a map, held for a few instructions at a time.
 //!
-//! As the kernel's it spins, since waiting is hardly ever worth a system call; but a
-//! thread here can lose its processor while it holds one, so those who wait let others
-//! run. Leaving it is one store. And all of it is compiled with this crate, so that the
-//! thread sanitizer sees who excludes whom.
+//! It spins like the kernel's, since waiting is hardly ever worth a system call. But a thread
+//! can be preempted while it holds the lock, so waiters yield to other threads. Unlocking is one
+//! store. All of it is compiled with this crate, so that the thread sanitizer understands it.
 
 #![allow(unsafe_code)] // the invariant stands at `Lock`
 
@@ -14,27 +13,27 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// How often a lock is looked at before other threads are let run.
+/// How often to spin before yielding to other threads.
 const SPINS: u32 = 64;
 
-/// Something that one thread uses at a time. A panic in between leaves it as it is.
+/// A value that one thread uses at a time. A panic in between leaves the value as it is.
 ///
-/// Invariant: `value` is reached through a [`Guard`] only, and there is one at most: who
-/// made `is_held` true.
+/// Invariant: `value` is only accessed through a [`Guard`], and there is at most one: that of
+/// the thread that set `is_held`.
 #[derive(Debug, Default)]
 pub(super) struct Lock<T> {
     is_held: AtomicBool,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: by the invariant one thread at a time has a reference to the value, and each
-// sees what the one before did: it acquires what that one released.
+// SAFETY: by the invariant, one thread at a time has a reference to the value. It sees the
+// changes of the previous one: it acquires what that one released.
 unsafe impl<T: Send> Sync for Lock<T> {}
 
-/// The right to use what a lock guards.
+/// Access to the value of a lock.
 pub(super) struct Guard<'a, T> {
     lock: &'a Lock<T>,
-    /// It is sent and shared as what it stands for.
+    /// Makes the guard `Send` and `Sync` under the same conditions as `&mut T`.
     _value: PhantomData<&'a mut T>,
 }
 
@@ -47,7 +46,7 @@ impl<T> Lock<T> {
         }
     }
 
-    /// Waits until nobody else uses the value.
+    /// Waits until no other thread uses the value.
     #[inline]
     pub(super) fn lock(&self) -> Guard<'_, T> {
         if !self.take() {
@@ -71,7 +70,7 @@ impl<T> Lock<T> {
     fn wait(&self) {
         let mut turn = 0u32;
         loop {
-            // Reading alone leaves the cache line with who holds the lock.
+            // Reading does not take the cache line from the lock's holder.
             if !self.is_held.load(Ordering::Relaxed) && self.take() {
                 return;
             }

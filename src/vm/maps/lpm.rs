@@ -14,8 +14,8 @@ use crate::program::MapDef;
 use crate::spec::UpdateFlags;
 use crate::util::Errno;
 
-/// `BPF_MAP_TYPE_LPM_TRIE`. A key is a `u32` number of bits and the bytes that
-/// hold them, the most significant bit first.
+/// `BPF_MAP_TYPE_LPM_TRIE`. A key is a `u32` prefix length in bits, followed by the bytes with
+/// the prefix, most significant bit first.
 #[derive(Debug)]
 pub(super) struct Lpm {
     base: Base,
@@ -25,13 +25,13 @@ pub(super) struct Lpm {
 
 #[derive(Debug, Default)]
 struct Trie {
-    /// The element of each prefix, in the order of the kernel's walk.
+    /// The element of each prefix, in the kernel's order of keys.
     slots: BTreeMap<Prefix, u32>,
     free: VecDeque<u32>,
     fresh: u32,
 }
 
-/// The first `len` bits of `bits`; what is behind them is zero.
+/// The first `len` bits of `bits`; the bits after them are zero.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Prefix {
     len: usize,
@@ -39,7 +39,7 @@ struct Prefix {
 }
 
 impl Prefix {
-    /// Reads a key; `None` where it has more bits than bytes for them.
+    /// Parses a key; `None` if its length exceeds its bytes.
     fn of(key: &[u8]) -> Option<Self> {
         let (len, bits) = key.split_first_chunk()?;
         let len = usize::try_from(u32::from_le_bytes(*len)).ok()?;
@@ -57,7 +57,7 @@ impl Prefix {
         }
     }
 
-    /// The same with one bit less; `None` where it has none.
+    /// The prefix without its last bit; `None` if it is empty.
     fn shorter(mut self) -> Option<Self> {
         self.len = self.len.checked_sub(1)?;
         if let Some(byte) = self.bits.get_mut(self.len / 8) {
@@ -67,7 +67,7 @@ impl Prefix {
     }
 }
 
-/// Bits that two equally long byte strings have in common from the start.
+/// The number of leading bits that two equally long byte strings share.
 fn common(a: &[u8], b: &[u8]) -> usize {
     let mut pairs = a.iter().zip(b).enumerate();
     match pairs.find(|(_, (a, b))| a != b) {
@@ -76,7 +76,7 @@ fn common(a: &[u8], b: &[u8]) -> usize {
     }
 }
 
-/// The order of the kernel's walk: by bits, and a prefix after all that it covers.
+/// The kernel's order of keys: by bits, with a prefix after all longer ones that begin with it.
 impl Ord for Prefix {
     fn cmp(&self, other: &Self) -> Ordering {
         let shorter = self.len.min(other.len);
@@ -108,13 +108,13 @@ impl Lpm {
     }
 }
 
-/// Elements besides `max_entries`: one, while a value is replaced.
+/// Number of elements: `max_entries`, and one for replacing a value.
 pub(super) const fn slots(def: &MapDef) -> usize {
     def.max_entries as usize + 1
 }
 
 impl Trie {
-    /// An element that is not in use, one never used before if there is any.
+    /// A free element; one that was never used, if there is any.
     fn take(&mut self, count: usize) -> Option<u32> {
         if (self.fresh as usize) < count {
             self.fresh += 1;
@@ -200,7 +200,7 @@ impl Map for Lpm {
             .range((from, Bound::Unbounded))
             .next()
             .ok_or(Errno::ENOENT)?;
-        // The key as it was written, bits behind its prefix included.
+        // The key as it was written, including the bits after its prefix.
         self.values.slab().key(*slot as usize).ok_or(Errno::ENOENT)
     }
 }

@@ -1,16 +1,15 @@
 //! Maps: one file per kind, behind one trait.
 //!
-//! A map has two sides, as in the kernel. A *program* looks up an element and gets
-//! its address (an element's number in the map's [`Slab`]); *user space* reads and
-//! writes whole values by key through the system call, and for per-CPU maps sees
-//! the values of all CPUs at once. The trait's `lookup`, `update` and `delete` are
-//! the program's side; `read`, `write`, `remove` and `next_key`
-//! of `dyn Map` are user space's, with the rights that it has.
+//! A map has two sides, as in the kernel. A *program* looks up an element and gets its address
+//! (an element's number in the map's [`Slab`]). *User space* reads and writes whole values by
+//! key through the system call; for per-CPU maps it sees the values of all CPUs at once. The
+//! trait's `lookup`, `update` and `delete` are the program's side. `read`, `write`, `remove` and
+//! `next_key` of `dyn Map` are user space's, with its rights.
 //!
-//! Where user space names a task, a cgroup, a socket or a program by a file descriptor, a
-//! test does by the object's address or the program's handle, with a function of the
-//! kind's own: [`LocalStorage::set`], [`Sockets::set`], [`Devices::set`]. The system call
-//! answers there what the kernel answers to a descriptor that nobody has.
+//! Where user space passes a file descriptor of a task, cgroup, socket or program, a test passes
+//! the object's address or the program's handle to a function of the kind:
+//! [`LocalStorage::set`], [`Sockets::set`], [`Devices::set`]. The system call returns the
+//! kernel's error for an invalid descriptor.
 
 mod arena;
 mod array;
@@ -30,6 +29,7 @@ mod keyed;
 mod list;
 mod lock;
 mod lpm;
+mod lru_lists;
 mod objects;
 mod of_maps;
 mod perf_events;
@@ -44,7 +44,6 @@ mod struct_ops;
 #[cfg(test)]
 mod tests;
 mod user_ringbuf;
-mod uses;
 mod values;
 
 use std::fmt;
@@ -76,12 +75,12 @@ pub use storage::LocalStorage;
 pub use struct_ops::{Function, StructOps};
 pub use user_ringbuf::{Draining, Next, UserRingBuf};
 
-/// A map in the machine. Shared by all programs and threads that use it.
+/// A map in a machine. Shared by all programs and threads that use it.
 pub trait Map: Send + Sync + fmt::Debug {
-    /// What it has in common with all others.
+    /// The part that all kinds share.
     fn base(&self) -> &Base;
 
-    /// What kind of thing it is, for helpers that need more than values.
+    /// The kind of map, for helpers that need more than values.
     fn kind(&self) -> Kind<'_> {
         Kind::Values
     }
@@ -94,15 +93,15 @@ pub trait Map: Send + Sync + fmt::Debug {
     /// The element that a program on `cpu` finds under `key` (`key_size` bytes).
     ///
     /// # Errors
-    /// `EOPNOTSUPP` where programs can't look up in this kind.
+    /// `EOPNOTSUPP` if programs can't look up in this kind of map.
     fn lookup(&self, _cpu: u32, _key: &[u8]) -> Result<Option<usize>, Errno> {
         Err(Errno::EOPNOTSUPP)
     }
 
-    /// The same, seen by nobody: an LRU map does not take it for a use.
+    /// Like [`lookup`](Self::lookup), but an LRU map does not count it as a use.
     ///
     /// # Errors
-    /// As of [`lookup`](Self::lookup).
+    /// As for [`lookup`](Self::lookup).
     fn find(&self, cpu: u32, key: &[u8]) -> Result<Option<usize>, Errno> {
         self.lookup(cpu, key)
     }
@@ -110,8 +109,8 @@ pub trait Map: Send + Sync + fmt::Debug {
     /// Stores a value (`value_size` bytes) from a program on `cpu`.
     ///
     /// # Errors
-    /// The kernel's: `EINVAL` for flags, `E2BIG` when full or past the end,
-    /// `EEXIST` and `ENOENT` by flag; `EOPNOTSUPP` where programs can't.
+    /// The kernel's: `EINVAL` for flags, `E2BIG` if full or past the end, `EEXIST` and `ENOENT`
+    /// by flag; `EOPNOTSUPP` if programs can't update.
     fn update(
         &self,
         _cpu: u32,
@@ -125,41 +124,41 @@ pub trait Map: Send + Sync + fmt::Debug {
     /// Removes an element for a program.
     ///
     /// # Errors
-    /// The kernel's: `ENOENT` where there is none, `EINVAL` for arrays;
-    /// `EOPNOTSUPP` where programs can't.
+    /// The kernel's: `ENOENT` if there is no such element, `EINVAL` for arrays; `EOPNOTSUPP` if
+    /// programs can't delete.
     fn delete(&self, _key: &[u8]) -> Result<(), Errno> {
         Err(Errno::EOPNOTSUPP)
     }
 
-    /// `BPF_MAP_LOOKUP_ELEM`, rights aside: use `read` of `dyn Map`.
+    /// `BPF_MAP_LOOKUP_ELEM` without checking rights: use `read` of `dyn Map`.
     ///
     /// # Errors
-    /// `ENOENT` where there is none; the kernel's where the kind can't be read.
+    /// `ENOENT` if there is no such element; the kernel's error if the kind can't be read.
     fn sys_lookup(&self, key: &[u8]) -> Result<Vec<u8>, Errno>;
 
-    /// `BPF_MAP_LOOKUP_ELEM` with `BPF_F_LOCK`, rights aside: use `read_with` of
-    /// `dyn Map`, which asks only where a value has a lock.
+    /// `BPF_MAP_LOOKUP_ELEM` with `BPF_F_LOCK`, without checking rights: use `read_with` of
+    /// `dyn Map`, which only calls this if values have a lock.
     ///
     /// # Errors
-    /// As of [`sys_lookup`](Self::sys_lookup), `EDEADLK` where the lock stays held.
+    /// As for [`sys_lookup`](Self::sys_lookup), `EDEADLK` if the lock is not released.
     fn sys_lookup_locked(&self, key: &[u8]) -> Result<Vec<u8>, Errno> {
         self.sys_lookup(key)
     }
 
-    /// `BPF_MAP_LOOKUP_AND_DELETE_ELEM`, rights aside: use `take` of `dyn Map`, which
-    /// asks only hashes and stack traces. With `lock` the value's lock is held meanwhile.
+    /// `BPF_MAP_LOOKUP_AND_DELETE_ELEM` without checking rights: use `take` of `dyn Map`, which
+    /// only calls this for hashes and stack traces. `lock` holds the value's lock meanwhile.
     ///
     /// # Errors
-    /// As of [`sys_lookup`](Self::sys_lookup).
+    /// As for [`sys_lookup`](Self::sys_lookup).
     fn sys_lookup_and_delete(&self, _key: &[u8], _lock: bool) -> Result<Vec<u8>, Errno> {
         Err(Errno::ENOTSUPP)
     }
 
-    /// The elements of a hash's bucket, read (and removed) at one moment; `None` past
-    /// the last bucket. For `read_batch` and `take_batch` of `dyn Map`.
+    /// The elements of a hash's bucket, read (and removed) atomically; `None` past the last
+    /// bucket. For `read_batch` and `take_batch` of `dyn Map`.
     ///
     /// # Errors
-    /// `ENOSPC` where there are more than `most`.
+    /// `ENOSPC` if there are more than `most`.
     fn sys_bucket(
         &self,
         _bucket: u32,
@@ -169,37 +168,37 @@ pub trait Map: Send + Sync + fmt::Debug {
         Ok(None)
     }
 
-    /// `BPF_MAP_UPDATE_ELEM`, rights aside: use `write` of `dyn Map`.
+    /// `BPF_MAP_UPDATE_ELEM` without checking rights: use `write` of `dyn Map`.
     ///
     /// # Errors
-    /// As of [`update`](Self::update).
+    /// As for [`update`](Self::update).
     fn sys_update(&self, key: &[u8], value: &[u8], flags: UpdateFlags) -> Result<(), Errno>;
 
-    /// `BPF_MAP_DELETE_ELEM`, rights aside: use `remove` of `dyn Map`.
+    /// `BPF_MAP_DELETE_ELEM` without checking rights: use `remove` of `dyn Map`.
     ///
     /// # Errors
-    /// As of [`delete`](Self::delete).
+    /// As for [`delete`](Self::delete).
     fn sys_delete(&self, key: &[u8]) -> Result<(), Errno> {
         self.delete(key)
     }
 
-    /// `BPF_MAP_GET_NEXT_KEY`, rights aside: use `next_key` of `dyn Map`.
+    /// `BPF_MAP_GET_NEXT_KEY` without checking rights: use `next_key` of `dyn Map`.
     ///
     /// # Errors
-    /// `ENOENT` at the end; the kernel's where the kind has no keys.
+    /// `ENOENT` at the end; the kernel's error if the kind has no keys.
     fn sys_next_key(&self, key: Option<&[u8]>) -> Result<Vec<u8>, Errno>;
 }
 
-/// What user space does with a map.
+/// User space's operations on a map.
 impl dyn Map + '_ {
-    /// What it was made from.
+    /// The map's definition.
     #[must_use]
     pub fn def(&self) -> &MapDef {
         self.base().def()
     }
 
-    /// Bytes of a value on the system call's side: `value_size`, or for per-CPU
-    /// maps `value_size` rounded up to 8, times the number of CPUs.
+    /// Size of a value for the system call: `value_size`; for per-CPU maps `value_size` rounded
+    /// up to 8, times the number of CPUs.
     #[must_use]
     pub fn user_value_size(&self) -> usize {
         let (def, cpus) = (self.def(), self.base().cpus());
@@ -207,30 +206,29 @@ impl dyn Map + '_ {
         usize::try_from(size).unwrap_or(usize::MAX)
     }
 
-    /// From now on user space can't write, only programs can (`BPF_MAP_FREEZE`).
+    /// Makes the map read-only for user space; programs can still write (`BPF_MAP_FREEZE`).
     pub fn freeze(&self) {
         self.base().freeze();
     }
 
-    /// Reads a value as the system call does: for per-CPU maps the values of all
-    /// CPUs, each rounded up to 8 bytes; for arrays of programs and maps of maps
-    /// the number of what they hold; for queues and stacks, which have no keys,
-    /// what `peek` sees.
+    /// Reads a value as the system call does. Per-CPU maps return the values of all CPUs, each
+    /// rounded up to 8 bytes. Arrays of programs and maps of maps return the handle's number.
+    /// Queues and stacks, which have no keys, return what `peek` does.
     ///
     /// # Errors
-    /// `ENOENT` where there is none, `EPERM` for `BPF_F_WRONLY` maps; the
-    /// kernel's where the kind can't be read.
+    /// `ENOENT` if there is no such element, `EPERM` for `BPF_F_WRONLY` maps; the kernel's
+    /// error if the kind can't be read.
     pub fn read(&self, key: &[u8]) -> Result<Vec<u8>, Errno> {
         self.read_with(key, UpdateFlags::empty())
     }
 
-    /// The same with flags, of which there is one: with `BPF_F_LOCK` the value's
-    /// `bpf_spin_lock` is held meanwhile. Locks, timers and kernel pointers read as zero.
+    /// Like `read` with flags. The only one is `BPF_F_LOCK`: holds the value's `bpf_spin_lock`
+    /// meanwhile. Locks, timers and kernel pointers read as zero.
     ///
     /// # Errors
-    /// As of `read`; `EINVAL` for other flags, and where a value has no lock.
+    /// As for `read`; `EINVAL` for other flags, and if values have no lock.
     pub fn read_with(&self, key: &[u8], flags: UpdateFlags) -> Result<Vec<u8>, Errno> {
-        // Before rights, as in the kernel; the lock is looked for behind them.
+        // Flags before rights, the value's lock after them, as in the kernel.
         self.base()
             .check_read(flags.difference(UpdateFlags::LOCK))?;
         self.base().user_reads()?;
@@ -243,12 +241,12 @@ impl dyn Map + '_ {
         }
     }
 
-    /// Writes a value as the system call does; the counterpart of `read`. Into
-    /// queues, stacks and bloom filters it pushes.
+    /// Writes a value as the system call does; the counterpart of `read`. For queues, stacks and
+    /// bloom filters it pushes.
     ///
     /// # Errors
-    /// As of [`Map::update`]; `EPERM` for frozen and `BPF_F_RDONLY` maps,
-    /// `EINVAL` for keys and values of another size.
+    /// As for [`Map::update`]; `EPERM` for frozen and `BPF_F_RDONLY` maps, `EINVAL` for keys and
+    /// values of another size.
     pub fn write(&self, key: &[u8], value: &[u8], flags: UpdateFlags) -> Result<(), Errno> {
         self.base().user_writes()?;
         self.base().check_lock(flags)?;
@@ -262,29 +260,29 @@ impl dyn Map + '_ {
     /// Removes an element as the system call does.
     ///
     /// # Errors
-    /// As of [`Map::delete`]; `EPERM` for frozen and `BPF_F_RDONLY` maps.
+    /// As for [`Map::delete`]; `EPERM` for frozen and `BPF_F_RDONLY` maps.
     pub fn remove(&self, key: &[u8]) -> Result<(), Errno> {
         self.base().user_writes()?;
         self.base().check_key(key)?;
         self.sys_delete(key)
     }
 
-    /// The key after `key` in the map's order; the first one for `None` or for a
-    /// key that is not there. The order is that of the indices in arrays, that of
-    /// insertion in hashes, and the more specific first in LPM tries.
+    /// The key after `key` in the map's order; the first one for `None` or if there is no such
+    /// key. Arrays are ordered by index, hashes by insertion, LPM tries from longer to shorter
+    /// prefixes.
     ///
     /// # Errors
-    /// `ENOENT` at the end; the kernel's where the kind has no keys.
+    /// `ENOENT` at the end; the kernel's error if the kind has no keys.
     pub fn next_key(&self, key: Option<&[u8]>) -> Result<Vec<u8>, Errno> {
         self.base().user_reads()?;
         key.map_or(Ok(()), |key| self.base().check_key(key))?;
         self.sys_next_key(key)
     }
 
-    /// All keys that are there now, one behind the other in the map's order.
+    /// All keys, concatenated in the map's order.
     ///
     /// # Errors
-    /// The kernel's where the kind has no keys.
+    /// The kernel's error if the kind has no keys.
     pub fn keys(&self) -> Result<Vec<u8>, Errno> {
         let mut keys = Vec::new();
         let mut last: Option<Vec<u8>> = None;
@@ -301,7 +299,7 @@ impl dyn Map + '_ {
     }
 }
 
-/// Kinds that helpers treat in a way of their own.
+/// The kinds of maps that helpers treat differently.
 #[derive(Debug)]
 pub enum Kind<'a> {
     /// Keys and values.
@@ -322,7 +320,7 @@ pub enum Kind<'a> {
     StackTraces(&'a StackTraces),
     /// Storage of a task, an inode, a socket or a cgroup.
     Storage(&'a LocalStorage),
-    /// Storage of a cgroup's programs, one for all CPUs or one for each.
+    /// Storage of a cgroup's programs, shared or per CPU.
     CgroupStorage(&'a CgroupStorage),
     /// `BPF_MAP_TYPE_CGROUP_ARRAY`.
     Cgroups(&'a CgroupArray),

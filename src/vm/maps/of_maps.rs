@@ -9,16 +9,15 @@ use crate::program::MapDef;
 use crate::spec::{MapFlags, MapType, UpdateFlags};
 use crate::util::Errno;
 
-/// `BPF_MAP_TYPE_ARRAY_OF_MAPS` and `BPF_MAP_TYPE_HASH_OF_MAPS`. User space reads
-/// a map's handle as its id, and puts a map in with [`set`](Self::set), there
-/// being no file descriptors.
+/// `BPF_MAP_TYPE_ARRAY_OF_MAPS` and `BPF_MAP_TYPE_HASH_OF_MAPS`. There are no file descriptors:
+/// user space reads a map's handle as its id, and a test inserts maps with [`set`](Self::set).
 #[derive(Debug)]
 pub struct MapOfMaps {
     base: Base,
     inner: Inner,
 }
 
-/// The maps that it holds.
+/// The inner maps.
 #[derive(Debug)]
 enum Inner {
     /// By index.
@@ -27,7 +26,7 @@ enum Inner {
     Hash(Keyed<MapHandle>),
 }
 
-/// Whether a map may stand where `shape` is wanted (`bpf_map_meta_equal`,
+/// Whether a map has the shape of the inner maps (`bpf_map_meta_equal`,
 /// `kernel/bpf/map_in_map.c`; for arrays `array_map_meta_equal`).
 fn same_shape(shape: &MapDef, inner: &MapDef) -> bool {
     let alike = shape.map_type == inner.map_type
@@ -52,7 +51,7 @@ impl MapOfMaps {
         }
     }
 
-    /// The map under a key.
+    /// The map of a key.
     #[must_use]
     pub fn get(&self, key: &[u8]) -> Option<MapHandle> {
         match &self.inner {
@@ -61,12 +60,11 @@ impl MapOfMaps {
         }
     }
 
-    /// Puts a map that `def` describes under a key.
+    /// Sets the map of a key; `def` is the map's definition.
     ///
     /// # Errors
-    /// `EINVAL` where it has another shape than the maps that go in here, and for
-    /// flags; `E2BIG` past the end or when full; `EEXIST` and `ENOENT` by flag;
-    /// `EPERM` where user space may not write.
+    /// `EINVAL` if its shape differs from that of the inner maps, and for flags; `E2BIG` past
+    /// the end or if full; `EEXIST` and `ENOENT` by flag; `EPERM` if user space may not write.
     pub fn set(
         &self,
         key: &[u8],
@@ -111,7 +109,7 @@ impl Map for MapOfMaps {
         Ok(map.0.to_le_bytes().to_vec())
     }
 
-    /// No number is a map's file descriptor here.
+    /// Always fails: there are no file descriptors of maps.
     fn sys_update(&self, key: &[u8], _value: &[u8], flags: UpdateFlags) -> Result<(), Errno> {
         self.check_update(key, flags)?;
         Err(Errno::EBADF)

@@ -1,4 +1,4 @@
-//! Arrays of perf events, which records are sent to (`kernel/bpf/arraymap.c`,
+//! Perf event arrays, the targets of records (`kernel/bpf/arraymap.c`,
 //! `__bpf_perf_event_output` in `kernel/trace/bpf_trace.c`).
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,22 +10,22 @@ use crate::program::MapDef;
 use crate::spec::UpdateFlags;
 use crate::util::Errno;
 
-/// `BPF_MAP_TYPE_PERF_EVENT_ARRAY`. Each slot below the number of CPUs holds the
-/// buffer of the CPU of its number, as libbpf's `perf_buffer__new` opens them,
-/// unless a test [`set`](Self::set)s it otherwise.
+/// `BPF_MAP_TYPE_PERF_EVENT_ARRAY`. By default, each slot below the number of CPUs holds that
+/// CPU's buffer, as libbpf's `perf_buffer__new` opens them. A test can [`set`](Self::set) it
+/// differently.
 #[derive(Debug)]
 pub struct PerfEventArray {
     base: Base,
-    /// For each slot the event that it holds.
+    /// The event in each slot.
     slots: Mutex<Vec<Option<Slot>>>,
 }
 
 /// A perf event.
 #[derive(Debug, Clone, Copy)]
 struct Slot {
-    /// The CPU that it is of.
+    /// The event's CPU.
     cpu: u32,
-    /// What it counts; none for the buffer of a CPU.
+    /// The counter's value; `None` for a CPU's buffer.
     counter: Option<Counter>,
 }
 
@@ -43,10 +43,10 @@ impl PerfEventArray {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts the buffer of `cpu` into a slot, or takes it away.
+    /// Sets the buffer of a slot to that of `cpu`, or clears the slot.
     ///
     /// # Errors
-    /// `E2BIG` past the end, `ENODEV` for a CPU that is not there.
+    /// `E2BIG` past the end, `ENODEV` for a CPU that does not exist.
     pub fn set(&self, slot: u32, cpu: Option<u32>) -> Result<(), Errno> {
         self.put(slot, cpu.map(|cpu| Slot { cpu, counter: None }))
     }
@@ -60,11 +60,10 @@ impl PerfEventArray {
         Ok(())
     }
 
-    /// Puts a counter of `cpu` into a slot, for `bpf_perf_event_read_value`, or takes it
-    /// away.
+    /// Sets a slot to a counter of `cpu`, for `bpf_perf_event_read_value`, or clears the slot.
     ///
     /// # Errors
-    /// As of [`set`](Self::set).
+    /// As for [`set`](Self::set).
     pub fn set_counter(&self, slot: u32, cpu: u32, counter: Option<Counter>) -> Result<(), Errno> {
         let event = counter.map(|counter| Slot {
             cpu,
@@ -73,12 +72,12 @@ impl PerfEventArray {
         self.put(slot, event)
     }
 
-    /// What a program on `cpu` reads through a slot (`get_map_perf_counter`,
-    /// `kernel/trace/bpf_trace.c`). A buffer has counted nothing.
+    /// The counter that a program on `cpu` reads through a slot (`get_map_perf_counter`,
+    /// `kernel/trace/bpf_trace.c`). Zero for a buffer.
     ///
     /// # Errors
-    /// `E2BIG` past the end, `ENOENT` for an empty slot, `EINVAL` where the slot has
-    /// another CPU's event.
+    /// `E2BIG` past the end, `ENOENT` for an empty slot, `EINVAL` if the slot has another CPU's
+    /// event.
     pub fn counter(&self, slot: u32, cpu: u32) -> Result<Counter, Errno> {
         match self.lock().get(slot as usize) {
             None => Err(Errno::E2BIG),
@@ -88,11 +87,11 @@ impl PerfEventArray {
         }
     }
 
-    /// Whether a program on `cpu` may send a record through a slot.
+    /// Checks that a program on `cpu` may send a record through a slot.
     ///
     /// # Errors
     /// `E2BIG` past the end, `ENOENT` for an empty slot, `EINVAL` for a counter,
-    /// `EOPNOTSUPP` where the slot has another CPU's buffer.
+    /// `EOPNOTSUPP` if the slot has another CPU's buffer.
     pub fn accepts(&self, slot: u32, cpu: u32) -> Result<(), Errno> {
         match self.lock().get(slot as usize) {
             None => Err(Errno::E2BIG),
@@ -118,7 +117,7 @@ impl Map for PerfEventArray {
         Err(Errno::ENOTSUPP)
     }
 
-    /// No number is a perf event's file descriptor here.
+    /// Always fails: there are no file descriptors of perf events.
     fn sys_update(&self, key: &[u8], _value: &[u8], flags: UpdateFlags) -> Result<(), Errno> {
         self.base.slot_for_update(key, flags)?;
         Err(Errno::EBADF)

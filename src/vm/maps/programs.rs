@@ -1,4 +1,4 @@
-//! Arrays of programs to tail-call (`prog_array_map_ops`, `kernel/bpf/arraymap.c`).
+//! Program arrays for tail calls (`prog_array_map_ops`, `kernel/bpf/arraymap.c`).
 
 use super::super::handle::ProgramHandle;
 use super::base::Base;
@@ -8,8 +8,8 @@ use crate::program::MapDef;
 use crate::spec::UpdateFlags;
 use crate::util::Errno;
 
-/// `BPF_MAP_TYPE_PROG_ARRAY`. User space reads a program's handle as its id; it
-/// puts a program in with [`set`](Self::set), there being no file descriptors.
+/// `BPF_MAP_TYPE_PROG_ARRAY`. There are no file descriptors: user space reads a program's
+/// handle as its id, and a test inserts programs with [`set`](Self::set).
 #[derive(Debug)]
 pub struct ProgArray {
     base: Base,
@@ -24,16 +24,16 @@ impl ProgArray {
         }
     }
 
-    /// The program in a slot; `None` where it is empty or there is no such slot.
+    /// The program in a slot; `None` if it is empty or there is no such slot.
     #[must_use]
     pub fn get(&self, index: u32) -> Option<ProgramHandle> {
         self.slots.get(index).map(ProgramHandle)
     }
 
-    /// Puts a program into a slot.
+    /// Sets the program of a slot.
     ///
     /// # Errors
-    /// `E2BIG` past the end, `EPERM` where user space may not write.
+    /// `E2BIG` past the end, `EPERM` if user space may not write.
     pub fn set(&self, index: u32, program: ProgramHandle) -> Result<(), Errno> {
         self.base.user_writes()?;
         self.slots.set(index, program.0)
@@ -54,7 +54,7 @@ impl Map for ProgArray {
         Ok(program.0.to_le_bytes().to_vec())
     }
 
-    /// No number is a program's file descriptor here.
+    /// Always fails: there are no file descriptors of programs.
     fn sys_update(&self, key: &[u8], _value: &[u8], flags: UpdateFlags) -> Result<(), Errno> {
         self.base.slot_for_update(key, flags)?;
         Err(Errno::EBADF)

@@ -11,16 +11,16 @@ use crate::util::Errno;
 #[derive(Debug)]
 pub struct Queue {
     base: Base,
-    /// The newest goes first.
+    /// Whether it is a stack: the newest value is popped first.
     stack: bool,
     ring: Lock<Ring>,
 }
 
-/// Values one behind the other in a ring of `max_entries` places.
+/// A ring of values with room for `max_entries`.
 #[derive(Debug)]
 struct Ring {
     bytes: Vec<u8>,
-    /// Place of the oldest value.
+    /// Index of the oldest value.
     first: usize,
     len: usize,
 }
@@ -42,17 +42,17 @@ impl Queue {
         self.ring.lock()
     }
 
-    /// Bytes of the `n`th oldest value.
-    fn place(&self, ring: &Ring, n: usize) -> std::ops::Range<usize> {
+    /// Byte range of the `n`th oldest value.
+    fn range(&self, ring: &Ring, n: usize) -> std::ops::Range<usize> {
         let (count, size) = (self.base.def().max_entries, self.base.def().value_size);
-        let place = (ring.first + n) % count.max(1) as usize * size as usize;
-        place..place + size as usize
+        let start = (ring.first + n) % count.max(1) as usize * size as usize;
+        start..start + size as usize
     }
 
-    /// Adds a value. `BPF_EXIST` drops the oldest one where there is no room.
+    /// Adds a value. With `BPF_EXIST`, drops the oldest one if the map is full.
     ///
     /// # Errors
-    /// `E2BIG` where there is no room, `EINVAL` for other flags.
+    /// `E2BIG` if the map is full, `EINVAL` for other flags.
     pub fn push(&self, value: &[u8], flags: UpdateFlags) -> Result<(), Errno> {
         if flags.contains(UpdateFlags::NOEXIST) || flags.bits() > UpdateFlags::EXIST.bits() {
             return Err(Errno::EINVAL);
@@ -67,25 +67,25 @@ impl Queue {
             ring.first = (ring.first + 1) % count;
             ring.len -= 1;
         }
-        let place = self.place(&ring, ring.len);
-        let slot = ring.bytes.get_mut(place).ok_or(Errno::EINVAL)?;
+        let range = self.range(&ring, ring.len);
+        let slot = ring.bytes.get_mut(range).ok_or(Errno::EINVAL)?;
         slot.copy_from_slice(value);
         ring.len += 1;
         Ok(())
     }
 
-    /// The next value, which stays.
+    /// The next value, without removing it.
     ///
     /// # Errors
-    /// `ENOENT` where there is none.
+    /// `ENOENT` if the map is empty.
     pub fn peek(&self) -> Result<Vec<u8>, Errno> {
         self.next(&self.lock())
     }
 
-    /// Takes the next value.
+    /// Removes and returns the next value.
     ///
     /// # Errors
-    /// `ENOENT` where there is none.
+    /// `ENOENT` if the map is empty.
     pub fn pop(&self) -> Result<Vec<u8>, Errno> {
         let mut ring = self.lock();
         let value = self.next(&ring)?;
@@ -98,18 +98,18 @@ impl Queue {
 
     fn next(&self, ring: &Ring) -> Result<Vec<u8>, Errno> {
         let last = ring.len.checked_sub(1).ok_or(Errno::ENOENT)?;
-        let place = self.place(ring, if self.stack { last } else { 0 });
+        let range = self.range(ring, if self.stack { last } else { 0 });
         ring.bytes
-            .get(place)
+            .get(range)
             .map(<[u8]>::to_vec)
             .ok_or(Errno::ENOENT)
     }
 
-    /// All values in the order in which they would be popped.
+    /// All values, in the order in which they would be popped.
     #[must_use]
     pub fn values(&self) -> Vec<Vec<u8>> {
         let ring = self.lock();
-        let oldest_first = (0..ring.len).filter_map(|n| ring.bytes.get(self.place(&ring, n)));
+        let oldest_first = (0..ring.len).filter_map(|n| ring.bytes.get(self.range(&ring, n)));
         let mut values: Vec<_> = oldest_first.map(<[u8]>::to_vec).collect();
         if self.stack {
             values.reverse();

@@ -1,20 +1,20 @@
-//! The value of a map of devices or CPUs: a number, and a program that runs on the other
-//! side (`struct bpf_devmap_val`, `struct bpf_cpumap_val`).
+//! The value of a devmap or cpumap: a number, and a program that runs at the target
+//! (`struct bpf_devmap_val`, `struct bpf_cpumap_val`).
 
 use super::super::handle::ProgramHandle;
 use crate::util::Errno;
 
-/// Where a packet goes, and which program awaits it there.
+/// The target of a redirect, and the program that runs there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RedirectValue {
-    /// The number of a device, or the length of a CPU's queue.
+    /// The number of a device, or the queue length of a CPU.
     pub target: u32,
     /// The program.
     pub program: Option<ProgramHandle>,
 }
 
 impl RedirectValue {
-    /// These two.
+    /// A value with this target and program.
     #[must_use]
     pub const fn new(target: u32, program: Option<ProgramHandle>) -> Self {
         Self { target, program }
@@ -25,8 +25,8 @@ impl RedirectValue {
         words.get(index).copied().map(u32::from_le_bytes)
     }
 
-    /// What a stored value says; `None` where it says nothing, being zero. User space
-    /// reads a program's id in it, which is its handle's number plus 1: 0 is none.
+    /// Parses a stored value; `None` if it is empty (zero). User space reads the program's id in
+    /// it: the handle's number plus 1, or 0 for none.
     #[must_use]
     pub(super) fn read(value: &[u8]) -> Option<Self> {
         let target = Self::word(value, 0).filter(|target| *target != 0)?;
@@ -35,7 +35,7 @@ impl RedirectValue {
         Some(Self { target, program })
     }
 
-    /// The bytes that are stored; `EINVAL` where there is no place for the program.
+    /// The stored bytes; `EINVAL` if the value has no room for the program.
     pub(super) fn write(self, size: u32) -> Result<Vec<u8>, Errno> {
         if self.program.is_some() && size < 8 {
             return Err(Errno::EINVAL);
@@ -47,13 +47,13 @@ impl RedirectValue {
         Ok(value)
     }
 
-    /// The program's file descriptor in a value that user space writes; those below 1
-    /// mean none.
+    /// The program's file descriptor in a value that user space writes; values below 1 mean no
+    /// program.
     pub(super) fn descriptor(value: &[u8]) -> Option<u32> {
         Self::word(value, 1).filter(|fd| fd.cast_signed() > 0)
     }
 
-    /// Takes the program out of a value.
+    /// Clears the program in a value.
     pub(super) fn forget_program(value: &mut [u8]) {
         if let Some(program) = value.get_mut(4..) {
             program.fill(0);

@@ -1,14 +1,13 @@
 //! The ring buffer (`kernel/bpf/ringbuf.c`).
 //!
-//! Two positions count bytes and never wrap: the producers' and the consumer's. A
-//! record is a header of 8 bytes and its data, rounded up to 8. The header's first
-//! word is the data's length, with bit 31 set while the record is being written
-//! and bit 30 where it was discarded. Records are consumed in the order in which
-//! they were reserved: one that is still being written holds up those behind it.
+//! Two positions count bytes and never wrap: the producers' and the consumer's. A record is an
+//! 8-byte header and its data, rounded up to 8. The header's first word is the data's length,
+//! with bit 31 set while the record is being written (busy), and bit 30 if it was discarded.
+//! Records are consumed in the order in which they were reserved: a busy record blocks later
+//! ones.
 //!
-//! The kernel maps the data area twice, one copy behind the other, so that a record
-//! that reaches over its end is one piece. Here the area has twice its size, and
-//! such a record simply reaches into the second half.
+//! The kernel maps the data area twice in a row, so that a record that wraps is contiguous. Here
+//! the area has twice the size, and such a record extends into the second half.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,29 +22,27 @@ use crate::util::Errno;
 
 /// `BPF_MAP_TYPE_RINGBUF`.
 ///
-/// As in the kernel producers take a lock to reserve, and none to commit. Any thread may
-/// consume; there is one consumer at a time.
+/// As in the kernel, producers take a lock to reserve, and none to commit. Any thread may
+/// consume; one at a time.
 #[derive(Debug)]
 pub struct RingBuf {
     base: Base,
     /// Bytes of data, a power of two.
     size: u64,
     area: Arc<SharedBytes>,
-    /// Where the consumer reads next. Whoever sees it further has the bytes before it for
-    /// himself.
+    /// The consumer's position. A producer that sees it advanced may reuse the bytes before it.
     consumer: AtomicU64,
-    /// Where the next record will be. Whoever sees it further sees the headers before it.
+    /// Position of the next record. A reader that sees it advanced sees the headers before it.
     producer: AtomicU64,
-    /// Held by a producer that reserves: the oldest record that may still be being
-    /// written.
+    /// Lock for reserving; position of the oldest record that may still be busy.
     pending: Lock<u64>,
-    /// Held by the consumer.
+    /// Lock for consuming.
     consuming: Lock<()>,
-    /// Times that a sleeping consumer was woken.
+    /// How often a sleeping consumer was woken.
     wakeups: AtomicU64,
 }
 
-/// A record that a producer has reserved: where its data is in the area.
+/// A reserved record: the position of its data in the area.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Record {
     /// Offset of the data's first byte.
@@ -58,7 +55,7 @@ const HEADER: u64 = limits::RINGBUF_HEADER as u64;
 const BUSY: u64 = limits::RINGBUF_BUSY as u64;
 const DISCARD: u64 = limits::RINGBUF_DISCARD as u64;
 
-/// Bytes that a record of this header takes.
+/// Total size of a record with this header.
 const fn span(header: u64) -> u64 {
     ((header & !(BUSY | DISCARD)) + HEADER).next_multiple_of(8)
 }
@@ -78,19 +75,19 @@ impl RingBuf {
         }
     }
 
-    /// The data area; records lie in it as [`Record`] says.
+    /// The data area, with the records at their [`Record`] positions.
     #[must_use]
     pub const fn area(&self) -> &Arc<SharedBytes> {
         &self.area
     }
 
-    /// Where a position is in the area.
+    /// Offset of a position in the area.
     fn offset(&self, position: u64) -> usize {
         usize::try_from(position & (self.size - 1)).unwrap_or_default()
     }
 
-    /// The first half of the header at a position. Whoever sees a committed record in it
-    /// sees the record's data, too, and is in one order with the positions.
+    /// The first word of the header at a position. A reader that sees a committed record sees its
+    /// data. Sequentially consistent with the positions.
     fn header(&self, position: u64) -> u64 {
         let word = self.area.word(self.offset(position) / 8);
         word.map_or(BUSY, |word| {
@@ -98,8 +95,8 @@ impl RingBuf {
         })
     }
 
-    /// Reserves a record of `size` bytes, to be committed; `None` where there is
-    /// no room for it (`__bpf_ringbuf_reserve`). Its bytes are what was there.
+    /// Reserves a record of `size` bytes; `None` if there is no room (`__bpf_ringbuf_reserve`).
+    /// The record's bytes are not cleared.
     #[must_use]
     pub fn reserve(&self, size: u64) -> Option<Record> {
         if size > u64::from(limits::RINGBUF_MAX_RECORD) || span(size) > self.size {
@@ -107,7 +104,7 @@ impl RingBuf {
         }
         let consumer = self.consumer.load(Ordering::Acquire);
         let mut pending = self.pending.lock();
-        // Only who holds the lock changes it.
+        // Only changed while the lock is held.
         let producer = self.producer.load(Ordering::Relaxed);
         while *pending < producer {
             let header = self.header(*pending);
@@ -134,16 +131,15 @@ impl RingBuf {
         })
     }
 
-    /// Hands a reserved record to the consumer, or drops it
-    /// (`bpf_ringbuf_commit`). True where this wakes a sleeping consumer: it has
-    /// read everything before this record, or the flags say so.
+    /// Commits or discards a reserved record (`bpf_ringbuf_commit`). Returns whether this wakes a
+    /// sleeping consumer: if it had read everything before this record, or as flags say.
     pub fn commit(&self, record: Record, flags: RingbufFlags, discard: bool) -> bool {
         let at = record.at.saturating_sub(limits::RINGBUF_HEADER as usize);
         let flag = if discard { DISCARD } else { 0 };
         if let Some(word) = self.area.word(at / 8) {
             let header = u64::from_le(word.load(Ordering::Relaxed)) & !BUSY | flag;
-            // The consumer writes its position and reads the header, we the other way
-            // round: one of the two sees the other.
+            // The consumer stores its position and then loads the header; a producer does it
+            // the other way round. So one of the two sees the other's store.
             word.swap(header.to_le(), Ordering::SeqCst);
         }
         let caught_up = self.offset(self.consumer.load(Ordering::SeqCst)) == at;
@@ -155,7 +151,7 @@ impl RingBuf {
         wakes
     }
 
-    /// Takes all records that are ready, oldest first, as a consumer does.
+    /// Consumes all records that are ready, oldest first.
     #[must_use]
     pub fn take(&self) -> Vec<Vec<u8>> {
         let mut records = Vec::new();
@@ -163,7 +159,7 @@ impl RingBuf {
         records
     }
 
-    /// Goes past all records that are ready, for someone who has them from elsewhere.
+    /// Consumes all records that are ready without returning them.
     pub fn skip(&self) {
         self.consume(|_| {});
     }
@@ -187,33 +183,33 @@ impl RingBuf {
         }
     }
 
-    /// Bytes of data that the ring has room for, headers included.
+    /// Size of the data area, headers included.
     #[must_use]
     pub const fn size(&self) -> u64 {
         self.size
     }
 
-    /// Where the consumer reads next, in bytes since the beginning.
+    /// The consumer's position, in bytes since the beginning.
     #[must_use]
     pub fn consumer_position(&self) -> u64 {
         self.consumer.load(Ordering::Acquire)
     }
 
-    /// Where the next record will be, in bytes since the beginning.
+    /// The producers' position, in bytes since the beginning.
     #[must_use]
     pub fn producer_position(&self) -> u64 {
         self.producer.load(Ordering::Acquire)
     }
 
-    /// Bytes between the two positions, records that are being written included.
+    /// Bytes between the two positions, busy records included.
     #[must_use]
     pub fn available(&self) -> u64 {
-        // The consumer is never ahead; it must not be read later.
+        // Load the consumer's position first: then it is not ahead of the producer's.
         let consumer = self.consumer_position();
         self.producer_position() - consumer
     }
 
-    /// How often a consumer that sleeps in `epoll_wait` has been woken.
+    /// How often a consumer that sleeps in `epoll_wait` was woken.
     #[must_use]
     pub fn wakeups(&self) -> u64 {
         self.wakeups.load(Ordering::Relaxed)

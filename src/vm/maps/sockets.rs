@@ -1,4 +1,4 @@
-//! Maps of sockets: to redirect to, to look up, to choose a listener from
+//! Maps of sockets, for redirects, look-ups and selecting a listener
 //! (`net/core/sock_map.c`, `net/xdp/xskmap.c`, `kernel/bpf/reuseport_array.c`).
 
 use super::base::{Base, Mode};
@@ -9,12 +9,12 @@ use crate::program::MapDef;
 use crate::spec::{MapType, UpdateFlags};
 use crate::util::Errno;
 
-/// `BPF_MAP_TYPE_SOCKMAP`, `SOCKHASH`, `XSKMAP` and `REUSEPORT_SOCKARRAY`. A socket is
-/// known by its address; a test puts it in with [`set`](Self::set), there being no file
-/// descriptors.
+/// `BPF_MAP_TYPE_SOCKMAP`, `SOCKHASH`, `XSKMAP` and `REUSEPORT_SOCKARRAY`. There are no file
+/// descriptors: sockets are identified by their address, and a test inserts them with
+/// [`set`](Self::set).
 ///
-/// User space reads a socket's cookie in the kernel, where values have 8 bytes: here its
-/// address, which is as good a name.
+/// If values have 8 bytes, user space reads a socket's address, where the kernel returns the
+/// socket's cookie.
 #[derive(Debug)]
 pub struct Sockets {
     base: Base,
@@ -41,7 +41,7 @@ impl Sockets {
         }
     }
 
-    /// The socket under a key.
+    /// The socket of a key.
     #[must_use]
     pub fn get(&self, key: &[u8]) -> Option<u64> {
         match &self.entries {
@@ -50,8 +50,8 @@ impl Sockets {
         }
     }
 
-    /// Whether a program finds sockets here by a look-up, and which reference it then
-    /// holds: `Some(true)` where it has to release it.
+    /// Whether look-ups by programs acquire a reference that must be released; `None` if programs
+    /// can't look up in this type of map.
     #[must_use]
     pub const fn lookup_acquires(&self) -> Option<bool> {
         match self.base.def().map_type {
@@ -61,21 +61,20 @@ impl Sockets {
         }
     }
 
-    /// Puts a socket under a key, as user space does.
+    /// Sets the socket of a key, as user space does.
     ///
     /// # Errors
-    /// As of [`update`](Self::update); `EPERM` where user space may not write.
+    /// As for [`update`](Self::update); `EPERM` if user space may not write.
     pub fn set(&self, key: &[u8], socket: u64, flags: UpdateFlags) -> Result<(), Errno> {
         self.base.user_writes()?;
         self.update(key, socket, flags)
     }
 
-    /// Puts a socket under a key, as a program does.
+    /// Sets the socket of a key, as a program does.
     ///
     /// # Errors
-    /// `EINVAL` for flags and for a null pointer, `E2BIG` past the end or when full,
-    /// `EEXIST` and `ENOENT` by flag, `EBUSY` for a socket that the reuseport array has
-    /// already.
+    /// `EINVAL` for flags and for a null pointer, `E2BIG` past the end or if full, `EEXIST` and
+    /// `ENOENT` by flag, `EBUSY` if the reuseport array already has the socket.
     pub fn update(&self, key: &[u8], socket: u64, flags: UpdateFlags) -> Result<(), Errno> {
         let mode = Mode::of(flags)?;
         self.base.check_key(key)?;
@@ -101,7 +100,7 @@ impl Sockets {
         slots.set(index, socket)
     }
 
-    /// What a file descriptor in a value gives: there are none.
+    /// The error for a file descriptor in a value: there are none.
     fn no_descriptor(value: &[u8]) -> Errno {
         let wide = value.try_into().map(u64::from_le_bytes);
         match wide {
@@ -148,8 +147,8 @@ impl Map for Sockets {
         Ok(socket.to_le_bytes().to_vec())
     }
 
-    /// No number is a socket's file descriptor here. Sockmaps look at it first, the
-    /// others last.
+    /// Always fails: there are no file descriptors of sockets. Sockmaps check the descriptor
+    /// first, the others last.
     fn sys_update(&self, key: &[u8], value: &[u8], flags: UpdateFlags) -> Result<(), Errno> {
         if matches!(
             self.base.def().map_type,

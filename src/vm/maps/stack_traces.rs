@@ -1,4 +1,4 @@
-//! Stacks by the hash of their addresses (`kernel/bpf/stackmap.c`).
+//! Stack traces by hash (`kernel/bpf/stackmap.c`).
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,8 @@ use crate::program::MapDef;
 use crate::spec::{MapFlags, StackFlags, UpdateFlags, limits};
 use crate::util::Errno;
 
-/// `BPF_MAP_TYPE_STACK_TRACE`. A stack's id is the number of its bucket, as many as
-/// `max_entries` rounded up to a power of two; a bucket holds one stack. Hash and ids are
-/// the kernel's.
+/// `BPF_MAP_TYPE_STACK_TRACE`. A stack's id is the number of its bucket; there are `max_entries`
+/// buckets, rounded up to a power of two, with one stack each. Hash and ids are the kernel's.
 #[derive(Debug)]
 pub struct StackTraces {
     base: Base,
@@ -20,17 +19,17 @@ pub struct StackTraces {
     buckets: Lock<Buckets>,
 }
 
-/// The buckets that are in use.
+/// The used buckets.
 type Buckets = BTreeMap<u32, Stack>;
 
 #[derive(Debug, PartialEq, Eq)]
 struct Stack {
     hash: u32,
-    /// Addresses, or records of build ids; what follows in the value is zero.
+    /// Addresses, or build id records; the rest of the value is zero.
     data: Vec<u8>,
 }
 
-/// `BPF_STACK_BUILD_ID_IP`: no build id is known, the record holds the address.
+/// `BPF_STACK_BUILD_ID_IP`: no build id is known, the record has the address.
 const BUILD_ID_IP: u32 = 2;
 
 impl StackTraces {
@@ -49,13 +48,13 @@ impl StackTraces {
         self.buckets.lock()
     }
 
-    /// Whether it holds build ids and offsets in place of addresses.
+    /// Whether values have build ids and offsets instead of addresses.
     #[must_use]
     pub const fn has_build_ids(&self) -> bool {
         self.base.def().flags.contains(MapFlags::STACK_BUILD_ID)
     }
 
-    /// The most frames of a stack.
+    /// The maximum number of frames.
     #[must_use]
     pub const fn max_depth(&self) -> usize {
         let frame = if self.has_build_ids() {
@@ -66,15 +65,15 @@ impl StackTraces {
         self.base.def().value_size as usize / frame
     }
 
-    /// The id of a stack, whose frames to skip are left out already; it is put in unless
-    /// it is there (`__bpf_get_stackid`). Frames past [`max_depth`](Self::max_depth) are
-    /// left out. In a map of build ids each frame becomes a record without one.
+    /// Returns the id of a stack, and inserts the stack if it is missing (`__bpf_get_stackid`).
+    /// `addresses` is without skipped frames; frames past [`max_depth`](Self::max_depth) are
+    /// dropped. In a map with build ids, each frame becomes a record without a build id.
     ///
-    /// Of the flags `FAST_STACK_CMP` and `REUSE_STACKID` matter.
+    /// Only the flags `FAST_STACK_CMP` and `REUSE_STACKID` are used.
     ///
     /// # Errors
-    /// `EEXIST` where another stack has the bucket, `ENOMEM` where `max_entries` stacks
-    /// are in, `EFAULT` for a stack without frames.
+    /// `EEXIST` if another stack has the bucket, `ENOMEM` if there are `max_entries` stacks,
+    /// `EFAULT` for an empty stack.
     pub fn insert(&self, addresses: &[u64], flags: StackFlags) -> Result<u32, Errno> {
         if !self.has_build_ids() {
             let (addresses, data) = self.clip(addresses, |ip| ip.to_le_bytes().to_vec());
@@ -89,12 +88,12 @@ impl StackTraces {
         self.enter(addresses, data, flags)
     }
 
-    /// The same for a map of build ids, with the `struct bpf_stack_build_id` of each
-    /// frame.
+    /// Like [`insert`](Self::insert) for a map with build ids; `records` has the
+    /// `struct bpf_stack_build_id` of each frame.
     ///
     /// # Errors
-    /// As of [`insert`](Self::insert); `EINVAL` where the map holds addresses, or there
-    /// are fewer records than addresses.
+    /// As for [`insert`](Self::insert); `EINVAL` if the map stores addresses, or there are fewer
+    /// records than addresses.
     pub fn insert_build_ids(
         &self,
         addresses: &[u64],
@@ -113,7 +112,7 @@ impl StackTraces {
         self.enter(addresses, data, flags)
     }
 
-    /// The frames that fit, and what is kept of them.
+    /// Limits a stack to the maximum depth, and makes its stored data.
     fn clip<'a>(
         &self,
         addresses: &'a [u64],
@@ -132,8 +131,8 @@ impl StackTraces {
         let id = hash & self.mask;
         let mut buckets = self.lock();
         let used = buckets.len();
-        // A place for the stack is taken before an old one is given back, and in a map of
-        // build ids before the two are compared.
+        // The kernel allocates the new stack before it frees the old one; with build ids, even
+        // before it compares the two.
         let is_full = used >= self.base.def().max_entries as usize;
         if let Some(old) = buckets.get(&id) {
             if old.hash == hash && flags.contains(StackFlags::FAST_STACK_CMP) {
@@ -198,7 +197,7 @@ impl Map for StackTraces {
         self.lock().remove(&id).map(drop).ok_or(Errno::ENOENT)
     }
 
-    /// The next bucket that is in use.
+    /// The next used bucket.
     fn sys_next_key(&self, key: Option<&[u8]>) -> Result<Vec<u8>, Errno> {
         let buckets = self.lock();
         let last = key.map(Base::index).transpose()?;
@@ -229,7 +228,7 @@ fn jhash2(addresses: &[u64]) -> u32 {
     let start = INITIAL.wrapping_add(length.wrapping_mul(4));
     let mut state = [start; 3];
     let mut rest = words.as_slice();
-    // The last three words or fewer are mixed in differently.
+    // The last one to three words are mixed differently.
     while let [a, b, c, tail @ ..] = rest
         && !tail.is_empty()
     {
@@ -256,7 +255,7 @@ fn mix([mut a, mut b, mut c]: [u32; 3]) -> [u32; 3] {
         c = c.wrapping_add(b);
         b = b.wrapping_sub(a) ^ a.rotate_left(second);
         a = a.wrapping_add(c);
-        // The roles move on by one.
+        // Rotate the roles.
         (a, b, c) = (c, a, b);
     }
     [a, b, c]

@@ -1,5 +1,5 @@
-//! Storage that belongs to an object of the kernel: a task, an inode, a socket, a
-//! cgroup (`kernel/bpf/bpf_local_storage.c` and the `bpf_*_storage.c` beside it).
+//! Local storage of kernel objects: tasks, inodes, sockets, cgroups
+//! (`kernel/bpf/bpf_local_storage.c` and `bpf_*_storage.c`).
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use crate::util::Errno;
 
 /// `BPF_MAP_TYPE_TASK_STORAGE`, `INODE_STORAGE`, `SK_STORAGE` and `CGRP_STORAGE`.
 ///
-/// A value belongs to an object, which is known by its address. The system call names
-/// the object by a file descriptor, of which there are none here: it answers `EBADF`, and
-/// a test uses [`get`](Self::get), [`set`](Self::set) and [`remove`](Self::remove). When
-/// the object is freed, its storage goes with it.
+/// A value belongs to an object, identified by its address. The system call identifies the
+/// object by a file descriptor, which do not exist here, so it returns `EBADF`. A test uses
+/// [`get`](Self::get), [`set`](Self::set) and [`remove`](Self::remove). Freeing the object
+/// deletes its storage.
 #[derive(Debug)]
 pub struct LocalStorage {
     base: Base,
@@ -24,13 +24,12 @@ pub struct LocalStorage {
     values: Hash,
 }
 
-/// Owners that have storage at the same time, where their values are small. The kernel
-/// knows no limit but memory.
+/// Maximum number of owners, for small values. The kernel has no limit other than memory.
 const OWNERS: u32 = 1 << 16;
-/// Bytes of address space that the values may take.
+/// Maximum number of bytes of address space for the values.
 const BYTES: u32 = 1 << 26;
 
-/// The map of addresses that the values are kept in.
+/// Definition of the hash map, with addresses as keys, that stores the values.
 pub(super) fn by_owner(def: &MapDef) -> MapDef {
     let most = BYTES / def.value_size.next_power_of_two().max(1);
     MapDef {
@@ -50,14 +49,12 @@ impl LocalStorage {
         }
     }
 
-    /// What a program finds for an object (`bpf_task_storage_get` and its like): the
-    /// element that is there, or, if the flags say so, a new one that begins with
-    /// `initial`, or with zeros.
+    /// The element of an object, for a program (`bpf_task_storage_get` and its siblings). If it is
+    /// missing and the flags have `CREATE`, creates it with `initial`, or with zeros.
     ///
     /// # Errors
-    /// `EINVAL` for unknown flags, `ENOENT` where there is no storage and none is to be
-    /// made, `ENOMEM` where there are too many owners. A program is told none of them: it
-    /// gets a null pointer.
+    /// `EINVAL` for unknown flags, `ENOENT` if it is missing and not created, `ENOMEM` if there
+    /// are too many owners. The helper returns a null pointer for all of them.
     pub fn element(&self, owner: u64, flags: u64, initial: Option<&[u8]>) -> Result<usize, Errno> {
         let flags = StorageFlags::from_bits(flags).ok_or(Errno::EINVAL)?;
         let key = owner.to_le_bytes();
@@ -76,7 +73,7 @@ impl LocalStorage {
             }
         };
         match self.values.update(0, &key, value, UpdateFlags::NOEXIST) {
-            // Another CPU was faster.
+            // `EEXIST`: another CPU has created it.
             Ok(()) | Err(Errno::EEXIST) => self.values.find(0, &key)?.ok_or(Errno::ENOENT),
             Err(_) => Err(Errno::ENOMEM),
         }
@@ -92,7 +89,7 @@ impl LocalStorage {
     ///
     /// # Errors
     /// `EINVAL` for flags and for a value of another size, `EEXIST` and `ENOENT` by flag,
-    /// `ENOMEM` where there are too many owners, `EPERM` where the map is frozen.
+    /// `ENOMEM` if there are too many owners, `EPERM` if the map is frozen.
     pub fn set(&self, owner: u64, value: &[u8], flags: UpdateFlags) -> Result<(), Errno> {
         self.base.user_writes()?;
         self.base.check_value(value)?;
@@ -103,15 +100,15 @@ impl LocalStorage {
         })
     }
 
-    /// Removes an object's storage: asked for, or because the object is freed.
+    /// Removes an object's storage, on request or because the object is freed.
     ///
     /// # Errors
-    /// `ENOENT` where it has none.
+    /// `ENOENT` if it has none.
     pub fn remove(&self, owner: u64) -> Result<(), Errno> {
         self.values.delete(&owner.to_le_bytes())
     }
 
-    /// The objects that have storage, in the order in which they got it.
+    /// The objects with storage, in the order of creation.
     #[must_use]
     pub fn owners(&self) -> Vec<u64> {
         let values: &dyn Map = &self.values;
@@ -134,7 +131,7 @@ impl Map for LocalStorage {
         self.values.slab()
     }
 
-    /// No number is an object's file descriptor here.
+    /// Always fails: there are no file descriptors of objects.
     fn sys_lookup(&self, _key: &[u8]) -> Result<Vec<u8>, Errno> {
         Err(Errno::EBADF)
     }

@@ -1,4 +1,4 @@
-//! Tables of functions that programs implement for the kernel
+//! `struct_ops`: kernel tables of functions that programs implement
 //! (`kernel/bpf/bpf_struct_ops.c`).
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,8 +10,8 @@ use crate::program::MapDef;
 use crate::spec::{MapFlags, UpdateFlags};
 use crate::util::{Errno, TypeId};
 
-/// `BPF_MAP_TYPE_STRUCT_OPS`: the declaration of one structure with its functions. The
-/// kernel would call them; here a test does, who finds them by their names.
+/// `BPF_MAP_TYPE_STRUCT_OPS`: one struct with its functions. A test calls them in place of the
+/// kernel, by name.
 #[derive(Debug)]
 pub struct StructOps {
     base: Base,
@@ -24,12 +24,12 @@ struct State {
     functions: Vec<Function>,
 }
 
-/// A member of the structure that a program implements.
+/// A member of the struct that a program implements.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Function {
     /// The member's name.
     pub member: String,
-    /// Its number in the structure, from 0.
+    /// Its index in the struct, from 0.
     pub index: u32,
     /// The program.
     pub program: ProgramHandle,
@@ -50,13 +50,13 @@ impl StructOps {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Type of the structure in the object's BTF.
+    /// Type of the struct in the object's BTF.
     #[must_use]
     pub const fn value_type(&self) -> Option<TypeId> {
         self.base.def().value_type
     }
 
-    /// Says which program implements a member, in place of the one that did.
+    /// Sets the program that implements a member.
     pub fn set(&self, function: Function) {
         let functions = &mut self.lock().functions;
         functions.retain(|old| old.index != function.index);
@@ -64,7 +64,7 @@ impl StructOps {
         functions.insert(at, function);
     }
 
-    /// The members that programs implement, in their order in the structure.
+    /// The members that programs implement, in the order of the struct.
     #[must_use]
     pub fn functions(&self) -> Vec<Function> {
         self.lock().functions.clone()
@@ -91,7 +91,7 @@ impl Map for StructOps {
         Kind::StructOps(self)
     }
 
-    /// The structure as the object laid it out: where functions are, there is 0.
+    /// The struct as the object initialised it; members with functions are 0.
     fn sys_lookup(&self, key: &[u8]) -> Result<Vec<u8>, Errno> {
         self.base.index_within(key)?.ok_or(Errno::ENOENT)?;
         Ok(self.lock().value.clone())
@@ -107,7 +107,7 @@ impl Map for StructOps {
         Ok(())
     }
 
-    /// It was never registered.
+    /// Always fails: the struct is never registered.
     fn sys_delete(&self, key: &[u8]) -> Result<(), Errno> {
         if self.base.def().flags.contains(MapFlags::LINK) {
             return Err(Errno::EOPNOTSUPP);

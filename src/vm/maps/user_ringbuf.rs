@@ -1,5 +1,5 @@
-//! Ring buffers that user space fills and programs drain (`kernel/bpf/ringbuf.c`; the
-//! producer's side is libbpf's `user_ring_buffer__reserve` and its like).
+//! User ring buffers: user space produces, programs drain (`kernel/bpf/ringbuf.c`; the
+//! producer's side is libbpf's `user_ring_buffer__reserve` and its siblings).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,22 +13,21 @@ use crate::program::MapDef;
 use crate::spec::{RingbufFlags, UpdateFlags, limits};
 use crate::util::Errno;
 
-/// `BPF_MAP_TYPE_USER_RINGBUF`. Samples lie one behind the other, each a header and its
-/// bytes; one that reaches past the end of the ring goes on behind it, where the kernel
-/// has the ring mapped a second time.
+/// `BPF_MAP_TYPE_USER_RINGBUF`. Samples are contiguous, each with a header. One that exceeds the
+/// end of the ring continues after it, where the kernel maps the ring a second time.
 #[derive(Debug)]
 pub struct UserRingBuf {
     base: Base,
     /// Bytes of data, a power of two.
     size: u64,
     area: Arc<SharedBytes>,
-    /// Where the program reads next.
+    /// The consumer's position.
     consumer: AtomicU64,
-    /// Where the next sample will be. Whoever sees it further sees the headers before it.
+    /// Position of the next sample. A reader that sees it advanced sees the headers before it.
     producer: AtomicU64,
-    /// Held by a producer that reserves.
+    /// Lock for reserving.
     producing: Lock<()>,
-    /// Whether a program drains it.
+    /// Whether a program drains the ring.
     busy: AtomicBool,
     wakeups: AtomicU64,
 }
@@ -36,9 +35,9 @@ pub struct UserRingBuf {
 /// What a program finds at the consumer's position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// Nothing, or a sample that is still being written.
+    /// No sample, or a busy one.
     Nothing,
-    /// A sample that was discarded: it was skipped.
+    /// A discarded sample, which was skipped.
     Skipped,
     /// A sample, to be [released](Draining::release).
     Sample(Record),
@@ -47,10 +46,10 @@ pub enum Next {
 const HEADER: u64 = limits::RINGBUF_HEADER as u64;
 const BUSY: u64 = limits::RINGBUF_BUSY as u64;
 const DISCARD: u64 = limits::RINGBUF_DISCARD as u64;
-/// The most bytes that a dynptr leads to (`DYNPTR_MAX_SIZE`, `include/linux/bpf.h`).
+/// The maximum size of a dynptr (`DYNPTR_MAX_SIZE`, `include/linux/bpf.h`).
 const MAX_SAMPLE: u64 = (1 << 24) - 1;
 
-/// Bytes that a sample of this length takes.
+/// Total size of a sample with this length.
 const fn span(len: u64) -> u64 {
     (len + HEADER).next_multiple_of(8)
 }
@@ -69,22 +68,22 @@ impl UserRingBuf {
         }
     }
 
-    /// The data area; samples lie in it as [`Record`] says.
+    /// The data area, with the samples at their [`Record`] positions.
     #[must_use]
     pub const fn area(&self) -> &Arc<SharedBytes> {
         &self.area
     }
 
-    /// Where a position is in the area.
+    /// Offset of a position in the area.
     fn offset(&self, position: u64) -> usize {
         usize::try_from(position & (self.size - 1)).unwrap_or_default()
     }
 
-    /// Reserves a sample of `len` bytes, to be written in the [area](Self::area) and
-    /// [committed](Self::commit).
+    /// Reserves a sample of `len` bytes. Write it to the [area](Self::area) and
+    /// [commit](Self::commit) it.
     ///
     /// # Errors
-    /// `E2BIG` where the ring can't hold it, `ENOSPC` where it has no room now.
+    /// `E2BIG` if it is larger than the ring, `ENOSPC` if there is no room now.
     pub fn reserve(&self, len: usize) -> Result<Record, Errno> {
         let length = u64::try_from(len).map_err(|_| Errno::E2BIG)?;
         if length >= DISCARD || span(length) > self.size {
@@ -107,7 +106,7 @@ impl UserRingBuf {
         })
     }
 
-    /// Hands a reserved sample to programs, or drops it.
+    /// Commits or discards a reserved sample.
     pub fn commit(&self, sample: Record, discard: bool) {
         let flag = if discard { DISCARD } else { 0 };
         let at = sample.at.saturating_sub(limits::RINGBUF_HEADER as usize);
@@ -117,10 +116,10 @@ impl UserRingBuf {
         }
     }
 
-    /// Puts a sample of these bytes in.
+    /// Adds a sample with these bytes.
     ///
     /// # Errors
-    /// As of [`reserve`](Self::reserve).
+    /// As for [`reserve`](Self::reserve).
     pub fn produce(&self, bytes: &[u8]) -> Result<(), Errno> {
         let sample = self.reserve(bytes.len())?;
         let written = self.area.write(sample.at, bytes);
@@ -128,10 +127,10 @@ impl UserRingBuf {
         written.ok_or(Errno::E2BIG)
     }
 
-    /// Begins to drain, for one program at a time.
+    /// Starts draining; one program at a time.
     ///
     /// # Errors
-    /// `EBUSY` where another one does.
+    /// `EBUSY` if another program drains the ring.
     pub fn drain(&self) -> Result<Draining<'_>, Errno> {
         let begun = self
             .busy
@@ -139,21 +138,21 @@ impl UserRingBuf {
         begun.map(|_| Draining(self)).map_err(|_| Errno::EBUSY)
     }
 
-    /// Bytes that samples take which wait, those that are being written included.
+    /// Bytes of the waiting samples, busy ones included.
     #[must_use]
     pub fn available(&self) -> u64 {
-        // The consumer is never ahead; it must not be read later.
+        // Load the consumer's position first: then it is not ahead of the producer's.
         let consumer = self.consumer.load(Ordering::Acquire);
         self.producer.load(Ordering::Acquire) - consumer
     }
 
-    /// How often a producer that waits for room has been woken.
+    /// How often a producer that waits for room was woken.
     #[must_use]
     pub fn wakeups(&self) -> u64 {
         self.wakeups.load(Ordering::Relaxed)
     }
 
-    /// Wakes a producer that waits for room, as the flags of a drain say.
+    /// Wakes a producer that waits for room, depending on the flags of a drain.
     pub fn wake(&self, samples: u64, flags: RingbufFlags) {
         let wakes = flags.contains(RingbufFlags::FORCE_WAKEUP)
             || samples > 0 && !flags.contains(RingbufFlags::NO_WAKEUP);
@@ -163,16 +162,16 @@ impl UserRingBuf {
     }
 }
 
-/// The right to drain a ring; it ends with this value.
+/// The right to drain a ring, until it is dropped.
 #[derive(Debug)]
 pub struct Draining<'a>(&'a UserRingBuf);
 
 impl Draining<'_> {
-    /// What comes next (`__bpf_user_ringbuf_peek`).
+    /// The next sample (`__bpf_user_ringbuf_peek`).
     ///
     /// # Errors
-    /// `EINVAL` and `E2BIG` for a header that a test wrote and no producer does; `E2BIG`
-    /// for a sample that a dynptr can't hold.
+    /// `EINVAL` and `E2BIG` for an invalid header that a test wrote; `E2BIG` for a sample that
+    /// is too large for a dynptr.
     pub fn next(&self) -> Result<Next, Errno> {
         let ring = self.0;
         let consumer = ring.consumer.load(Ordering::Relaxed);
@@ -203,7 +202,7 @@ impl Draining<'_> {
         }))
     }
 
-    /// Gives the room of the sample that came last back to producers.
+    /// Releases the room of the latest sample to producers.
     pub fn release(&self, sample: Record) {
         let consumer = self.0.consumer.load(Ordering::Relaxed);
         let next = consumer + span(sample.len as u64);

@@ -1,25 +1,24 @@
-//! Values by their number, one for all CPUs or one for each.
+//! Values by index, shared or per CPU.
 //!
-//! Fields that the kernel watches over (locks, timers, kernel pointers) are left alone when
-//! a value is written, and zero in a copy of one (`copy_map_value` and
-//! `check_and_init_map_value`, `include/linux/bpf.h`). When an element goes, or an array's
-//! is written, they are freed: all but locks become zero (`bpf_obj_free_fields`,
-//! `kernel/bpf/syscall.c`).
+//! Special fields (locks, timers, kernel pointers) are not changed by writing a value, and are
+//! zero in a copy of one (`copy_map_value` and `check_and_init_map_value`,
+//! `include/linux/bpf.h`). When an element is deleted, or an array's element is written, they
+//! are freed: all but locks become zero (`bpf_obj_free_fields`, `kernel/bpf/syscall.c`).
 
 use std::sync::Arc;
 
+use super::super::lock_wait::LockWait;
 use super::super::memory::Slab;
-use super::super::patience::Patience;
 use crate::btf::{FieldKind, SpecialFields};
 use crate::util::Errno;
 
-/// The values of an array or of a hash's slots, with both views of them.
+/// The values of an array or of a hash's slots, as programs and as user space see them.
 #[derive(Debug)]
 pub(super) struct Values {
     slab: Arc<Slab>,
-    /// Elements, of one CPU.
+    /// Number of elements per CPU.
     count: usize,
-    /// CPUs with values of their own; `None` where all share one.
+    /// Number of CPUs with their own values; `None` if all share one.
     cpus: Option<u32>,
     special: SpecialFields,
 }
@@ -40,7 +39,7 @@ impl Values {
         }
     }
 
-    /// The values of a map with keys.
+    /// The values of a keyed map.
     pub(super) fn keyed(key_size: u32, value_size: u32, count: usize, cpus: Option<u32>) -> Self {
         let (key, size) = (key_size as usize, value_size as usize);
         let slab = match cpus {
@@ -55,29 +54,29 @@ impl Values {
         }
     }
 
-    /// The same with these special fields in each value.
+    /// Sets the special fields of each value.
     pub(super) fn watching(mut self, special: &SpecialFields) -> Self {
         self.special = special.clone();
         self
     }
 
-    /// The storage, to be put into the address space.
+    /// The storage, to be inserted into the address space.
     pub(super) const fn slab(&self) -> &Arc<Slab> {
         &self.slab
     }
 
-    /// Elements of one CPU.
+    /// Number of elements per CPU.
     pub(super) const fn count(&self) -> usize {
         self.count
     }
 
-    /// Whether each CPU has values of its own.
+    /// Whether each CPU has its own values.
     pub(super) const fn per_cpu(&self) -> bool {
         self.cpus.is_some()
     }
 
-    /// The slab's element for an index, as a program on `cpu` sees it; `None` for
-    /// a CPU that has no values.
+    /// The slab's element for an index, as a program on `cpu` sees it; `None` if the CPU has no
+    /// values.
     pub(super) fn element(&self, cpu: u32, index: usize) -> Option<usize> {
         match self.cpus {
             None => Some(index),
@@ -85,19 +84,19 @@ impl Values {
         }
     }
 
-    /// The indices of all CPUs' elements.
+    /// The elements of an index, on all CPUs.
     fn elements(&self, index: usize) -> impl Iterator<Item = usize> + use<> {
         let count = self.count;
         (0..self.cpus.unwrap_or(1) as usize).map(move |cpu| cpu * count + index)
     }
 
-    /// Sets the value that a program on `cpu` sees, apart from its special fields.
+    /// Sets the value that a program on `cpu` sees, except for special fields.
     pub(super) fn set(&self, cpu: u32, index: usize, value: &[u8]) -> Result<(), Errno> {
         let element = self.element(cpu, index).ok_or(Errno::EINVAL)?;
         self.copy_in(element, value)
     }
 
-    /// Sets the value of `cpu` in a new element, zero on all other CPUs
+    /// Initialises a new element: sets the value of `cpu`, and zeroes those of all other CPUs
     /// (`pcpu_init_value`, `kernel/bpf/hashtab.c`).
     pub(super) fn init(&self, cpu: u32, index: usize, value: &[u8]) -> Result<(), Errno> {
         if self.per_cpu() {
@@ -109,7 +108,7 @@ impl Values {
         self.set(cpu, index, value)
     }
 
-    /// What user space reads: the values of all CPUs, each rounded up to 8 bytes.
+    /// The value as user space reads it: the values of all CPUs, each rounded up to 8 bytes.
     pub(super) fn read(&self, index: usize) -> Result<Vec<u8>, Errno> {
         if !self.per_cpu() {
             return self.copy_out(index);
@@ -122,7 +121,7 @@ impl Values {
         Ok(all)
     }
 
-    /// What user space writes; the counterpart of [`read`](Self::read).
+    /// Writes a value of user space; the counterpart of [`read`](Self::read).
     pub(super) fn write(&self, index: usize, bytes: &[u8]) -> Result<(), Errno> {
         let size = self.slab.value_size();
         if !self.per_cpu() {
@@ -135,7 +134,7 @@ impl Values {
         Ok(())
     }
 
-    /// Writes to an element, its special fields aside.
+    /// Writes to an element, except for special fields.
     fn copy_in(&self, element: usize, value: &[u8]) -> Result<(), Errno> {
         if self.special.is_empty() {
             return self.slab.set_value(element, value).ok_or(Errno::EINVAL);
@@ -153,7 +152,7 @@ impl Values {
         Ok(())
     }
 
-    /// Reads an element, its special fields as zeros.
+    /// Reads an element, with special fields as zeros.
     fn copy_out(&self, element: usize) -> Result<Vec<u8>, Errno> {
         let mut value = self.slab.value(element).ok_or(Errno::ENOENT)?;
         for field in self.special.iter() {
@@ -162,14 +161,14 @@ impl Values {
         Ok(value)
     }
 
-    /// Makes the special fields of all CPUs' elements zero, apart from locks.
+    /// Zeroes the special fields of an index on all CPUs, except for locks.
     pub(super) fn free_fields(&self, index: usize) {
         for element in self.elements(index) {
             self.free_element_fields(element);
         }
     }
 
-    /// The same for what a program on `cpu` sees.
+    /// Zeroes the special fields that a program on `cpu` sees, except for locks.
     pub(super) fn free_fields_of(&self, cpu: u32, index: usize) {
         if let Some(element) = self.element(cpu, index) {
             self.free_element_fields(element);
@@ -194,8 +193,8 @@ impl Values {
         self.locked(element, || self.copy_out(element))
     }
 
-    /// Does something while holding an element's lock: `EINVAL` where it has none,
-    /// `EDEADLK` where it has not been released for 10 seconds (the kernel waits on).
+    /// Calls `then` while holding an element's lock: `EINVAL` if it has none, `EDEADLK` if it is
+    /// not released for 10 seconds (the kernel waits on).
     fn locked<T>(
         &self,
         element: usize,
@@ -207,9 +206,9 @@ impl Values {
             let old = self.slab.values().update(at, 4, |_| held);
             old.ok_or(Errno::EINVAL)
         };
-        let mut patience = Patience::default();
+        let mut lock_wait = LockWait::default();
         while swap(1)? != 0 {
-            if !patience.wait() {
+            if !lock_wait.wait() {
                 return Err(Errno::EDEADLK);
             }
         }

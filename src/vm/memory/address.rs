@@ -1,4 +1,4 @@
-//! The numbers that registers hold for pointers.
+//! Addresses: the numbers that registers hold for pointers.
 //!
 //! ```text
 //!  63  62       56 55          40 39                                   0
@@ -7,21 +7,20 @@
 //! └───┴───────────┴──────────────┴──────────────────────────────────────┘
 //! ```
 //!
-//! Bit 63 is set as in every kernel address, so that `addr < 0` and
-//! `IS_ERR(addr)` mean what they do in the kernel; user addresses, with bit 63
-//! clear, belong to the mocked task. A region begins 4 GiB into its share of the
-//! address space and never reaches the end of it, so a pointer that strays by a
-//! register's 32 bits still tells where it came from. A region that is freed
-//! leaves its slot to the next with another generation: a stale pointer is seen.
+//! Bit 63 is set as in every kernel address, so `addr < 0` and `IS_ERR(addr)` mean what they
+//! do in the kernel. User addresses have bit 63 clear and belong to the mocked task. A region
+//! begins 4 GiB into its share of the address space and ends before the share does. So an
+//! out-of-bounds pointer, off by up to 32 bits, still shows which region it came from. When a
+//! slot is reused, its generation changes: accesses through stale pointers are detected.
 //!
-//! The highest addresses, 0xffff_0000_0000_0000 and above, are no region's: the mocked
-//! kernel's own objects are there, where Linux has them
-//! ([`KernelBlocks`](super::KernelBlocks)). In the picture they are the regions from
-//! 0xff00 on in the last generation, so no region gets such a number.
+//! The highest addresses, from 0xffff_0000_0000_0000, belong to no region. They are kernel
+//! memory, where the mocked kernel's own objects have addresses as in Linux
+//! ([`KernelBlocks`](super::KernelBlocks)). In the figure they are the regions from 0xff00 in
+//! the last generation; no region gets such a number.
 
 use std::fmt;
 
-/// A virtual address that lies in some region's share, live or not.
+/// A virtual address in some region's share, whether the region is live or not.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Address(u64);
 
@@ -34,13 +33,13 @@ const BASE: u64 = 1 << 32;
 impl Address {
     /// How many regions can live at once.
     pub const MAX_REGIONS: usize = 0xff00;
-    /// How many numbers of regions an address can name.
+    /// How many region numbers an address can encode.
     pub const NUMBERS: usize = 1 << 16;
-    /// Where kernel memory begins: no region reaches it.
+    /// The first address of kernel memory, above all regions.
     pub const KERNEL_MEMORY: u64 = 0xffff << 48;
-    /// The most bytes that a region can have.
+    /// The maximum size of a region in bytes.
     pub const MAX_LEN: u64 = (1 << 39) - BASE;
-    /// Generations count modulo this.
+    /// The number of generations; they wrap around.
     pub const GENERATIONS: u8 = 1 << 7;
 
     /// The address of a region's first byte.
@@ -50,8 +49,8 @@ impl Address {
         Self(KERNEL | generation << GENERATION_SHIFT | (region as u64) << REGION_SHIFT | BASE)
     }
 
-    /// Reads a register; `None` for user addresses and small numbers, which have
-    /// bit 63 clear, and for the `IS_ERR` range.
+    /// The address in a register; `None` for user addresses and small numbers (bit 63 clear)
+    /// and for the `IS_ERR` range.
     #[must_use]
     pub const fn from_register(value: u64) -> Option<Self> {
         if value & KERNEL == 0 || value >= (4096u64).wrapping_neg() {
@@ -60,20 +59,20 @@ impl Address {
         Some(Self(value))
     }
 
-    /// Whether a register holds an address in kernel memory, whether anything is there
-    /// or not. The `IS_ERR` range is not in it.
+    /// Whether a value is an address in kernel memory, mapped or not. The `IS_ERR` range is
+    /// excluded.
     #[must_use]
     pub const fn is_kernel_memory(value: u64) -> bool {
         Self::KERNEL_MEMORY <= value && value < (4096u64).wrapping_neg()
     }
 
-    /// The number that a register holds.
+    /// The register value.
     #[must_use]
     pub const fn register(self) -> u64 {
         self.0
     }
 
-    /// The region's slot.
+    /// The number of the region's slot.
     #[must_use]
     pub const fn region(self) -> u16 {
         ((self.0 >> REGION_SHIFT) & 0xffff) as u16

@@ -1,4 +1,4 @@
-//! Why an access failed, and what a pointer points to, in words.
+//! Why an access failed, and descriptions of pointers.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::address::Address;
 
-/// What was tried.
+/// The kind of an access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AccessKind {
     /// A load, or a helper reading.
@@ -27,12 +27,12 @@ impl AccessKind {
     }
 }
 
-/// A register's value as the place it points to: `map value hist[12]+4`.
+/// A register's value, described by what it points to: `map value hist[12]+4`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pointer {
     /// 0 to 4095.
     Null(u64),
-    /// No region was ever there: a number, a user-space or an error pointer.
+    /// An address in no region: a number, a user-space or an error pointer.
     Wild(u64),
     /// In or near a region.
     Region {
@@ -40,7 +40,7 @@ pub enum Pointer {
         place: String,
         /// Bytes from the start of the region or element.
         offset: i64,
-        /// Its accessible size; 0 for what has no bytes.
+        /// Its accessible size; 0 if it has no bytes.
         len: u64,
         /// Whether the region or the element is still alive.
         live: bool,
@@ -52,7 +52,7 @@ impl fmt::Display for Pointer {
         match self {
             Self::Null(0) => f.write_str("a null pointer"),
             Self::Null(value) => write!(f, "a null pointer+{value}"),
-            Self::Wild(value) => write!(f, "{value:#x}, where nothing is"),
+            Self::Wild(value) => write!(f, "{value:#x} (unmapped)"),
             Self::Region {
                 place, offset: 0, ..
             } => f.write_str(place),
@@ -61,40 +61,40 @@ impl fmt::Display for Pointer {
     }
 }
 
-/// What is wrong with an access.
+/// Why an access is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Problem {
-    /// Nothing is there.
+    /// The address is unmapped.
     Nothing,
-    /// Part of it lies outside of the object.
+    /// The access is out of bounds, at least in part.
     Bounds,
-    /// The object is gone.
+    /// The object was freed.
     Freed,
     /// The object must not be written.
     ReadOnly,
     /// The object must not be read.
     WriteOnly,
-    /// The object's first bytes are not for the program.
+    /// The object's first bytes are not accessible to programs.
     Hidden(u32),
-    /// An atomic access needs alignment.
+    /// An atomic access that is not aligned.
     Misaligned,
     /// The object has no bytes.
     Opaque,
-    /// A page of an arena that is not allocated. In Linux a load there reads zero, and a
-    /// store does nothing.
+    /// The arena page is not allocated. In Linux a load reads 0 there, and a store does
+    /// nothing.
     NoPage,
 }
 
-/// An access that the machine refuses.
+/// An invalid access.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub struct AccessFault {
-    /// What was tried.
+    /// The kind of access.
     pub kind: AccessKind,
-    /// How many bytes.
+    /// Number of bytes.
     pub len: u64,
-    /// Where.
+    /// The address.
     pub pointer: Pointer,
-    /// What is wrong.
+    /// Why it is invalid.
     pub problem: Problem,
 }
 
@@ -106,7 +106,7 @@ impl fmt::Display for AccessFault {
         match self.problem {
             Problem::Nothing => Ok(()),
             Problem::Bounds => write!(f, ", {}", self.distance()),
-            Problem::Freed => f.write_str(", which is gone"),
+            Problem::Freed => f.write_str(", which was freed"),
             Problem::ReadOnly => f.write_str(", which is read-only"),
             Problem::WriteOnly => f.write_str(", which is write-only for programs"),
             Problem::Hidden(n) => write!(f, ", whose first {n} bytes are not for programs"),
@@ -118,9 +118,8 @@ impl fmt::Display for AccessFault {
 }
 
 impl AccessFault {
-    /// Whether nothing is at the address that was accessed, nor ever was but for objects
-    /// of the kernel: null, a number, a user's address, kernel memory. There the kernel's
-    /// fault-tolerant loads (`BPF_PROBE_MEM`) read zero.
+    /// Whether the address is unmapped and never was a region: null, a number, a user address,
+    /// or kernel memory. The kernel's fault-tolerant loads (`BPF_PROBE_MEM`) read 0 there.
     #[must_use]
     pub fn is_unmapped(&self, address: u64) -> bool {
         let nothing = matches!(self.pointer, Pointer::Null(_) | Pointer::Wild(_));

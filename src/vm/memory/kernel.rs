@@ -1,10 +1,9 @@
-//! Kernel memory: the part of the address space where the mocked kernel's own objects
-//! are, at addresses that look like Linux's on x86-64
+//! Kernel memory: the part of the address space with the mocked kernel's own objects, at
+//! addresses that look like Linux's on x86-64
 //! (`Documentation/arch/x86/x86_64/mm.rst`).
 //!
-//! It is one for all CPUs of a machine, and may be added to while programs run: what is
-//! made later is seen by all. Nobody keeps its host addresses, so nothing that was
-//! proved of a program depends on what is there: each access asks.
+//! All CPUs of a machine share it, and objects may be added while programs run. Engines never
+//! keep host addresses of it and prove nothing about its contents: each access is checked.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -17,10 +16,10 @@ use super::shared::SharedBytes;
 use crate::btf::Btf;
 use crate::util::TypeId;
 
-/// Where an object goes.
+/// A part of kernel memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Area {
-    /// What is allocated: the direct map of physical memory.
+    /// Allocated objects: the direct map of physical memory.
     Heap,
     /// The kernel's variables.
     Data,
@@ -31,7 +30,7 @@ pub enum Area {
 impl Area {
     const ALL: [Self; 3] = [Self::Heap, Self::Data, Self::Text];
 
-    /// The first address of the area and the one behind it.
+    /// The first address of the area and the first one after it.
     const fn bounds(self) -> (u64, u64) {
         match self {
             Self::Heap => (0xffff_8881_0000_0000, 0xffff_c880_0000_0000),
@@ -40,8 +39,8 @@ impl Area {
         }
     }
 
-    /// Objects begin at multiples of this: of a cache line; further apart where the type
-    /// of a symbol, and so its size, may become known later.
+    /// Alignment of objects: a cache line. Variables get more room, since the type of a symbol,
+    /// and so its size, may only become known later.
     const fn align(self) -> u64 {
         match self {
             Self::Heap | Self::Text => 64,
@@ -50,24 +49,23 @@ impl Area {
     }
 }
 
-/// Bytes behind an object that belong to nobody.
+/// Unused bytes after each object.
 const GAP: u64 = 64;
-/// The most bytes that an object can have: types of more are hostile.
+/// The maximum size of an object in bytes: larger types are hostile.
 const MAX_LEN: usize = 1 << 28;
-/// Of how many objects that are gone the names are kept.
-const GONE_KEPT: usize = 4096;
+/// How many freed objects are remembered by name.
+const FREED_KEPT: usize = 4096;
 
 /// The type of an object.
 #[derive(Debug, Clone)]
 pub struct BlockType {
-    /// Where it is defined.
+    /// The BTF that defines the type.
     pub btf: Btf,
     /// The type.
     pub id: TypeId,
 }
 
-/// An object in kernel memory: a range of addresses, with bytes behind it or, where only
-/// the addresses count, without.
+/// An object in kernel memory: a range of addresses, with or without bytes.
 #[derive(Debug)]
 pub struct Block {
     address: u64,
@@ -80,31 +78,31 @@ pub struct Block {
 }
 
 impl Block {
-    /// The address of its first byte.
+    /// The address of the first byte.
     #[must_use]
     pub const fn address(&self) -> u64 {
         self.address
     }
 
-    /// How many addresses are its own, at least one of which counts as its.
+    /// The number of addresses. An object with 0 still occupies one.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether it has no bytes, only addresses.
+    /// Whether it has addresses only, and no bytes.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// What messages call it.
+    /// The object's name in messages.
     #[must_use]
     pub const fn name(&self) -> &Arc<str> {
         &self.name
     }
 
-    /// Its type, if it was made of one.
+    /// The object's type, if it has one.
     #[must_use]
     pub const fn ty(&self) -> Option<&BlockType> {
         self.ty.as_ref()
@@ -116,20 +114,20 @@ impl Block {
         &self.bytes
     }
 
-    /// Whether it was not freed.
+    /// Whether it has not been freed.
     #[must_use]
     pub fn is_live(&self) -> bool {
         self.live.load(Ordering::Relaxed)
     }
 
-    /// Lets programs write to it, or no longer: most of the kernel's objects are not
-    /// theirs to write.
+    /// Sets whether programs may write to the object. Most kernel objects are read-only for
+    /// programs.
     pub fn set_writable(&self, writable: bool) {
         self.writable.store(writable, Ordering::Relaxed);
     }
 }
 
-/// What an object is to be.
+/// Description of an object to create.
 #[derive(Debug, Clone)]
 pub struct NewBlock {
     name: Arc<str>,
@@ -139,7 +137,7 @@ pub struct NewBlock {
 }
 
 impl NewBlock {
-    /// An object of `len` zero bytes, which messages call by this name.
+    /// An object of `len` zero bytes with this name in messages.
     #[must_use]
     pub fn bytes(name: impl Into<Arc<str>>, len: usize, ty: Option<BlockType>) -> Self {
         Self {
@@ -150,8 +148,7 @@ impl NewBlock {
         }
     }
 
-    /// `len` addresses without bytes: a symbol, or a variable that each CPU has its own
-    /// instance of.
+    /// `len` addresses without bytes: a symbol, or a per-CPU variable.
     #[must_use]
     pub fn addresses(name: impl Into<Arc<str>>, len: usize, ty: Option<BlockType>) -> Self {
         Self {
@@ -161,9 +158,9 @@ impl NewBlock {
     }
 }
 
-/// There is no room for an object in kernel memory.
+/// Kernel memory has no room for an object.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no room in kernel memory for {name} of {len} bytes")]
+#[error("no room in kernel memory for {name} ({len} bytes)")]
 pub struct KernelMemoryFull {
     /// The object.
     pub name: Arc<str>,
@@ -171,17 +168,17 @@ pub struct KernelMemoryFull {
     pub len: usize,
 }
 
-/// All objects in kernel memory. Cloning it shares them.
+/// All objects in kernel memory. Clones share them.
 #[derive(Clone, Default)]
 pub struct KernelBlocks(Arc<RwLock<Blocks>>);
 
 struct Blocks {
-    /// By address; they don't overlap. What was freed is there without its bytes.
+    /// Objects by address; they don't overlap. Freed objects remain without their bytes.
     by_address: BTreeMap<u64, Arc<Block>>,
-    /// For each area the first address that is free. Addresses are not used again.
+    /// The next free address of each area. Addresses are not reused.
     next: [u64; Area::ALL.len()],
-    /// What was freed, the first one first.
-    gone: VecDeque<u64>,
+    /// Addresses of freed objects, oldest first.
+    freed: VecDeque<u64>,
 }
 
 impl Default for Blocks {
@@ -189,7 +186,7 @@ impl Default for Blocks {
         Self {
             by_address: BTreeMap::new(),
             next: Area::ALL.map(|area| area.bounds().0),
-            gone: VecDeque::new(),
+            freed: VecDeque::new(),
         }
     }
 }
@@ -200,7 +197,7 @@ impl Blocks {
         Some(self.by_address.range(..=address).next_back()?.1)
     }
 
-    /// Whether nothing is or was at `start..end`.
+    /// Whether no object is or was in `start..end`.
     fn is_free(&self, start: u64, end: u64) -> bool {
         let last = end.checked_sub(1).and_then(|last| self.before(last));
         last.is_none_or(|block| block.address + block.len.max(1) as u64 <= start)
@@ -251,7 +248,7 @@ impl KernelBlocks {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Makes an object at the next free address of an area: the same one each time.
+    /// Creates an object at the next free address of an area. Addresses are deterministic.
     ///
     /// # Errors
     /// [`KernelMemoryFull`].
@@ -269,7 +266,7 @@ impl KernelBlocks {
             return Err(full(new));
         };
         let room = (new.len as u64 + GAP).next_multiple_of(area.align());
-        // An object may have been put at an address of the test's choice.
+        // A test may have put an object at an address of its own choice.
         while !blocks.is_free(at, at + room) {
             at += area.align();
         }
@@ -282,19 +279,19 @@ impl KernelBlocks {
         Ok(blocks.put(at, new))
     }
 
-    /// Makes an object at this address in kernel memory.
+    /// Creates an object at this address in kernel memory.
     ///
     /// # Errors
-    /// [`KernelMemoryFull`] where something is there, or it is no such address.
+    /// [`KernelMemoryFull`] if the address is occupied or not in kernel memory.
     pub fn insert_at(&self, address: u64, new: NewBlock) -> Result<Arc<Block>, KernelMemoryFull> {
         self.write().put_at(address, new)
     }
 
-    /// Makes an object in place of the one at this very address, which had an address
-    /// only, or fewer bytes. Handles of the old one are those of a freed object.
+    /// Replaces the object at exactly this address, which had no bytes or fewer. Handles of the
+    /// old object behave as if it was freed.
     ///
     /// # Errors
-    /// [`KernelMemoryFull`] where there is no room; the old one stays.
+    /// [`KernelMemoryFull`] if there is no room; the old object stays.
     pub fn replace(&self, address: u64, new: NewBlock) -> Result<Arc<Block>, KernelMemoryFull> {
         let mut blocks = self.write();
         let Some(old) = blocks.by_address.remove(&address) else {
@@ -308,7 +305,7 @@ impl KernelBlocks {
         put
     }
 
-    /// The live object that an address lies in.
+    /// The live object that contains an address.
     #[must_use]
     pub fn at(&self, address: u64) -> Option<Arc<Block>> {
         let blocks = self.read();
@@ -317,8 +314,7 @@ impl KernelBlocks {
         (inside && block.is_live()).then(|| block.clone())
     }
 
-    /// The live objects, by rising address: those of an area in the order in which they
-    /// were made.
+    /// The live objects, by address: those of an area in the order in which they were created.
     #[must_use]
     pub fn live(&self) -> Vec<Arc<Block>> {
         let blocks = self.read();
@@ -326,8 +322,7 @@ impl KernelBlocks {
         live.cloned().collect()
     }
 
-    /// Ends an object's life: from now on nothing is at its addresses, which no other
-    /// object gets. False where it has none.
+    /// Frees an object. Its addresses are not reused. False if it was freed already.
     pub fn free(&self, block: &Block) -> bool {
         let mut blocks = self.write();
         if !block.live.swap(false, Ordering::Relaxed) {
@@ -336,7 +331,7 @@ impl KernelBlocks {
         let Some(there) = blocks.by_address.get_mut(&block.address) else {
             return false;
         };
-        // The bytes go when the last handle does.
+        // The bytes are dropped with the last handle.
         *there = Arc::new(Block {
             address: block.address,
             len: block.len,
@@ -346,17 +341,17 @@ impl KernelBlocks {
             live: AtomicBool::new(false),
             writable: AtomicBool::new(false),
         });
-        blocks.gone.push_back(block.address);
-        if blocks.gone.len() > GONE_KEPT
-            && let Some(first) = blocks.gone.pop_front()
+        blocks.freed.push_back(block.address);
+        if blocks.freed.len() > FREED_KEPT
+            && let Some(first) = blocks.freed.pop_front()
         {
             blocks.by_address.remove(&first);
         }
         true
     }
 
-    /// The object that `len` bytes at an address lie in, if a program may access them
-    /// so, and the first one's offset in it.
+    /// Finds the object that `len` bytes at an address lie in, and the offset of the first
+    /// byte. Checks that a program may make this access.
     pub(super) fn find(
         &self,
         value: u64,
@@ -371,7 +366,7 @@ impl KernelBlocks {
         Ok((block, offset))
     }
 
-    /// The same for the kernel itself, which may read and write everything.
+    /// Like [`find`](Self::find) for the kernel itself, which may read and write everything.
     pub(super) fn whole(&self, value: u64, len: usize) -> Result<(Arc<Block>, usize), Problem> {
         if !Address::is_kernel_memory(value) {
             return Err(Problem::Nothing);
@@ -392,7 +387,7 @@ impl KernelBlocks {
         Ok((block.clone(), offset))
     }
 
-    /// Says what an address in kernel memory points to.
+    /// Describes what an address in kernel memory points to.
     pub(super) fn pointer(&self, value: u64) -> Pointer {
         let blocks = self.read();
         let Some(block) = near(&blocks, value) else {
@@ -407,7 +402,7 @@ impl KernelBlocks {
     }
 }
 
-/// The object, live or not, that an address lies in, or just behind.
+/// The object, live or freed, that an address lies in or closely after.
 fn near(blocks: &Blocks, value: u64) -> Option<&Arc<Block>> {
     let block = blocks.before(value)?;
     (value - block.address < block.len as u64 + GAP).then_some(block)
@@ -474,7 +469,7 @@ mod tests {
         assert_eq!(blocks.pointer(at + 4).to_string(), "task+4");
         let other = blocks.insert(Area::Heap, new("other", 64)).unwrap();
         assert_ne!(other.address(), at);
-        for _ in 0..=GONE_KEPT {
+        for _ in 0..=FREED_KEPT {
             blocks.free(&blocks.insert(Area::Heap, new("x", 8)).unwrap());
         }
         assert_eq!(blocks.find(at, 8, read).unwrap_err(), Problem::Nothing);
@@ -520,8 +515,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is made and freed, an address leads to the one object that it lies
-        /// in, and objects never touch.
+        /// For any sequence of insertions and frees, an address leads to the one object that
+        /// contains it, and objects never touch.
         #[test]
         fn an_address_leads_to_its_object(
             steps in prop::collection::vec((0usize..3, 1usize..300, any::<bool>()), 1..40),

@@ -1,7 +1,6 @@
-//! Memory of the machine: a virtual address space in which every live object
-//! (context, packet, stack frame, map value, record) is a region of its own, with gaps
-//! around it and a generation; and above all regions kernel memory, where the mocked
-//! kernel's own objects are.
+//! The machine's memory. Every live object (context, packet, stack frame, map value, record)
+//! is a region of a virtual address space, with gaps around it and a generation. Above all
+//! regions is kernel memory, with the mocked kernel's own objects.
 
 mod address;
 mod fault;
@@ -22,4 +21,4 @@ pub use region::{Body, PointerField, Region, Rights};
 pub use shared::SharedBytes;
 pub use slab::Slab;
 pub(super) use slab::key_words;
-pub use space::{Place, RegionMut, Space, SpaceFull};
+pub use space::{Location, RegionMut, Space, SpaceFull};

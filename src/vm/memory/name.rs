@@ -1,16 +1,15 @@
-//! What messages call a region.
+//! Names of regions in messages.
 
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// A region's name. Most are words of ours: an event has its context in memory without a
-/// copy of the word.
+/// A region's name. Most are fixed strings, so that creating a context needs no allocation.
 #[derive(Debug, Clone)]
 pub enum Name {
-    /// The same for all regions of a kind.
+    /// A fixed name, for all regions of a kind.
     Fixed(&'static str),
-    /// That of one map or program, which its regions share.
+    /// A name that all regions of one map or program share.
     Shared(Arc<str>),
 }
 

@@ -1,24 +1,24 @@
-//! Memory of which pages come and go: an arena's.
+//! Memory with pages that can be allocated and freed: an arena.
 
 use super::shared::SharedBytes;
 
 /// Bytes of a page.
 const PAGE: usize = crate::spec::limits::PAGE_SIZE as usize;
 
-/// A block of pages, none of which is there at first. All of them have their place from
-/// the beginning; those that nobody touches cost nothing.
+/// A block of pages, none allocated at first. Address space is reserved for all of them;
+/// untouched pages use no memory.
 #[derive(Debug)]
 pub struct Pages {
     bytes: SharedBytes,
-    /// A byte for each page: 1 while it is there.
+    /// A byte per page: 1 if the page is allocated.
     present: SharedBytes,
-    /// Offset of the first page in its region: the low 32 bits of its address, so that
-    /// those of a pointer are the same on both sides of a cast.
+    /// Offset of the first page in its region: the low 32 bits of its user address, so that
+    /// both sides of a cast have the same low 32 bits.
     start: u32,
 }
 
 impl Pages {
-    /// Room for `count` pages, the first of which is at `start` in its region.
+    /// `count` pages, the first of which is at offset `start` of its region.
     #[must_use]
     pub fn new(count: usize, start: u32) -> Self {
         Self {
@@ -40,28 +40,28 @@ impl Pages {
         self.start
     }
 
-    /// Whether a page is there.
+    /// Whether a page is allocated.
     #[must_use]
     pub fn has(&self, page: usize) -> bool {
         self.present.load(page, 1) == Some(1)
     }
 
-    /// Makes a page of zeros, or takes one away.
+    /// Allocates a zeroed page, or frees it.
     pub fn set(&self, page: usize, present: bool) {
         let words = PAGE / 8;
         self.bytes.clear_words(words * page..words * (page + 1));
         let _ = self.present.store(page, 1, present.into());
     }
 
-    /// Where an access of `len` bytes at an offset in the region lands; `None` outside of
-    /// the block.
+    /// Offset in the block of an access to `len` bytes at an offset in the region; `None` if it
+    /// is outside of the block.
     #[must_use]
     pub fn at(&self, offset: i64, len: usize) -> Option<usize> {
         let at = usize::try_from(offset.checked_sub(i64::from(self.start))?).ok()?;
         (at.checked_add(len)? <= self.bytes.len()).then_some(at)
     }
 
-    /// Whether all pages are there that `len` bytes at a place in the block lie on.
+    /// Whether all pages that `len` bytes at offset `at` of the block lie on are allocated.
     #[must_use]
     pub fn are_present(&self, at: usize, len: usize) -> bool {
         let last = at.saturating_add(len.saturating_sub(1));

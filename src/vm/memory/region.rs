@@ -1,4 +1,4 @@
-//! A live object of the machine: what stands at a range of addresses.
+//! Regions: the live objects in the machine's address space.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub enum Rights {
     Write,
 }
 
-/// The bytes behind a region.
+/// The bytes of a region.
 #[derive(Debug, Clone)]
 pub enum Body {
     /// A range of a block: context, packet, stack frame, record, kernel object.
@@ -30,48 +30,48 @@ pub enum Body {
     Bytes {
         /// The block.
         bytes: Arc<SharedBytes>,
-        /// The accessible part of it, in bytes.
+        /// The accessible range of the block.
         window: Range<usize>,
     },
-    /// The values of a map, each with a gap behind it that belongs to nobody.
+    /// The values of a map, with unused bytes after each.
     Elements(Arc<Slab>),
     /// The pages of an arena.
     Pages(Arc<Pages>),
-    /// Something that has an address and no bytes: a map, a function, a socket.
+    /// An object with an address but no bytes: a map, a function, a socket.
     Opaque,
 }
 
-/// A field of a context that the kernel replaces by a pointer when it is loaded
-/// (`data`, `data_end` of `xdp_md`): 4 bytes in the struct, 8 in the register.
+/// A context field that the kernel replaces by a pointer on load (`data`, `data_end` of
+/// `xdp_md`): 4 bytes in the struct, 8 in the register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PointerField {
     /// Offset of the field.
     pub offset: u32,
     /// Its size in the struct.
     pub size: u32,
-    /// What a load yields.
+    /// The pointer that a load returns.
     pub value: u64,
 }
 
 /// An object with its name, rights and bytes.
 #[derive(Debug, Clone)]
 pub struct Region {
-    /// What messages call it: `context`, `map value hist`, `stack of main`.
+    /// The region's name in messages: `context`, `map value hist`, `stack of main`.
     pub name: Name,
-    /// What may be done with it.
+    /// What programs may do with its bytes.
     pub rights: Rights,
     /// Its bytes.
     pub body: Body,
-    /// Bytes at the start that the program must not touch (a tracepoint context
+    /// Number of bytes at the start that the program must not access (a tracepoint context
     /// holds the registers' pointer in the first 8).
     pub hidden: u32,
-    /// Which context it is, where the kernel makes more of accesses to some fields than
-    /// their bytes say ([`loaded_as`](crate::spec::context::loaded_as)).
+    /// The context kind, if the kernel rewrites accesses to some of its fields
+    /// ([`loaded_as`](crate::spec::context::loaded_as)).
     pub context: Option<ContextKind>,
     /// Fields that load as pointers.
     pub pointers: SmallVec<[PointerField; 4]>,
-    /// Whether each access is judged, even one that was proved to be in bounds: the
-    /// region's size or meaning depends on what the test supplies, as a context's does.
+    /// Whether every access is checked, even if it was proved to be in bounds: the region's
+    /// size or meaning depends on the test, as for a context.
     pub judged: bool,
 }
 
@@ -101,7 +101,7 @@ impl Region {
         Self::new(name, Body::Pages(pages))
     }
 
-    /// Something without bytes.
+    /// An object without bytes.
     #[must_use]
     pub fn opaque(name: impl Into<Name>) -> Self {
         Self::new(name, Body::Opaque)
@@ -119,7 +119,7 @@ impl Region {
         }
     }
 
-    /// The same with each access judged.
+    /// Sets `judged`.
     #[must_use]
     pub fn judged(self) -> Self {
         Self {
@@ -128,13 +128,13 @@ impl Region {
         }
     }
 
-    /// The same with these rights.
+    /// Sets the rights.
     #[must_use]
     pub fn with_rights(self, rights: Rights) -> Self {
         Self { rights, ..self }
     }
 
-    /// The same as a context of this kind.
+    /// Makes the region a context of this kind.
     #[must_use]
     pub fn as_context(self, kind: ContextKind) -> Self {
         Self {
@@ -143,7 +143,7 @@ impl Region {
         }
     }
 
-    /// The same with its first bytes out of reach.
+    /// Makes the first bytes inaccessible to programs.
     #[must_use]
     pub fn with_hidden(self, hidden: u32) -> Self {
         Self { hidden, ..self }
@@ -156,20 +156,20 @@ impl Region {
         }
     }
 
-    /// Address bytes from one element to the next ([`Slab::span`]).
+    /// Address distance between elements ([`Slab::span`]).
     #[must_use]
     pub const fn element_span(value_size: usize) -> u64 {
         Slab::span(value_size)
     }
 
-    /// Whether it is there for all CPUs: the values of a map, and what has an address
-    /// only. A block of bytes belongs to the CPU that put it there.
+    /// Whether all CPUs share the region: map values, and objects without bytes. A block of
+    /// bytes belongs to the CPU that inserted it.
     pub(super) const fn is_shared(&self) -> bool {
         !matches!(self.body, Body::Bytes { .. })
     }
 
-    /// The host address of what stands at offset 0, if a fast engine may go there with
-    /// any address that was proved to be in bounds.
+    /// The host address of offset 0, if a fast engine may use it for addresses that were proved
+    /// to be in bounds.
     pub(super) fn host_address(&self) -> Option<u64> {
         match &self.body {
             Body::Bytes { bytes, .. } if !self.judged => Some(bytes.host_address()),

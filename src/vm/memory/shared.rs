@@ -1,5 +1,5 @@
-//! Bytes that several programs may use at once, as kernel memory is used: no
-//! Rust reference to them ever exists, they are copied in and out.
+//! Bytes that several programs can use concurrently, like kernel memory. There are never Rust
+//! references to them; they are copied in and out.
 
 #![allow(unsafe_code)] // map storage: see the invariant of `SharedBytes`
 
@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 /// A zeroed block of memory of fixed size and address, shared without a lock.
 ///
-/// Invariant: `cells` is reached through relaxed atomic accesses only, whether by
-/// this type or by machine code that holds its address, so that a race tears a
-/// value at worst, as it does in the kernel. It never moves while `self` lives.
+/// Invariant: `cells` is only accessed by relaxed atomic accesses, both by this type and by
+/// machine code that holds its address. A race can at worst tear a value, as in the kernel.
+/// The memory never moves while `self` lives.
 pub struct SharedBytes {
     cells: Box<[UnsafeCell<u64>]>,
     len: usize,
@@ -24,14 +24,14 @@ pub struct SharedBytes {
 unsafe impl Sync for SharedBytes {}
 
 impl SharedBytes {
-    /// `len` zero bytes, aligned to 8. Pages that nobody touches cost nothing.
+    /// `len` zero bytes, aligned to 8. Untouched pages use no memory.
     #[must_use]
     pub fn zeroed(len: usize) -> Self {
-        // `vec!` of zeros comes from `calloc`: the system maps its pages when used.
+        // `vec!` of zeros uses `calloc`: the system maps pages on first use.
         Self::of(vec![0; len.div_ceil(8)], len)
     }
 
-    /// The first `len` bytes of these words, which hold so many.
+    /// The first `len` bytes of these words.
     fn of(words: Vec<u64>, len: usize) -> Self {
         let cells = words.into_boxed_slice();
         // SAFETY: `UnsafeCell<u64>` has the layout of `u64`, and the box is given
@@ -66,34 +66,34 @@ impl SharedBytes {
         self.len == 0
     }
 
-    /// The host address of the first byte, for machine code and fast engines, which
-    /// keep to the invariant: [`with_exposed_provenance`](std::ptr::with_exposed_provenance)
-    /// makes a pointer of it. It is good while `self` lives.
+    /// The host address of the first byte, valid while `self` lives. Users (machine code, fast
+    /// engines) must keep to the invariant;
+    /// [`with_exposed_provenance`](std::ptr::with_exposed_provenance) makes a pointer of it.
     #[must_use]
     pub fn host_address(&self) -> u64 {
         UnsafeCell::raw_get(self.cells.as_ptr()).expose_provenance() as u64
     }
 
-    /// The `index`th word of 8 bytes, for data of our own that no program sees, and
-    /// whose accesses have to be ordered; `None` past the end.
+    /// The `index`th 8-byte word, for internal data that no program sees and that needs
+    /// ordered accesses; `None` past the end.
     pub(in crate::vm) fn word(&self, index: usize) -> Option<&AtomicU64> {
         let cell = self.cells.get(index)?;
         // SAFETY: a cell is an aligned u64; all accesses are atomic.
         Some(unsafe { AtomicU64::from_ptr(cell.get()) })
     }
 
-    /// The address of the byte at `at`, if `len` bytes lie there.
+    /// The address of the byte at `at`, if `len` bytes are in bounds there.
     fn pointer(&self, at: usize, len: usize) -> Option<*mut u8> {
         if at.checked_add(len)? > self.len {
             return None;
         }
         let base = UnsafeCell::raw_get(self.cells.as_ptr()).cast::<u8>();
-        // SAFETY: `at + len <= self.len`, which the cells cover.
+        // SAFETY: `at + len <= self.len`, which lies within the cells.
         Some(unsafe { base.add(at) })
     }
 
-    /// Loads a little-endian number of `size` (1, 2, 4 or 8) bytes, in one piece
-    /// where it is aligned; `None` out of bounds or for another size.
+    /// Loads a little-endian number of `size` (1, 2, 4 or 8) bytes, in one atomic access if
+    /// aligned; `None` out of bounds or for another size.
     #[must_use]
     pub fn load(&self, at: usize, size: usize) -> Option<u64> {
         let p = self.pointer(at, size)?;
@@ -125,8 +125,8 @@ impl SharedBytes {
         }
     }
 
-    /// Stores the low `size` (1, 2, 4 or 8) bytes of `value`, in one piece where
-    /// it is aligned; `None`, and nothing stored, out of bounds.
+    /// Stores the low `size` (1, 2, 4 or 8) bytes of `value`, in one atomic access if aligned;
+    /// out of bounds, returns `None` and stores nothing.
     #[expect(clippy::cast_possible_truncation, reason = "the low bytes are meant")]
     pub fn store(&self, at: usize, size: usize, value: u64) -> Option<()> {
         let p = self.pointer(at, size)?;
@@ -146,9 +146,9 @@ impl SharedBytes {
         Some(())
     }
 
-    /// Replaces the aligned 4- or 8-byte number at `at` by what `f` makes of it,
-    /// atomically and sequentially consistent (as BPF atomics are; RFC 9669,
-    /// section 5.3); returns the old number. `None` out of bounds or misaligned.
+    /// Replaces the aligned 4- or 8-byte number `n` at `at` with `f(n)` and returns `n`.
+    /// Atomic and sequentially consistent, as BPF atomics are (RFC 9669, section 5.3). `None`
+    /// out of bounds or if misaligned.
     #[expect(clippy::cast_possible_truncation, reason = "the low bytes are meant")]
     pub fn update(&self, at: usize, size: usize, f: impl Fn(u64) -> u64) -> Option<u64> {
         let p = self.pointer(at, size)?;
@@ -173,22 +173,22 @@ impl SharedBytes {
         }
     }
 
-    /// Copies out `into.len()` bytes from `at`; `None` out of bounds. Aligned words
-    /// are read in one piece.
+    /// Copies out `into.len()` bytes from `at`; `None` out of bounds. Aligned words are read in
+    /// one access each.
     #[inline]
     pub fn read(&self, at: usize, into: &mut [u8]) -> Option<()> {
-        // SAFETY: a byte has the same layout either way, and `fill` writes whole ones.
+        // SAFETY: `u8` and `MaybeUninit<u8>` have the same layout, and `fill` initialises bytes.
         let into = unsafe { &mut *(ptr::from_mut(into) as *mut [MaybeUninit<u8>]) };
         self.fill(at, into)
     }
 
-    /// As [`read`](Self::read), into bytes that all hold something afterwards.
+    /// Like [`read`](Self::read), and initialises all of `into`.
     #[inline]
     fn fill(&self, at: usize, into: &mut [MaybeUninit<u8>]) -> Option<()> {
         let mut from = self.pointer(at, into.len())?;
         let mut rest = into;
-        // SAFETY: as many bytes as `into` has lie at `from`, which moves on with what was
-        // read and is as aligned as `at` is; all accesses are atomic.
+        // SAFETY: `into.len()` bytes are in bounds at `from`, which advances by the bytes read and
+        // is as aligned as `at`; all accesses are atomic.
         unsafe {
             if at.is_multiple_of(8) {
                 let (words, tail) = rest.as_chunks_mut::<8>();
@@ -216,7 +216,7 @@ impl SharedBytes {
         Some(())
     }
 
-    /// Whether these bytes are at `at`; `None` out of bounds.
+    /// Whether `bytes` equal the bytes at `at`; `None` out of bounds.
     #[must_use]
     pub fn equals(&self, at: usize, bytes: &[u8]) -> Option<bool> {
         self.pointer(at, bytes.len())?;
@@ -233,14 +233,14 @@ impl SharedBytes {
         Some(true)
     }
 
-    /// Copies `from` to `at`; `None`, and nothing copied, out of bounds. Aligned
-    /// words are written in one piece.
+    /// Copies `from` to `at`; out of bounds, returns `None` and copies nothing. Aligned words
+    /// are written in one access each.
     #[inline]
     pub fn write(&self, at: usize, from: &[u8]) -> Option<()> {
         let mut to = self.pointer(at, from.len())?;
         let mut rest = from;
-        // SAFETY: as many bytes as `from` has lie at `to`, which moves on with what was
-        // written and is as aligned as `at` is; all accesses are atomic.
+        // SAFETY: `from.len()` bytes are in bounds at `to`, which advances by the bytes written and
+        // is as aligned as `at`; all accesses are atomic.
         unsafe {
             if at.is_multiple_of(8) {
                 let (words, tail) = rest.as_chunks::<8>();
@@ -276,12 +276,12 @@ impl SharedBytes {
         Some(bytes)
     }
 
-    /// Copies the `len` bytes at `at` behind those in `to`; `None` out of bounds.
+    /// Appends a copy of the `len` bytes at `at` to `to`; `None` out of bounds.
     pub fn append(&self, at: usize, len: usize, to: &mut Vec<u8>) -> Option<()> {
         self.pointer(at, len)?;
         to.reserve(len);
         self.fill(at, to.spare_capacity_mut().get_mut(..len)?)?;
-        // SAFETY: `fill` has written the `len` bytes behind those that were there.
+        // SAFETY: `fill` has initialised the `len` bytes after the existing ones.
         unsafe { to.set_len(to.len() + len) };
         Some(())
     }
@@ -292,12 +292,12 @@ impl SharedBytes {
         self.copy(0, self.len).unwrap_or_default()
     }
 
-    /// Sets everything to zero.
+    /// Sets all bytes to zero.
     pub fn clear(&self) {
         self.clear_words(0..self.cells.len());
     }
 
-    /// Makes these words of 8 bytes zero; none if they are not all there.
+    /// Sets these 8-byte words to zero; none if the range is out of bounds.
     pub fn clear_words(&self, words: Range<usize>) {
         for cell in self.cells.get(words).unwrap_or_default() {
             // SAFETY: a cell is an aligned u64; all accesses are atomic.

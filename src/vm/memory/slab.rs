@@ -5,45 +5,44 @@ use std::sync::atomic::Ordering;
 
 use super::shared::SharedBytes;
 
-/// Storage for `count` values, and for their keys where the map has any to keep.
+/// Storage for `count` values, and for their keys if the map has keys.
 ///
-/// A program holds the address of an element for as long as it likes; the slab
-/// never moves or frees one. Whether an element is in use is the map's decision,
-/// kept here so that an access to a deleted one can be told apart.
+/// The slab never moves or frees a value, so programs can keep the address of one. The map
+/// decides which elements are in use; the slab records it, to detect accesses to deleted ones.
 #[derive(Debug)]
 pub struct Slab {
     values: SharedBytes,
     value_size: usize,
-    /// Bytes from one value to the next: as many as in the address space, so that an
-    /// address becomes a place by one addition; in a map that would take too much
-    /// memory so, the value size rounded up to 8, as in the kernel's arrays.
+    /// Bytes from one value to the next. Equal to the address distance, so that one addition
+    /// converts an address. If that would take too much memory, the value size rounded up to
+    /// 8, as in the kernel's arrays.
     stride: usize,
     count: usize,
-    /// Elements per CPU, for maps that keep a value for each.
+    /// Elements per CPU, for per-CPU maps.
     per_cpu: Option<usize>,
     keys: Option<Keys>,
 }
 
-/// Keys and liveness of elements that come and go.
+/// Keys and liveness of the elements of a keyed map.
 #[derive(Debug)]
 struct Keys {
     bytes: SharedBytes,
     size: usize,
-    /// A byte for each element: 1 while it lives. Messages depend on it, not the
-    /// map's own decisions, which are made under its lock.
+    /// A byte per element: 1 while it is live. Used for messages only; the map decides under
+    /// its own lock.
     live: SharedBytes,
 }
 
 impl Keys {
-    /// Where the key of `index` begins: aligned, so that comparing is quick. What is
-    /// behind it up to the next one is zero.
+    /// Where the key of `index` begins: aligned, for fast comparison. Padding after the key is
+    /// zero.
     const fn offset(&self, index: usize) -> usize {
         index.saturating_mul(self.size.next_multiple_of(8))
     }
 }
 
-/// A key as the little-endian words that it is kept in, the last one filled up with
-/// zeros.
+/// A key as little-endian words, the last one padded with zeros: the form in which the slab
+/// stores it.
 pub(in crate::vm) fn key_words(key: &[u8]) -> impl Iterator<Item = u64> {
     let (words, rest) = key.as_chunks::<8>();
     let last = (!rest.is_empty()).then(|| {
@@ -59,23 +58,23 @@ pub(in crate::vm) fn key_words(key: &[u8]) -> impl Iterator<Item = u64> {
         .chain(last)
 }
 
-/// The most bytes that values with gaps between them may take.
+/// The most bytes for values with gaps between them.
 const MAX_SPREAD: usize = 4 << 30;
 
 impl Slab {
-    /// Address bytes from one value to the next: a power of two that leaves at least
-    /// 16 bytes of guard behind the value.
+    /// Address distance between values: a power of two that leaves at least 16 bytes of guard
+    /// after each value.
     #[must_use]
     pub const fn span(value_size: usize) -> u64 {
         (value_size as u64 + 16).next_power_of_two()
     }
 
-    /// Storage of an array: `count` values, always live, known by their number.
+    /// Storage of an array: `count` values, always live, identified by index.
     #[must_use]
     pub fn array(value_size: usize, count: usize) -> Self {
         let packed = value_size.next_multiple_of(8);
         let span = usize::try_from(Self::span(value_size)).unwrap_or(usize::MAX);
-        // Nothing needs to be behind the last one.
+        // The last value needs no gap after it.
         let spread = |stride: usize| Some(stride.checked_mul(count.saturating_sub(1))? + packed);
         let (stride, len) = match spread(span).filter(|len| *len <= MAX_SPREAD) {
             Some(len) => (span, len),
@@ -91,7 +90,7 @@ impl Slab {
         }
     }
 
-    /// Storage of an array with a value for each of `cpus` CPUs: element
+    /// Storage of a per-CPU array: a value per CPU and index, at element
     /// `cpu * count + index`.
     #[must_use]
     pub fn per_cpu_array(value_size: usize, count: usize, cpus: usize) -> Self {
@@ -101,7 +100,7 @@ impl Slab {
         }
     }
 
-    /// Storage of a map whose elements come and go, dead at first.
+    /// Storage of a keyed map; no element is live at first.
     #[must_use]
     pub fn keyed(key_size: usize, value_size: usize, count: usize) -> Self {
         Self {
@@ -114,8 +113,8 @@ impl Slab {
         }
     }
 
-    /// Storage of a map with keys and a value for each of `cpus` CPUs: element
-    /// `cpu * count + index`; key and liveness belong to `index`.
+    /// Storage of a keyed per-CPU map: a value per CPU and key, at element
+    /// `cpu * count + index`. Key and liveness belong to `index`.
     #[must_use]
     pub fn per_cpu_keyed(key_size: usize, value_size: usize, count: usize, cpus: usize) -> Self {
         Self {
@@ -130,7 +129,7 @@ impl Slab {
         self.value_size
     }
 
-    /// Whether elements come and go, by key.
+    /// Whether elements have keys and can be added and deleted.
     #[must_use]
     pub const fn is_keyed(&self) -> bool {
         self.keys.is_some()
@@ -148,25 +147,25 @@ impl Slab {
         &self.values
     }
 
-    /// Whether values lie as far apart as their addresses do.
+    /// Whether values are as far apart in memory as in the address space.
     #[must_use]
     pub const fn is_spread(&self) -> bool {
         self.stride as u64 == Self::span(self.value_size)
     }
 
-    /// Where `element` begins in [`values`](Self::values).
+    /// Offset of `element` in [`values`](Self::values).
     #[must_use]
     pub const fn offset(&self, element: usize) -> usize {
         element.saturating_mul(self.stride)
     }
 
-    /// Copies out a value; `None` where there is no such element.
+    /// Copies out a value; `None` if there is no such element.
     #[must_use]
     pub fn value(&self, element: usize) -> Option<Vec<u8>> {
         self.values.copy(self.offset(element), self.value_size)
     }
 
-    /// Sets the first bytes of a value; `None` where they don't fit.
+    /// Sets the first bytes of a value; `None` if they don't fit.
     pub fn set_value(&self, element: usize, value: &[u8]) -> Option<()> {
         if value.len() > self.value_size {
             return None;
@@ -181,15 +180,14 @@ impl Slab {
         keys.bytes.copy(keys.offset(self.index(element)), keys.size)
     }
 
-    /// The keys, each from a multiple of 8 on and filled up with zeros to the next;
-    /// `None` for arrays.
+    /// The keys, each aligned to 8 and padded with zeros; `None` for arrays.
     #[must_use]
     pub(in crate::vm) fn keys(&self) -> Option<&SharedBytes> {
         self.keys.as_ref().map(|keys| &keys.bytes)
     }
 
-    /// Whether the key of an element without its CPU is this one, which has the right
-    /// size; false for arrays.
+    /// Whether element `index` (without the CPU) has this key. `key` must have the map's key
+    /// size. False for arrays.
     pub(in crate::vm) fn key_is(&self, index: usize, key: &[u8]) -> bool {
         let Some(keys) = &self.keys else { return false };
         let first = index * keys.size.div_ceil(8);
@@ -202,8 +200,8 @@ impl Slab {
         })
     }
 
-    /// Brings an element to life under `key`; `None` for arrays or where the
-    /// key is of another size.
+    /// Makes an element live with this key; `None` for arrays or if the key has the wrong
+    /// size.
     pub fn revive(&self, element: usize, key: &[u8]) -> Option<()> {
         let keys = self.keys.as_ref()?;
         if key.len() != keys.size {
@@ -214,14 +212,14 @@ impl Slab {
         keys.live.store(index, 1, 1)
     }
 
-    /// Declares an element dead; its value stays readable, as in the kernel.
+    /// Marks an element as deleted; its value stays readable, as in the kernel.
     pub fn kill(&self, element: usize) {
         if let Some(keys) = &self.keys {
             keys.live.store(self.index(element), 1, 0);
         }
     }
 
-    /// Whether the map has the element now.
+    /// Whether the element is in the map.
     #[must_use]
     pub fn is_live(&self, element: usize) -> bool {
         match &self.keys {
@@ -230,12 +228,12 @@ impl Slab {
         }
     }
 
-    /// The element's number without its CPU.
+    /// The element's index without its CPU.
     fn index(&self, element: usize) -> usize {
         self.per_cpu.map_or(element, |count| element % count.max(1))
     }
 
-    /// The element as a C author would write it: `[12]`, `[12] of cpu 1`.
+    /// The element as C would index it: `[12]`, `[12] of cpu 1`.
     #[must_use]
     pub fn label(&self, element: usize) -> impl fmt::Display + use<> {
         let key = match self.key(element) {
@@ -255,7 +253,7 @@ impl Slab {
     }
 }
 
-/// A key that is one little-endian number.
+/// The number in a key of 1, 2, 4 or 8 bytes (little-endian).
 fn number(key: &[u8]) -> Option<u64> {
     let mut bytes = [0; 8];
     match key.len() {
@@ -284,7 +282,7 @@ mod tests {
         assert!(slab.is_live(2) && !slab.is_live(3));
     }
 
-    /// The pages are never touched.
+    /// The pages are never touched, so this takes no memory.
     #[test]
     fn a_large_map_is_packed() {
         let slab = Slab::array(8, 150_000_000);

@@ -1,5 +1,5 @@
-//! The virtual address space: every access is judged whole, first to last byte,
-//! against the one region it lies in.
+//! The virtual address space. Every access is checked as a whole, first to last byte, against
+//! the one region it lies in.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,8 +15,8 @@ use crate::spec::context;
 
 /// All live regions of a machine.
 ///
-/// Slots are handed out in order and reused last in, first out, so that the same
-/// program sees the same numbers each time.
+/// Slots are allocated in order and reused last in, first out, so that a program sees the same
+/// addresses in each run.
 #[derive(Debug)]
 pub struct Space {
     id: u64,
@@ -27,7 +27,7 @@ pub struct Space {
     kernel: KernelBlocks,
 }
 
-/// A number for each slot.
+/// For each slot, the offset from addresses to host addresses ([`Space::deltas`]).
 #[derive(Debug)]
 struct Deltas(SharedBytes);
 
@@ -39,13 +39,13 @@ impl Deltas {
     fn set(&self, address: Address, region: Option<&Region>) {
         let host = region.and_then(Region::host_address);
         let delta = host.map_or(0, |host| host.wrapping_sub(address.register()));
-        // Each slot has its entry.
+        // There is an entry for each slot.
         let _ = self.0.store(8 * usize::from(address.region()), 8, delta);
     }
 }
 
 impl Deltas {
-    /// The region at an address goes by another one of the same slot.
+    /// Moves the entry of a region whose address changed to another one of the same slot.
     fn follow(&self, from: Address, to: Address) {
         let at = 8 * usize::from(from.region());
         let delta = self.0.load(at, 8).filter(|delta| *delta != 0);
@@ -56,7 +56,7 @@ impl Deltas {
     }
 }
 
-/// A live region, to be changed.
+/// A mutable reference to a live region.
 #[derive(Debug)]
 pub struct RegionMut<'a> {
     region: &'a mut Region,
@@ -79,7 +79,7 @@ impl DerefMut for RegionMut<'_> {
 }
 
 impl Drop for RegionMut<'_> {
-    /// The bytes may be others now.
+    /// Updates the entry in `deltas`: the region's bytes may have been replaced.
     fn drop(&mut self) {
         self.deltas.set(self.address, Some(self.region));
     }
@@ -88,26 +88,26 @@ impl Drop for RegionMut<'_> {
 #[derive(Debug)]
 struct Slot {
     generation: u8,
-    /// The region that lives here, or the last one that did.
+    /// The region in this slot, or the last one if it is free.
     region: Region,
     live: bool,
 }
 
-/// The address space has no slot left.
+/// The address space has no free slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("more than {} objects alive at once", Address::MAX_REGIONS)]
 pub struct SpaceFull;
 
-/// Where an access to a region lands: a place in a block of bytes.
+/// Where an access to a region lands: an offset in a block of bytes.
 #[derive(Debug, Clone, Copy)]
-pub struct Place<'a> {
+pub struct Location<'a> {
     /// The block.
     pub bytes: &'a SharedBytes,
-    /// Offset in it; as many bytes as were asked for lie there.
+    /// Offset of the access; the requested number of bytes is in bounds there.
     pub at: usize,
 }
 
-/// The most stale pointers that are kept for a report.
+/// How many accesses to deleted elements are kept for a report.
 const STALE_KEPT: usize = 16;
 
 impl Default for Space {
@@ -131,7 +131,7 @@ impl Space {
         Self::default()
     }
 
-    /// An empty one with these objects of the kernel.
+    /// An empty address space with this kernel memory.
     #[must_use]
     pub fn over(kernel: KernelBlocks) -> Self {
         Self {
@@ -140,25 +140,23 @@ impl Space {
         }
     }
 
-    /// The kernel's own objects.
+    /// The kernel memory.
     #[must_use]
     pub const fn kernel(&self) -> &KernelBlocks {
         &self.kernel
     }
 
-    /// Makes these the kernel's own objects.
+    /// Replaces the kernel memory.
     pub fn set_kernel(&mut self, kernel: KernelBlocks) {
         self.kernel = kernel;
     }
 
-    /// The same address space for another CPU: values of maps, what has an address only
-    /// and the kernel's own objects are where they are, and what else there is belongs to
-    /// the first CPU. From
-    /// now on each hands out addresses of its own, beginning with the lowest.
+    /// The same address space for another CPU. Map values, objects without bytes and kernel
+    /// memory keep their addresses; all other regions belong to the first CPU. From now on each
+    /// CPU allocates addresses of its own, beginning with the lowest.
     ///
-    /// Programs that were bound to this space are bound to its forks, too: they have one
-    /// [`id`](Self::id). Nothing that all CPUs share may be inserted while there are
-    /// several.
+    /// Forks have the same [`id`](Self::id): programs that are bound to this space are bound to
+    /// its forks, too. No region that all CPUs share may be inserted while there are several.
     #[must_use]
     pub fn fork(&self) -> Self {
         let is_kept = |slot: &Slot| slot.live && slot.region.is_shared();
@@ -180,7 +178,7 @@ impl Space {
                 live: is_kept(slot),
             });
         }
-        // The last one is handed out first.
+        // The last element is allocated first.
         free.reverse();
         Self {
             id: self.id,
@@ -192,28 +190,26 @@ impl Space {
         }
     }
 
-    /// A number that no other address space of this process has, its
-    /// [forks](Self::fork) apart.
+    /// An id that is unique in this process, but the same for all [forks](Self::fork).
     #[must_use]
     pub const fn id(&self) -> u64 {
         self.id
     }
 
-    /// For each of the [`Address::NUMBERS`] that an address can have for its region, a
-    /// `u64`: what added to an address in the live region of that number gives the host
-    /// address, wrapping; 0 where there is no region, or one in which each access is to
-    /// be judged, as all in kernel memory are
-    /// ([`load`](Self::load), [`store`](Self::store), [`update`](Self::update)). The
-    /// table stays where it is as long as the space lives.
+    /// A table of `u64`, indexed by the region number of an address ([`Address::NUMBERS`]
+    /// entries). Adding the entry to an address in the live region gives the host address
+    /// (wrapping). 0 if there is no region, or its accesses must be checked
+    /// ([`load`](Self::load), [`store`](Self::store), [`update`](Self::update)), as in all
+    /// kernel memory. The table does not move while the space lives.
     #[must_use]
     pub const fn deltas(&self) -> &SharedBytes {
         &self.deltas.0
     }
 
-    /// Gives a region an address: that of its offset 0.
+    /// Inserts a region and returns the address of its offset 0.
     ///
     /// # Errors
-    /// [`SpaceFull`] when [`Address::MAX_REGIONS`] regions are alive.
+    /// [`SpaceFull`] if [`Address::MAX_REGIONS`] regions are live.
     pub fn insert(&mut self, region: Region) -> Result<Address, SpaceFull> {
         if let Some(index) = self.free.pop()
             && let Some(slot) = self.slots.get_mut(usize::from(index))
@@ -239,8 +235,8 @@ impl Space {
         Ok(address)
     }
 
-    /// Ends a region's life; pointers to it are stale from now on. False where
-    /// the address is not that of a live region.
+    /// Removes a region; pointers to it become stale. False if the address is not that of a
+    /// live region.
     pub fn remove(&mut self, address: Address) -> bool {
         match self.slot_mut(address) {
             Some(slot) => {
@@ -253,8 +249,8 @@ impl Space {
         }
     }
 
-    /// Ends a region's life and begins another's over the same bytes, as a stack
-    /// frame does at each call: the same slot, the next generation.
+    /// Replaces a region by one over the same bytes, as for a stack frame at each call: the same
+    /// slot with the next generation.
     pub fn renew(&mut self, address: Address) -> Address {
         match self.slots.get_mut(usize::from(address.region())) {
             Some(slot) => {
@@ -274,7 +270,7 @@ impl Space {
         (slot.live && slot.generation == address.generation()).then_some(&slot.region)
     }
 
-    /// The live region at an address, to change its window, rights or fields.
+    /// The live region at an address, mutable: to change its window, rights or fields.
     pub fn region_mut(&mut self, address: Address) -> Option<RegionMut<'_>> {
         let slot = self.slots.get_mut(usize::from(address.region()))?;
         (slot.live && slot.generation == address.generation()).then_some(RegionMut {
@@ -289,24 +285,24 @@ impl Space {
         (slot.live && slot.generation == address.generation()).then_some(slot)
     }
 
-    /// Judges an access of `len` bytes at `value`.
+    /// Checks an access of `len` bytes at `value`.
     ///
     /// # Errors
-    /// [`AccessFault`] unless all bytes lie in one live region, or object of the kernel,
-    /// that allows it.
+    /// [`AccessFault`] unless all bytes lie in one live region or kernel object that allows
+    /// the access.
     pub fn check(&self, value: u64, len: usize, kind: AccessKind) -> Result<(), AccessFault> {
         self.reach(value, len, kind, Problem::Bounds, |_, _| Some(()))
     }
 
-    /// Whether what was at this address, of which nothing else is known, is gone.
+    /// Whether the object at this address was freed. Works for any address.
     #[must_use]
     pub fn is_freed(&self, value: u64) -> bool {
         let read = self.check(value, 1, AccessKind::Read);
         read.is_err_and(|fault| fault.problem == Problem::Freed)
     }
 
-    /// Judges an access and does it to the bytes there; `otherwise` is wrong where it
-    /// can't be done.
+    /// Checks an access and performs it with `access`; `otherwise` is the problem to report if
+    /// `access` returns `None`.
     #[inline]
     fn reach<T>(
         &self,
@@ -317,7 +313,7 @@ impl Space {
         access: impl FnOnce(&SharedBytes, usize) -> Option<T>,
     ) -> Result<T, AccessFault> {
         let problem = match self.find(value, len, kind) {
-            Ok(place) => match access(place.bytes, place.at) {
+            Ok(location) => match access(location.bytes, location.at) {
                 Some(done) => return Ok(done),
                 None => otherwise,
             },
@@ -331,7 +327,7 @@ impl Space {
         Err(self.fault(value, len, kind, problem))
     }
 
-    /// The same to an object of the kernel, away from the way of all other accesses.
+    /// Performs an access to kernel memory. Cold, so that other accesses stay fast.
     #[cold]
     #[inline(never)]
     fn reach_kernel<T>(
@@ -345,23 +341,23 @@ impl Space {
         Ok(access(block.bytes(), at))
     }
 
-    /// Finds the bytes of a region for an access of `len` bytes at `value`. Those of the
-    /// kernel's objects are not to be held on to; [`read`](Self::read),
-    /// [`write`](Self::write) and the like reach both.
+    /// Finds the bytes of a region for an access of `len` bytes at `value`. Does not find kernel
+    /// objects, whose bytes must not be kept: use [`read`](Self::read), [`write`](Self::write)
+    /// and the like for both.
     ///
     /// # Errors
-    /// [`AccessFault`] unless all bytes lie in one live region that allows it.
+    /// [`AccessFault`] unless all bytes lie in one live region that allows the access.
     pub fn locate(
         &self,
         value: u64,
         len: usize,
         kind: AccessKind,
-    ) -> Result<Place<'_>, AccessFault> {
+    ) -> Result<Location<'_>, AccessFault> {
         let found = self.find(value, len, kind);
         found.map_err(|problem| self.fault(value, len, kind, problem))
     }
 
-    fn find(&self, value: u64, len: usize, kind: AccessKind) -> Result<Place<'_>, Problem> {
+    fn find(&self, value: u64, len: usize, kind: AccessKind) -> Result<Location<'_>, Problem> {
         let address = Address::from_register(value).ok_or(Problem::Nothing)?;
         let slot = self
             .slots
@@ -388,7 +384,7 @@ impl Space {
                 if offset < region.hidden as usize {
                     return Err(Problem::Hidden(region.hidden));
                 }
-                Ok(Place { bytes, at: offset })
+                Ok(Location { bytes, at: offset })
             }
             Body::Elements(slab) => {
                 let (element, inner) = element_at(slab.value_size(), address.offset());
@@ -398,7 +394,7 @@ impl Space {
                 if !slab.is_live(element) {
                     self.note_stale(value);
                 }
-                Ok(Place {
+                Ok(Location {
                     bytes: slab.values(),
                     at: slab.offset(element) + inner,
                 })
@@ -406,18 +402,17 @@ impl Space {
             Body::Pages(pages) => {
                 let at = pages.at(address.offset(), len).ok_or(Problem::Bounds)?;
                 let bytes = pages.bytes();
-                let place = Place { bytes, at };
+                let location = Location { bytes, at };
                 pages
                     .are_present(at, len)
-                    .then_some(place)
+                    .then_some(location)
                     .ok_or(Problem::NoPage)
             }
             Body::Opaque => Err(Problem::Opaque),
         }
     }
 
-    /// An access to a deleted map element is allowed, as in the kernel, but a
-    /// test wants to hear of it.
+    /// Records an access to a deleted map element. The kernel allows it, but it may be a bug.
     fn note_stale(&self, value: u64) {
         let mut stale = self.stale.lock().unwrap_or_else(PoisonError::into_inner);
         if stale.len() < STALE_KEPT {
@@ -431,11 +426,11 @@ impl Space {
         std::mem::take(stale.unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Loads a number of 1, 2, 4 or 8 bytes, zero-extended; a context's pointer
-    /// field yields its pointer.
+    /// Loads a number of 1, 2, 4 or 8 bytes, zero-extended. A pointer field of a context
+    /// loads as its pointer.
     ///
     /// # Errors
-    /// [`AccessFault`] as of [`check`](Self::check).
+    /// [`AccessFault`] as for [`check`](Self::check).
     pub fn load(&self, value: u64, size: usize) -> Result<u64, AccessFault> {
         let (value, size) = self.loaded_as(value, size);
         let load = |bytes: &SharedBytes, at| bytes.load(at, size);
@@ -453,15 +448,15 @@ impl Space {
         Ok(loaded)
     }
 
-    /// The context that an address lies in, and where in it, if it is one of those with
-    /// rules of their own.
+    /// The kind of the context that an address lies in and the offset in it, if the kernel
+    /// rewrites accesses to this kind.
     fn context_at(&self, value: u64) -> Option<(ContextKind, u32)> {
         let address = Address::from_register(value)?;
         let kind = self.region(address)?.context?;
         Some((kind, u32::try_from(address.offset()).ok()?))
     }
 
-    /// The load that one of a part of a context's field becomes.
+    /// The address and size of the load that replaces a load of a part of a context field.
     fn loaded_as(&self, value: u64, size: usize) -> (u64, usize) {
         let (Some((kind, offset)), Ok(bytes)) = (self.context_at(value), u32::try_from(size))
         else {
@@ -472,7 +467,8 @@ impl Space {
         (value.wrapping_sub(back), bytes as usize)
     }
 
-    /// What is left of a number that is stored in a context; `None` for nothing.
+    /// The number to store in place of `number`, after the kernel's rewrite of context accesses;
+    /// `None` to store nothing.
     fn stored_as(&self, value: u64, number: u64) -> Option<u64> {
         match self.context_at(value) {
             Some((kind, offset)) => context::stored_as(kind, offset, number),
@@ -483,7 +479,7 @@ impl Space {
     /// Stores the low `size` bytes of `number`.
     ///
     /// # Errors
-    /// [`AccessFault`] as of [`check`](Self::check).
+    /// [`AccessFault`] as for [`check`](Self::check).
     pub fn store(&self, value: u64, size: usize, number: u64) -> Result<(), AccessFault> {
         let Some(number) = self.stored_as(value, number) else {
             return Ok(());
@@ -492,10 +488,10 @@ impl Space {
         self.reach(value, size, AccessKind::Write, Problem::Bounds, store)
     }
 
-    /// Replaces a 4- or 8-byte number by what `f` makes of it; returns the old one.
+    /// Replaces a 4- or 8-byte number `n` with `f(n)` and returns `n`.
     ///
     /// # Errors
-    /// [`AccessFault`] as of [`check`](Self::check), or where it is misaligned.
+    /// [`AccessFault`] as for [`check`](Self::check), or if it is misaligned.
     pub fn update(
         &self,
         value: u64,
@@ -509,7 +505,7 @@ impl Space {
     /// Copies out `len` bytes.
     ///
     /// # Errors
-    /// [`AccessFault`] as of [`check`](Self::check); nothing is allocated then.
+    /// [`AccessFault`] as for [`check`](Self::check), before anything is allocated.
     pub fn read(&self, value: u64, len: usize) -> Result<Vec<u8>, AccessFault> {
         if len == 0 {
             return Ok(Vec::new());
@@ -518,10 +514,10 @@ impl Space {
         self.reach(value, len, AccessKind::Read, Problem::Bounds, copy)
     }
 
-    /// Copies `len` bytes behind those in `to`.
+    /// Appends `len` bytes to `to`.
     ///
     /// # Errors
-    /// [`AccessFault`] as of [`check`](Self::check); nothing is allocated then.
+    /// [`AccessFault`] as for [`check`](Self::check), before anything is allocated.
     pub fn append(&self, value: u64, len: usize, to: &mut Vec<u8>) -> Result<(), AccessFault> {
         if len == 0 {
             return Ok(());
@@ -530,10 +526,10 @@ impl Space {
         self.reach(value, len, AccessKind::Read, Problem::Bounds, append)
     }
 
-    /// Copies out as many bytes as `into` has.
+    /// Copies out `into.len()` bytes.
     ///
     /// # Errors
-    /// [`AccessFault`] as of [`check`](Self::check).
+    /// [`AccessFault`] as for [`check`](Self::check).
     pub fn read_into(&self, value: u64, into: &mut [u8]) -> Result<(), AccessFault> {
         if into.is_empty() {
             return Ok(());
@@ -543,8 +539,8 @@ impl Space {
         self.reach(value, len, AccessKind::Read, Problem::Bounds, read)
     }
 
-    /// Copies out as many bytes as `into` has, as the kernel itself may: whatever
-    /// programs may do with them. `None` where one of them is not there.
+    /// Copies out `into.len()` bytes with the kernel's rights: programs' rights are ignored.
+    /// `None` if any byte is unmapped.
     pub fn probe(&self, value: u64, into: &mut [u8]) -> Option<()> {
         if Address::is_kernel_memory(value) {
             let (block, at) = self.kernel.whole(value, into.len()).ok()?;
@@ -573,10 +569,10 @@ impl Space {
         }
     }
 
-    /// Copies `from` to `value`; either all of it or nothing.
+    /// Copies `from` to `value`; either all bytes or none.
     ///
     /// # Errors
-    /// [`AccessFault`] as of [`check`](Self::check).
+    /// [`AccessFault`] as for [`check`](Self::check).
     pub fn write(&self, value: u64, from: &[u8]) -> Result<(), AccessFault> {
         if from.is_empty() {
             return Ok(());
@@ -595,7 +591,7 @@ impl Space {
         }
     }
 
-    /// Says what a register's value points to.
+    /// Describes what a register's value points to.
     #[must_use]
     pub fn pointer(&self, value: u64) -> Pointer {
         if value < 4096 {
@@ -643,8 +639,8 @@ impl Space {
     }
 }
 
-/// Splits an offset in a region of elements into the element's number and the
-/// offset in it.
+/// Splits an offset in a region of elements into the element's index and the offset in the
+/// element.
 fn element_at(value_size: usize, offset: i64) -> (usize, usize) {
     // A power of two: no division is needed.
     let span = Region::element_span(value_size);

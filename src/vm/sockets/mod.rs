@@ -1,4 +1,4 @@
-//! The sockets that programs were given: their addresses, and the references held.
+//! Sockets that programs can access: their addresses, and acquired references.
 
 mod references;
 pub(super) mod state;

@@ -1,4 +1,4 @@
-//! The sockets that programs refer to: by address, as the event's own, and those that they
+//! Finding sockets by address, the event's own socket, and references to sockets that programs
 //! have to release.
 
 use super::super::kernel::KernelError;
@@ -9,8 +9,8 @@ use super::state::SocketRef;
 use crate::spec::context::{self, Arch};
 
 impl Machine {
-    /// The socket that a register points to: its `struct bpf_sock` or `bpf_tcp_sock`, the
-    /// kernel's own structure, or the context of a hook that is about a socket.
+    /// The socket that a register points to: by its `struct bpf_sock`, its `bpf_tcp_sock`, the
+    /// kernel's own structure, or the context of a hook about a socket.
     pub(in crate::vm) fn socket_at(&self, register: u64) -> Option<SocketRef> {
         let placed = self.sockets.placed();
         let mut known = placed.iter();
@@ -32,20 +32,20 @@ impl Machine {
         own.then_some(SocketRef::Own)
     }
 
-    /// The one address that stands for the socket that a register points to, whatever view
-    /// of it that is: what belongs to a socket belongs to this address.
+    /// The canonical address of the socket that a register points to, the same for all of its
+    /// structures. Identifies the owner of socket storage.
     pub(in crate::vm) fn socket_owner(&mut self, register: u64) -> Option<u64> {
         let socket = self.socket_at(register)?;
-        self.standing_for(socket)
+        self.canonical_address(socket)
     }
 
-    /// The same for the socket that the current event is about.
+    /// The canonical address of the current event's socket.
     pub(in crate::vm) fn event_socket_address(&mut self) -> Option<u64> {
         let socket = self.event_socket()?;
-        self.standing_for(socket)
+        self.canonical_address(socket)
     }
 
-    fn standing_for(&mut self, socket: SocketRef) -> Option<u64> {
+    fn canonical_address(&mut self, socket: SocketRef) -> Option<u64> {
         match socket {
             SocketRef::World(id) => self.socket_address(id).ok().flatten(),
             SocketRef::Own => {
@@ -55,7 +55,7 @@ impl Machine {
         }
     }
 
-    /// The socket that the current event is about, if it is about one.
+    /// The socket of the current event, if it has one.
     pub(in crate::vm) fn event_socket(&self) -> Option<SocketRef> {
         let placed = &self.current()?.placed;
         match placed.kern.socket {
@@ -64,7 +64,7 @@ impl Machine {
         }
     }
 
-    /// A socket.
+    /// The socket that `socket` refers to, mutable.
     pub(in crate::vm) fn socket(&mut self, socket: SocketRef) -> Option<&mut Socket> {
         match socket {
             SocketRef::World(id) => self.world.net().get_mut(id),
@@ -72,43 +72,42 @@ impl Machine {
         }
     }
 
-    /// Gives a socket to a program that has to release it.
-    pub(in crate::vm) fn hold_socket(&mut self, id: SocketId) -> Result<u64, KernelError> {
+    /// Acquires a reference to a socket for the program, and returns the socket's address.
+    pub(in crate::vm) fn acquire_socket(&mut self, id: SocketId) -> Result<u64, KernelError> {
         let address = self.socket_address(id)?;
-        self.sockets.held.push(id);
+        self.sockets.acquired.push(id);
         Ok(address.unwrap_or(0))
     }
 
-    /// The same for a socket at an address, which may be one that is no socket's: a test
-    /// puts into a map what it likes.
-    pub(in crate::vm) fn hold_socket_at(&mut self, address: u64) {
+    /// Acquires a reference to the socket at an address. Ignores addresses without a socket: a
+    /// test can put any address into a map.
+    pub(in crate::vm) fn acquire_socket_at(&mut self, address: u64) {
         if let Some(SocketRef::World(id)) = self.socket_at(address) {
-            self.sockets.held.push(id);
+            self.sockets.acquired.push(id);
         }
     }
 
-    /// Takes a socket back; false where the program does not hold it.
+    /// Releases a reference to a socket; false if the program has none.
     pub(in crate::vm) fn release_socket(&mut self, id: SocketId) -> bool {
-        let held = &mut self.sockets.held;
-        match held.iter().rposition(|held| *held == id) {
+        let acquired = &mut self.sockets.acquired;
+        match acquired.iter().rposition(|acquired| *acquired == id) {
             Some(at) => {
-                held.remove(at);
+                acquired.remove(at);
                 true
             }
             None => false,
         }
     }
 
-    /// Addresses of the sockets that were looked up and not released.
-    pub(in crate::vm) fn held_sockets(&self) -> Vec<u64> {
+    /// Addresses of the sockets with unreleased references.
+    pub(in crate::vm) fn unreleased_sockets(&self) -> Vec<u64> {
         let placed = self.sockets.placed();
-        let held = self.sockets.held.iter();
-        let addresses = held.filter_map(|id| Some(placed.get(id)?.sock.address()));
+        let acquired = self.sockets.acquired.iter();
+        let addresses = acquired.filter_map(|id| Some(placed.get(id)?.sock.address()));
         addresses.collect()
     }
 
-    /// Makes the current context's `sk` lead to the socket of the world that the event
-    /// brings along, if it brings one.
+    /// Sets the current context's `sk` to the event's socket, if that is one of the world's.
     pub(in crate::vm) fn point_to_socket(&mut self) -> Result<(), KernelError> {
         let id = self
             .current()
@@ -119,7 +118,7 @@ impl Machine {
         }
     }
 
-    /// Makes a socket, or none, the current event's.
+    /// Sets or clears the current event's socket.
     pub(in crate::vm) fn assign_socket(&mut self, id: Option<SocketId>) -> Result<(), KernelError> {
         let address = match id {
             Some(id) => self.socket_address(id)?,
@@ -136,14 +135,14 @@ impl Machine {
         Ok(())
     }
 
-    /// The event is over: what was there for it alone goes, and references are forgotten.
+    /// Ends the event: removes its own socket's structures and forgets all references.
     pub(in crate::vm) fn forget_sockets(&mut self) {
-        self.sockets.held.clear();
+        self.sockets.acquired.clear();
         if let Some(own) = self.sockets.own_tcp.take() {
             self.space.remove(own);
         }
         if let Some(own) = self.sockets.own_typed.take() {
-            // It was made for this event.
+            // It was created for this event.
             let _ = own.free();
         }
     }

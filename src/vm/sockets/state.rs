@@ -1,4 +1,4 @@
-//! What a machine keeps of sockets.
+//! The machine's state of sockets.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,27 +8,27 @@ use super::super::kernel::KernelObject;
 use super::super::memory::Address;
 use super::super::world::SocketId;
 
-/// Where sockets of the world lie in memory.
+/// Addresses and references of sockets.
 #[derive(Debug, Default)]
 pub(in crate::vm) struct Sockets {
-    /// By socket. All CPUs see a socket at one address.
+    /// The structures of each socket. All CPUs share them.
     placed: Arc<Mutex<FxHashMap<SocketId, Views>>>,
     /// `struct bpf_tcp_sock` of the event's own socket.
     pub(super) own_tcp: Option<Address>,
-    /// The event's own socket as the kernel has it.
+    /// The kernel's structure of the event's own socket.
     pub(super) own_typed: Option<KernelObject>,
-    /// Sockets that programs looked up and have not released, the last one last.
-    pub(super) held: Vec<SocketId>,
+    /// Sockets that programs have acquired and not released, the latest one last.
+    pub(super) acquired: Vec<SocketId>,
 }
 
-/// The structures that stand for a socket.
+/// The structures of a socket in kernel memory.
 #[derive(Debug)]
 pub(super) struct Views {
     /// `struct bpf_sock`.
     pub(super) sock: KernelObject,
-    /// `struct bpf_tcp_sock`, once a program asked for it.
+    /// `struct bpf_tcp_sock`, once a program requested it.
     pub(super) tcp: Option<KernelObject>,
-    /// The kernel's own structure (`tcp_sock`), once a program asked for it.
+    /// The kernel's own structure (`tcp_sock`), once a program requested it.
     pub(super) typed: Option<KernelObject>,
 }
 
@@ -41,7 +41,7 @@ impl Views {
 }
 
 impl Sockets {
-    /// Those of another CPU.
+    /// The sockets for another CPU, without references.
     pub(in crate::vm) fn fork(&self) -> Self {
         Self {
             placed: self.placed.clone(),
@@ -49,9 +49,9 @@ impl Sockets {
         }
     }
 
-    /// Whether every socket that programs looked up was released.
+    /// Whether programs released all references to sockets.
     pub(in crate::vm) const fn holds_nothing(&self) -> bool {
-        self.held.is_empty()
+        self.acquired.is_empty()
     }
 
     pub(super) fn placed(&self) -> MutexGuard<'_, FxHashMap<SocketId, Views>> {
@@ -59,11 +59,11 @@ impl Sockets {
     }
 }
 
-/// What a register that points to a socket means.
+/// Refers to a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::vm) enum SocketRef {
     /// A socket of the world.
     World(SocketId),
-    /// The one of the current event alone.
+    /// The current event's own socket.
     Own,
 }

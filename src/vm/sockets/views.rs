@@ -1,4 +1,4 @@
-//! The structures that stand for a socket, as programs are given them.
+//! Creating the structures of sockets that programs see.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use super::super::world::{Socket, SocketId};
 use super::state::{SocketRef, Views};
 
 impl Machine {
-    /// The address of a socket's `struct bpf_sock`, which says what the socket is now:
-    /// the same one each time, on all CPUs. `None` where the world has no such socket.
+    /// The address of a socket's `struct bpf_sock`, after updating its contents. Each socket has
+    /// one address on all CPUs. `None` if the world has no such socket.
     ///
     /// # Errors
-    /// [`KernelError::Full`] where there are too many objects.
+    /// [`KernelError::Full`] if kernel memory is full.
     pub fn socket_address(&mut self, id: SocketId) -> Result<Option<u64>, KernelError> {
         let Some(bytes) = self.world.net().get(id).map(Socket::sock_bytes) else {
             return Ok(None);
@@ -61,7 +61,7 @@ impl Machine {
         Ok(Some(address))
     }
 
-    /// That of the event's own socket, which goes with the event.
+    /// The `struct bpf_tcp_sock` of the event's own socket, which is removed with the event.
     fn own_tcp(&mut self, bytes: &[u8]) -> Result<u64, SpaceFull> {
         if let Some(known) = self.sockets.own_tcp {
             return Ok(known.register());
@@ -73,8 +73,8 @@ impl Machine {
         Ok(own.register())
     }
 
-    /// The kernel's own structure for a socket (`tcp_sock`), made from its types: its
-    /// addresses, ports and state are those of the socket, all else is zero.
+    /// The address of the kernel's own structure for a socket (`tcp_sock`), created from its BTF
+    /// type. Addresses, ports and state are filled in; all other fields are zero.
     pub(in crate::vm) fn typed_socket(
         &mut self,
         socket: SocketRef,
@@ -108,10 +108,10 @@ impl Machine {
     }
 }
 
-/// Puts into the kernel's own structure what a socket is; of an object that is no socket's
-/// nothing.
+/// Writes a socket's properties to the kernel's own structure. Does nothing if the object is
+/// not a socket.
 fn fill(object: &KernelObject, socket: &Socket) {
-    // Where `struct sock_common` is in the structures that begin with it.
+    // Paths to `struct sock_common` in the structures that begin with it.
     const COMMON: [&str; 5] = [
         "inet_conn.icsk_inet.sk.__sk_common",
         "tcp.inet_conn.icsk_inet.sk.__sk_common",
@@ -124,7 +124,7 @@ fn fill(object: &KernelObject, socket: &Socket) {
         return;
     };
     let put = |field: &str, value: u64| {
-        // What the types don't have is left out.
+        // Fields that the types lack are skipped.
         let _ = object.clone().set(&format!("{common}.{field}"), value);
     };
     put("skc_family", socket.family.into());

@@ -1,12 +1,11 @@
-//! `struct cgroup`s, in kernel memory.
+//! `struct cgroup` objects in kernel memory.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::super::kernel::{KernelError, KernelMemory, KernelObject};
 
-/// The cgroups of the default hierarchy that somebody asked for, by id. Cloning shares
-/// them.
+/// The created cgroups of the default hierarchy, by id. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Cgroups(Arc<Mutex<BTreeMap<u64, KernelObject>>>);
 
@@ -17,8 +16,7 @@ impl Cgroups {
         known.get(&id).filter(|cgroup| cgroup.is_live()).cloned()
     }
 
-    /// The last cgroup of a path of ids, each one's parent before it; those that are not
-    /// there yet are made.
+    /// The last cgroup of a path of ids, parents first; missing cgroups are created.
     pub fn at(&self, memory: &KernelMemory, path: &[u64]) -> Result<KernelObject, KernelError> {
         let mut ancestors: Vec<KernelObject> = Vec::new();
         for &id in path {
@@ -40,14 +38,14 @@ impl Cgroups {
     }
 }
 
-/// A cgroup below others, the root's first, as far as the struct has fields for it.
+/// Creates a cgroup below `ancestors` (root first). Fields that the struct lacks are skipped.
 fn make(
     memory: &KernelMemory,
     id: u64,
     ancestors: &[KernelObject],
 ) -> Result<KernelObject, KernelError> {
     let level = ancestors.len();
-    // The array of ancestors is at the struct's end, itself its last element.
+    // The array of ancestors is at the end of the struct; its last element is the cgroup itself.
     let cgroup = memory.make_with_room("struct cgroup", 8 * (level + 1))?;
     cgroup.set_if_there("kn.id", id)?;
     cgroup.set_if_there("level", level)?;
@@ -56,7 +54,7 @@ fn make(
         cgroup.set_if_there(&format!("ancestors[{level}]"), ancestor)?;
     }
     if let Some(parent) = ancestors.last() {
-        // A cgroup begins with its own state.
+        // `self` is the first member of a cgroup, so pointers to both are equal.
         cgroup.set_if_there("self.parent", parent)?;
         if let Ok(node) = parent.get("kn") {
             cgroup.set_if_there("kn.__parent", node)?;

@@ -1,8 +1,8 @@
-//! Time stands still until a test moves it.
+//! The kernel's clocks. Time stands still until a test moves it.
 
 use std::time::Duration;
 
-/// The kernel's clocks, all driven by one: nanoseconds since boot.
+/// The kernel's clocks, all derived from one time: nanoseconds since boot.
 #[derive(Debug, Clone)]
 pub struct Clock {
     boot_ns: u64,
@@ -13,7 +13,7 @@ pub struct Clock {
 impl Default for Clock {
     fn default() -> Self {
         Self {
-            // An hour after boot: differences from "now" don't underflow.
+            // One hour after boot, so that subtracting from "now" does not underflow.
             boot_ns: 3_600_000_000_000,
             suspended_ns: 0,
             // 2026-01-01 00:00:00 UTC.
@@ -24,26 +24,26 @@ impl Default for Clock {
 
 /// `CONFIG_HZ` of the usual distribution kernels.
 const HZ: u64 = 250;
-/// Jiffies begin five minutes before they wrap in 32 bits (`INITIAL_JIFFIES`).
+/// Jiffies start five minutes before they wrap in 32 bits (`INITIAL_JIFFIES`).
 const INITIAL_JIFFIES: u64 = (300u64 * HZ).wrapping_neg() & 0xffff_ffff;
-/// TAI is ahead of UTC by this since 2017.
+/// Difference between TAI and UTC since 2017.
 const TAI_OFFSET_NS: u64 = 37_000_000_000;
 
 impl Clock {
-    /// `CLOCK_MONOTONIC`: nanoseconds since boot without suspension
+    /// `CLOCK_MONOTONIC`: nanoseconds since boot, excluding suspension
     /// (`bpf_ktime_get_ns`).
     #[must_use]
     pub const fn monotonic_ns(&self) -> u64 {
         self.boot_ns
     }
 
-    /// `CLOCK_BOOTTIME`: with suspension (`bpf_ktime_get_boot_ns`).
+    /// `CLOCK_BOOTTIME`: including suspension (`bpf_ktime_get_boot_ns`).
     #[must_use]
     pub const fn boot_ns(&self) -> u64 {
         self.boot_ns.saturating_add(self.suspended_ns)
     }
 
-    /// `CLOCK_REALTIME`: since 1970 (`CLOCK_REALTIME` of `bpf_timer_init`).
+    /// `CLOCK_REALTIME`: nanoseconds since 1970 (`CLOCK_REALTIME` of `bpf_timer_init`).
     #[must_use]
     pub const fn realtime_ns(&self) -> u64 {
         self.boot_ns().saturating_add(self.wall_at_boot_ns)
@@ -74,14 +74,14 @@ impl Clock {
         self
     }
 
-    /// Lets time pass.
+    /// Advances the clocks.
     pub fn advance(&mut self, by: Duration) -> &mut Self {
         let ns = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
         self.boot_ns = self.boot_ns.saturating_add(ns);
         self
     }
 
-    /// Lets the machine sleep: boot time passes, monotonic time does not.
+    /// Suspends the machine: boot time advances, monotonic time does not.
     pub fn suspend(&mut self, by: Duration) -> &mut Self {
         let ns = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
         self.suspended_ns = self.suspended_ns.saturating_add(ns);

@@ -8,19 +8,18 @@ use super::super::kernel::{KernelError, KernelMemory, KernelObject};
 
 type Result<T> = std::result::Result<T, KernelError>;
 
-/// The directory entries that there are, by path, `/` being the root's. Cloning shares
-/// them.
+/// The created directory entries, by path; the root's is `/`. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Files(Arc<Mutex<FxHashMap<String, KernelObject>>>);
 
-/// What a dentry has names of its own in: until 6.13, and since.
+/// The member of a dentry that stores short names: until 6.13, and since.
 const SHORT_NAMES: [&str; 2] = ["d_iname", "d_shortname.string"];
 
-/// The number of the root's inode; the others follow.
+/// Inode number of the root; other inodes follow.
 const ROOT_INODE: u64 = 2;
 
 impl Files {
-    /// The `struct dentry` at a path, with its parents, each with an inode.
+    /// The `struct dentry` at a path; creates missing ones with their parents and inodes.
     fn dentry(&self, memory: &KernelMemory, path: &str) -> Result<KernelObject> {
         let known = |path: &str| {
             let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -59,13 +58,13 @@ impl Files {
         }
     }
 
-    /// A `struct path` of a path.
+    /// Creates a `struct path` for a path.
     pub fn path(&self, memory: &KernelMemory, path: &str) -> Result<KernelObject> {
         let dentry = self.dentry(memory, path)?;
         memory.make("struct path")?.set("dentry", &dentry)
     }
 
-    /// A `struct file` that is open at a path.
+    /// Creates a `struct file` that is open at a path.
     pub fn file(&self, memory: &KernelMemory, path: &str) -> Result<KernelObject> {
         let dentry = self.dentry(memory, path)?;
         let file = memory.make("struct file")?;
@@ -77,10 +76,10 @@ impl Files {
     }
 }
 
-/// The path that a `struct path` object leads to, by the names of its dentry and those
-/// above it; `None` where there is no end to them.
+/// The path of a `struct path` object, from the names of its dentry and all parents. `None` if
+/// the dentry is null or the chain of parents does not end.
 pub(in crate::vm) fn path_of(path: &KernelObject) -> Result<Option<String>> {
-    /// More directories than any path of 4096 bytes has.
+    /// More directories than a path of 4096 bytes can have.
     const MOST: usize = 2048;
     let mut names = Vec::new();
     if path.get("dentry")? == 0 {

@@ -1,5 +1,5 @@
-//! The mocked outside of a program: time, tasks, CPUs, chance, user memory and the
-//! kernel's. All of it is set by the test and, unless it is, always the same.
+//! A program's mocked environment: time, tasks, CPUs, random numbers, user and kernel memory.
+//! The test can set all of it; the defaults are the same in every run.
 
 mod cgroups;
 mod clock;
@@ -34,7 +34,7 @@ pub(super) use files::path_of;
 
 pub(in crate::vm) use net::{AF_INET, AF_INET6, TCP, UDP, bytes_of};
 
-/// What a program sees of the world around it.
+/// A program's mocked environment.
 #[derive(Debug, Clone)]
 pub struct World {
     clock: Clock,
@@ -80,24 +80,24 @@ impl World {
         &mut self.clock
     }
 
-    /// The clocks, to be read.
+    /// The clocks, read-only.
     #[must_use]
     pub const fn time(&self) -> &Clock {
         &self.clock
     }
 
-    /// The task that runs when an event fires.
+    /// The current task: the one that runs when an event fires.
     pub fn task(&mut self) -> &mut Task {
         &mut self.task
     }
 
-    /// The same, to be looked at.
+    /// The current task, read-only.
     pub(super) const fn task_now(&self) -> &Task {
         &self.task
     }
 
-    /// Another task, a child of init's like the first one, to be
-    /// [run](Self::run_task) or to be pointed to.
+    /// Creates another task, whose parent is init. Make it current with
+    /// [`run_task`](Self::run_task), or point to it.
     ///
     /// ```
     /// use bpflab::vm::World;
@@ -113,34 +113,33 @@ impl World {
         Task::default().with_id(self.tasks.next_id())
     }
 
-    /// Makes a task the one that runs when an event fires, as it is now.
+    /// Makes a copy of this task the current one.
     pub fn run_task(&mut self, task: &Task) -> &mut Self {
         self.task = task.clone();
         self
     }
 
-    /// The `struct task_struct` of the current task, as the loaded objects or the
-    /// kernel's BTF define it: `pid`, `tgid`, `comm`, `cred`, `real_parent` and
-    /// `group_leader` are filled from [`task`](Self::task), now and, when it has
-    /// changed, before a program runs. What is set there by hand stays as long as the
-    /// task says nothing else.
+    /// The `struct task_struct` of the current task, as the loaded objects or the kernel's BTF
+    /// define it. Its `pid`, `tgid`, `comm`, `cred`, `real_parent` and `group_leader` are
+    /// filled from [`task`](Self::task) now, and before a program runs if the task has changed.
+    /// Fields that a test sets stay as long as the task does not change them.
     ///
     /// # Errors
-    /// [`KernelError::NoType`] where nothing defines the struct.
+    /// [`KernelError::NoType`] if nothing defines the struct.
     pub fn current_task(&self) -> Result<KernelObject, KernelError> {
         self.task_object(&self.task)
     }
 
-    /// The same of any task.
+    /// The `struct task_struct` of any task.
     ///
     /// # Errors
-    /// As of [`current_task`](Self::current_task).
+    /// As for [`current_task`](Self::current_task).
     pub fn task_object(&self, task: &Task) -> Result<KernelObject, KernelError> {
         self.tasks.object(&self.kernel, task, false)
     }
 
-    /// The `struct pt_regs` with which the current task entered the kernel, zeroed at
-    /// first: `bpf_task_pt_regs`.
+    /// The `struct pt_regs` with which the current task entered the kernel
+    /// (`bpf_task_pt_regs`), zeroed at first.
     ///
     /// # Errors
     /// [`KernelError::Full`].
@@ -148,17 +147,16 @@ impl World {
         self.regs_of(self.task_address()?)
     }
 
-    /// The same of the task at an address.
+    /// The `struct pt_regs` of the task at an address.
     pub(super) fn regs_of(&self, task: u64) -> Result<KernelObject, KernelError> {
         self.processes.registers(&self.kernel, task)
     }
 
-    /// Says that the current task's process has an area of memory at these user
-    /// addresses, of a file or of none: a `struct vm_area_struct`, which `bpf_find_vma`
-    /// finds.
+    /// Adds a memory area (`struct vm_area_struct`) to the current task's process at these user
+    /// addresses, with or without a file. `bpf_find_vma` finds it.
     ///
     /// # Errors
-    /// [`KernelError::NoType`] where nothing defines the struct, or that of files.
+    /// [`KernelError::NoType`] if nothing defines the struct, or that of files.
     pub fn map_vma(
         &mut self,
         at: Range<u64>,
@@ -174,31 +172,29 @@ impl World {
         Ok(area)
     }
 
-    /// The area of a process that an address lies in.
+    /// The memory area of a process that contains an address.
     pub(super) fn area_of(&self, tgid: u32, address: u64) -> Option<KernelObject> {
         self.processes.area(tgid, address)
     }
 
-    /// A `struct path` that leads to a file, with the dentries and inodes on the way:
-    /// what `bpf_d_path` takes.
+    /// Creates a `struct path` of a file, with all dentries and inodes, for `bpf_d_path`.
     ///
     /// # Errors
-    /// [`KernelError::NoType`] where nothing defines these structs.
+    /// [`KernelError::NoType`] if nothing defines these structs.
     pub fn path(&self, path: &str) -> Result<KernelObject, KernelError> {
         self.files.path(&self.kernel, path)
     }
 
-    /// A `struct file` that is open at a path.
+    /// Creates a `struct file` that is open at a path.
     ///
     /// # Errors
-    /// As of [`path`](Self::path).
+    /// As for [`path`](Self::path).
     pub fn file(&self, path: &str) -> Result<KernelObject, KernelError> {
         self.files.file(&self.kernel, path)
     }
 
-    /// The `struct task_struct` of the task with this pid, if it is the current one, or
-    /// its object was asked for before, or it is a parent of such a one: what
-    /// `bpf_task_from_pid` finds.
+    /// The `struct task_struct` of the task with this pid, as `bpf_task_from_pid` finds it: the
+    /// current task, tasks whose object was requested before, and their parents.
     #[must_use]
     pub fn find_task(&self, pid: u32) -> Option<KernelObject> {
         if self.task.pid() == pid
@@ -209,47 +205,46 @@ impl World {
         self.tasks.by_pid(pid)
     }
 
-    /// The `struct cgroup` of the default hierarchy that is at the end of a path of ids,
-    /// each one's parent before it, from [the root](Task::ROOT_CGROUP) on; those that are
-    /// not there yet are made.
+    /// The `struct cgroup` at the end of a path of ids in the default hierarchy, from
+    /// [the root](Task::ROOT_CGROUP) on. Missing cgroups are created.
     ///
     /// # Errors
-    /// [`KernelError::NoType`] where nothing defines the struct.
+    /// [`KernelError::NoType`] if nothing defines the struct.
     pub fn cgroup(&self, path: &[u64]) -> Result<KernelObject, KernelError> {
         self.tasks.cgroups.at(&self.kernel, path)
     }
 
-    /// The `struct cgroup` with this id, if it was made, or is the current task's:
-    /// what `bpf_cgroup_from_id` finds.
+    /// The `struct cgroup` with this id, as `bpf_cgroup_from_id` finds it: created before, or a
+    /// cgroup of the current task.
     #[must_use]
     pub fn find_cgroup(&self, id: u64) -> Option<KernelObject> {
         if self.task.cgroups().contains(&id) {
-            // Those above it are made with it.
+            // This creates all of them.
             let _ = self.cgroup(self.task.cgroups());
         }
         self.tasks.cgroups.find(id)
     }
 
-    /// The task whose `task_struct` is at an address, where the world knows one.
+    /// The task whose `task_struct` is at an address, if the world knows it.
     pub(super) fn task_at(&self, address: u64) -> Option<Task> {
         self.tasks.at(address)
     }
 
-    /// Sets the current task's stack in the kernel: addresses of code, the innermost
-    /// function's first ([`Task::set_kernel_stack`]).
+    /// Sets the current task's kernel stack: code addresses, innermost function first
+    /// ([`Task::set_kernel_stack`]).
     pub fn set_kernel_stack(&mut self, stack: impl Into<Vec<u64>>) -> &mut Self {
         self.task.set_kernel_stack(stack);
         self
     }
 
-    /// Sets the current task's stack in user space ([`Task::set_user_stack`]).
+    /// Sets the current task's user stack ([`Task::set_user_stack`]).
     pub fn set_user_stack(&mut self, stack: impl Into<Vec<u64>>) -> &mut Self {
         self.task.set_user_stack(stack);
         self
     }
 
-    /// Says what the kernel has at an address, as a line of `/proc/kallsyms` does:
-    /// `%ps`, `%pS` and `%pB` print it, and so do reports.
+    /// Adds a kernel symbol, like a line of `/proc/kallsyms`. Reports and `%ps`, `%pS` and
+    /// `%pB` print it.
     ///
     /// ```
     /// use bpflab::vm::World;
@@ -261,51 +256,49 @@ impl World {
     /// ```
     pub fn symbol(&mut self, address: u64, name: &str) -> &mut Self {
         self.symbols.insert(address, name);
-        // Programs may ask for it by name; if the name has another address already,
-        // they go on with that.
+        // Programs may refer to it by name. An address that the name already has is kept.
         let _ = self.kernel.place_symbol(name, address);
         self
     }
 
-    /// The names of the kernel's addresses.
+    /// The kernel's symbols.
     #[must_use]
     pub const fn symbols(&self) -> &Symbols {
         &self.symbols
     }
 
-    /// Says which file the current task has at these user addresses, from an offset of
-    /// the file on: stacks of build ids have it (`BPF_F_USER_BUILD_ID`). Of the id 20
-    /// bytes count.
+    /// Maps a file at these user addresses of the current task, from `file_offset` on. Stack
+    /// traces with build ids use it (`BPF_F_USER_BUILD_ID`). Of `build_id`, 20 bytes are used.
     pub fn map_file(&mut self, at: Range<u64>, file_offset: u64, build_id: &[u8]) -> &mut Self {
         self.mappings.insert(at, file_offset, build_id);
         self
     }
 
-    /// The place in a file that a user address is.
+    /// The build id and file offset of a user address.
     pub(super) fn build_id(&self, address: u64) -> Option<BuildId> {
         self.mappings.find(address)
     }
 
-    /// What `bpf_get_current_task` returns. A task whose struct nobody defines has an
-    /// address only.
+    /// The result of `bpf_get_current_task`. If nothing defines the struct, the task has only
+    /// an address.
     pub(super) fn task_address(&self) -> Result<u64, KernelError> {
         let object = self.tasks.object(&self.kernel, &self.task, true)?;
         Ok(object.address())
     }
 
-    /// Brings the current task's object up to date.
+    /// Updates the current task's object.
     #[inline]
     pub(super) fn refresh(&self) {
         self.tasks.refresh(&self.kernel, &self.task);
     }
 
-    /// Makes a zeroed object of a type of the kernel, by its name in C; see
-    /// [`KernelObject`]. Types are the kernel's (of the BTF that objects were relocated
-    /// for, or [`Vm::set_kernel_btf`](crate::Vm::set_kernel_btf)), or else those that the
-    /// loaded objects define.
+    /// Creates a zeroed object of a kernel type, by its name in C; see [`KernelObject`]. Types
+    /// are the kernel's (of the BTF that objects were relocated for, or
+    /// [`Vm::set_kernel_btf`](crate::Vm::set_kernel_btf)), or else those that the loaded
+    /// objects define.
     ///
     /// # Errors
-    /// [`KernelError::NoType`] with the nearest names.
+    /// [`KernelError::NoType`] with similar names.
     pub fn kernel(&self, type_name: &str) -> Result<KernelObject, KernelError> {
         self.kernel.make(type_name)
     }
@@ -326,16 +319,16 @@ impl World {
         self.kernel.make_bytes("kernel memory", bytes)
     }
 
-    /// A variable of the kernel (`jiffies`, `init_task`), which programs find by
-    /// `extern … __ksym`. Its type is what the kernel's BTF or a loaded object says.
+    /// A kernel variable (`jiffies`, `init_task`), as `extern … __ksym` finds it. Its type comes
+    /// from the kernel's BTF or a loaded object.
     ///
     /// # Errors
-    /// [`KernelError::NoVariable`] where neither says anything.
+    /// [`KernelError::NoVariable`] if its type is unknown.
     pub fn variable(&self, name: &str) -> Result<KernelObject, KernelError> {
         self.kernel.variable(name)
     }
 
-    /// The same of a type that the test gives it.
+    /// Like [`variable`](Self::variable), with a type that the test chooses.
     ///
     /// # Errors
     /// [`KernelError::NoType`].
@@ -355,14 +348,13 @@ impl World {
         self.kernel.per_cpu(name, cpu)
     }
 
-    /// All of the kernel's memory. The CPUs of a machine share it; so do clones of a
-    /// world.
+    /// The kernel memory. The CPUs of a machine share it, and so do clones of a world.
     #[must_use]
     pub const fn kernel_memory(&self) -> &KernelMemory {
         &self.kernel
     }
 
-    /// The source of `bpf_get_prandom_u32`.
+    /// The source of random numbers for `bpf_get_prandom_u32`.
     pub fn random(&mut self) -> &mut Random {
         &mut self.random
     }
@@ -389,8 +381,8 @@ impl World {
         self.user.add(&bytes)
     }
 
-    /// Copies an object of the kernel into user memory and returns its address: a struct
-    /// that a program reads from user space is made as one of the kernel's.
+    /// Copies a kernel object into user memory and returns its address: for structs that a
+    /// program reads from user space.
     ///
     /// ```no_run
     /// # fn main() -> bpflab::Result<()> {
@@ -412,16 +404,16 @@ impl World {
         self.cpu
     }
 
-    /// Moves to a CPU. One that does not exist is the last one: a per-CPU map
-    /// has no values beyond it. One that another thread [runs programs
-    /// on](crate::Vm::cpu) is refused when the next event fires.
+    /// Moves to a CPU. Numbers that are too large select the last CPU, since per-CPU maps have
+    /// no values beyond it. If another thread [runs programs](crate::Vm::cpu) on the CPU,
+    /// firing the next event is an error.
     pub fn set_cpu(&mut self, cpu: u32) -> &mut Self {
         self.cpu = cpu.min(self.cpus - 1);
         self
     }
 
-    /// Number of CPUs (4 unless the machine was made otherwise); fixed when maps
-    /// are made, since each per-CPU map has a value for each.
+    /// Number of CPUs, 4 by default. Fixed when maps are created, since each per-CPU map has a
+    /// value per CPU.
     #[must_use]
     pub const fn cpus(&self) -> u32 {
         self.cpus
@@ -436,12 +428,12 @@ impl World {
         }
     }
 
-    /// The same world as another CPU sees it, with chance of its own.
+    /// The same world for another CPU, with its own sequence of random numbers.
     pub(super) fn on_cpu(&self, cpu: u32) -> Self {
         Self {
             cpu,
             random: self.random.on_cpu(cpu),
-            // No task runs on two CPUs.
+            // A task can't run on two CPUs.
             task: self.task.clone().with_id(self.tasks.next_id()),
             ..self.clone()
         }

@@ -1,4 +1,4 @@
-//! What a task has in user space as the kernel knows it: registers and areas of memory.
+//! User-space state of tasks in the kernel: registers and memory areas.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,13 +7,13 @@ use rustc_hash::FxHashMap;
 
 use super::super::kernel::{KernelError, KernelMemory, KernelObject};
 
-/// Registers and areas of tasks. Cloning shares them: they are the machine's.
+/// Registers and memory areas of tasks. Clones share them, and so do the CPUs of a machine.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Processes(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// By the address of the task.
+    /// By the task's address.
     registers: FxHashMap<u64, KernelObject>,
     areas: Vec<Area>,
 }
@@ -26,7 +26,7 @@ struct Area {
     object: KernelObject,
 }
 
-/// Bytes of `struct pt_regs` where no type says: enough for x86-64's 168 and arm64's 336.
+/// Size of `struct pt_regs` if its type is unknown: enough for x86-64's 168 and arm64's 336.
 const REGISTERS: usize = 336;
 
 impl Processes {
@@ -51,12 +51,12 @@ impl Processes {
         Ok(object)
     }
 
-    /// Adds an area of a process.
+    /// Adds a memory area to a process.
     pub fn add(&self, tgid: u32, at: Range<u64>, object: KernelObject) {
         self.lock().areas.push(Area { tgid, at, object });
     }
 
-    /// The area of a process that an address lies in; the one added last.
+    /// The memory area of a process that contains an address; the latest one added.
     pub fn area(&self, tgid: u32, address: u64) -> Option<KernelObject> {
         let state = self.lock();
         let mut areas = state.areas.iter().rev();

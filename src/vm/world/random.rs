@@ -1,26 +1,26 @@
-//! Chance, the same each time.
+//! Random numbers, the same in every run.
 
-/// A generator of pseudo-random numbers (SplitMix64, Steele et al. 2014): small,
-/// and the whole of its state is one number that a test can set.
+/// A generator of pseudo-random numbers (SplitMix64, Steele et al. 2014). Its state is a single
+/// number, which a test can set.
 #[derive(Debug, Clone)]
 pub struct Random {
     state: u64,
 }
 
 impl Random {
-    /// A generator that begins at `seed`.
+    /// A generator with this seed.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self { state: seed }
     }
 
-    /// Begins again at `seed`.
+    /// Restarts the generator with this seed.
     pub fn seed(&mut self, seed: u64) -> &mut Self {
         self.state = seed;
         self
     }
 
-    /// Another generator, whose numbers follow from where this one is and from the CPU.
+    /// A generator for a CPU, seeded from this one's state and the CPU number.
     pub(super) fn on_cpu(&self, cpu: u32) -> Self {
         let mut seeds = self.clone();
         let seed = seeds.next_u64();

@@ -1,36 +1,35 @@
-//! Names of the kernel's addresses (`kernel/kallsyms.c`).
+//! Kernel symbols and build ids (`kernel/kallsyms.c`).
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The symbols that a test named, as `/proc/kallsyms` lists them: a symbol reaches up to
-/// the next one.
+/// The kernel symbols that a test added, as in `/proc/kallsyms`: each reaches up to the next.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Symbols {
     by_address: BTreeMap<u64, String>,
 }
 
-/// What the last symbol of all is taken to have.
+/// The size assumed for the last symbol.
 const LAST_SIZE: u64 = 4096;
 
-/// A symbol around an address.
+/// The symbol that contains an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Symbol<'a> {
     /// Its name.
     pub name: &'a str,
-    /// Bytes from where it begins to the address.
+    /// Offset of the address in the symbol.
     pub offset: u64,
-    /// Bytes that it has.
+    /// Size of the symbol in bytes.
     pub size: u64,
 }
 
 impl Symbols {
-    /// Names an address.
+    /// Adds a symbol.
     pub(super) fn insert(&mut self, address: u64, name: &str) {
         self.by_address.insert(address, name.to_owned());
     }
 
-    /// The symbol that an address lies in.
+    /// The symbol that contains an address.
     #[must_use]
     pub fn find(&self, address: u64) -> Option<Symbol<'_>> {
         let (start, name) = self.by_address.range(..=address).next_back()?;
@@ -42,8 +41,7 @@ impl Symbols {
         (offset < size).then_some(Symbol { name, offset, size })
     }
 
-    /// An address by its symbol's name alone, as `%ps` prints it: the number where none
-    /// is known.
+    /// The name of the symbol at an address, as `%ps` prints it; the number if there is none.
     #[must_use]
     pub fn name(&self, address: u64) -> String {
         match self.find(address) {
@@ -52,14 +50,14 @@ impl Symbols {
         }
     }
 
-    /// With the offset and the symbol's size, as `%pS` prints it: `vfs_read+0x1c/0x340`.
+    /// Symbol, offset and size, as `%pS` prints them: `vfs_read+0x1c/0x340`.
     #[must_use]
     pub fn describe(&self, address: u64) -> String {
         self.describe_near(address, 0)
     }
 
-    /// The same of a return address, as `%pB` prints it: what counts is the call before
-    /// it, which may be the last instruction of its function.
+    /// Like [`describe`](Self::describe) for a return address, as `%pB` prints it. Looks up the
+    /// call before it, which may be the last instruction of its function.
     #[must_use]
     pub fn describe_return(&self, address: u64) -> String {
         self.describe_near(address, 1)
@@ -75,7 +73,7 @@ impl Symbols {
     }
 }
 
-/// The files that a process has mapped, as far as their build ids are known.
+/// The files with known build ids that a process has mapped.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Mappings {
     by_start: BTreeMap<u64, Mapping>,
@@ -88,22 +86,22 @@ struct Mapping {
     build_id: [u8; BuildId::SIZE],
 }
 
-/// An address as a place in a file that is known by its build id.
+/// An address as build id and file offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BuildId {
-    /// The id, filled up with zeros.
+    /// The build id, padded with zeros.
     pub id: [u8; Self::SIZE],
-    /// Bytes from the file's start.
+    /// Offset in the file.
     pub offset: u64,
 }
 
 impl BuildId {
-    /// Bytes of a build id (`BPF_BUILD_ID_SIZE_MAX`).
+    /// Size of a build id in bytes (`BPF_BUILD_ID_SIZE_MAX`).
     pub const SIZE: usize = crate::spec::limits::BUILD_ID_SIZE;
 }
 
 impl Mappings {
-    /// Maps a file: what was mapped at the same start is gone.
+    /// Maps a file. Replaces a mapping with the same start.
     pub(super) fn insert(&mut self, at: Range<u64>, file_offset: u64, id: &[u8]) {
         let mut build_id = [0; BuildId::SIZE];
         for (to, from) in build_id.iter_mut().zip(id) {
@@ -117,7 +115,7 @@ impl Mappings {
         self.by_start.insert(at.start, mapping);
     }
 
-    /// The place in a file that an address is.
+    /// The build id and file offset of an address.
     pub(super) fn find(&self, address: u64) -> Option<BuildId> {
         let (start, mapping) = self.by_start.range(..=address).next_back()?;
         (address < mapping.end).then(|| BuildId {

@@ -1,13 +1,13 @@
-//! The current task.
+//! The mocked task.
 
 use crate::spec::limits;
 
-/// Which of a world's tasks one is.
+/// Identifies a task in its world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct TaskId(pub u32);
 
-/// The task in whose context an event fires: a child of init's unless a test says
-/// otherwise. [`World::new_task`](super::World::new_task) makes others.
+/// A task. Events fire in the context of the world's current one. Its parent is init by
+/// default. [`World::new_task`](super::World::new_task) creates others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Task {
     id: TaskId,
@@ -19,13 +19,13 @@ pub struct Task {
     comm: [u8; Self::COMM_LEN],
     kernel_stack: Vec<u64>,
     user_stack: Vec<u64>,
-    /// Ids of its cgroup and those above, the root's first.
+    /// Ids of its cgroup and all ancestors, the root's first.
     cgroups: Vec<u64>,
 }
 
-/// Where the kernel's code begins: the one frame of a stack that nobody set.
+/// Start of the kernel's code: the only frame of the default kernel stack.
 const KERNEL_TEXT: u64 = 0xffff_ffff_8100_0000;
-/// The same of a program.
+/// The only frame of the default user stack.
 const USER_TEXT: u64 = 0x40_1000;
 
 impl Default for Task {
@@ -51,12 +51,12 @@ impl Task {
     /// `TASK_COMM_LEN`: bytes of a command name, with its NUL.
     pub const COMM_LEN: usize = limits::TASK_COMM_LEN;
 
-    /// Which of the world's tasks it is.
+    /// The task's id in the world.
     pub(super) const fn id(&self) -> TaskId {
         self.id
     }
 
-    /// The same with another number: another task that looks like it.
+    /// A copy with another id: a different task with the same properties.
     pub(super) fn with_id(self, id: TaskId) -> Self {
         Self { id, ..self }
     }
@@ -73,7 +73,7 @@ impl Task {
         self.tgid
     }
 
-    /// The process id of its parent.
+    /// The process id of the parent.
     #[must_use]
     pub const fn ppid(&self) -> u32 {
         self.ppid
@@ -112,20 +112,19 @@ impl Task {
     /// Id of the root of the default hierarchy of cgroups.
     pub const ROOT_CGROUP: u64 = 1;
 
-    /// Id of the task's cgroup in the default hierarchy: the root's unless it is set.
+    /// Id of the task's cgroup in the default hierarchy; the root's by default.
     #[must_use]
     pub fn cgroup_id(&self) -> u64 {
         self.cgroups.last().copied().unwrap_or(Self::ROOT_CGROUP)
     }
 
-    /// Ids of the task's cgroup and those above it, the root's first.
+    /// Ids of the task's cgroup and all ancestors, the root's first.
     #[must_use]
     pub fn cgroups(&self) -> &[u64] {
         &self.cgroups
     }
 
-    /// Its stack in user space, or in the kernel: addresses of code, the innermost
-    /// function's first.
+    /// The user or kernel stack: code addresses, innermost function first.
     #[must_use]
     pub fn stack(&self, in_user_space: bool) -> &[u64] {
         match in_user_space {
@@ -134,20 +133,20 @@ impl Task {
         }
     }
 
-    /// Makes it a single-threaded process: pid and tgid alike.
+    /// Makes the task a single-threaded process: sets pid and tgid to `pid`.
     pub fn set_pid(&mut self, pid: u32) -> &mut Self {
         self.pid = pid;
         self.tgid = pid;
         self
     }
 
-    /// Makes it a thread of its process: only the kernel's pid.
+    /// Makes the task a thread of its process: sets only the kernel's pid.
     pub fn set_tid(&mut self, tid: u32) -> &mut Self {
         self.pid = tid;
         self
     }
 
-    /// Makes it a child of this process (init's, 1, otherwise).
+    /// Sets the parent process; the default is init, 1.
     pub fn set_ppid(&mut self, ppid: u32) -> &mut Self {
         self.ppid = ppid;
         self
@@ -175,26 +174,25 @@ impl Task {
         self
     }
 
-    /// Sets its stack in the kernel, which `bpf_get_stack` and the like find: addresses
-    /// of code, the innermost function's first. One frame unless it is set, none for an
-    /// empty one.
+    /// Sets the kernel stack, which `bpf_get_stack` and the like return: code addresses,
+    /// innermost function first. The default is one frame; an empty stack has none.
     pub fn set_kernel_stack(&mut self, stack: impl Into<Vec<u64>>) -> &mut Self {
         self.kernel_stack = stack.into();
         self
     }
 
-    /// Sets its stack in user space; an empty one for a thread of the kernel.
+    /// Sets the user stack; an empty one for a kernel thread.
     pub fn set_user_stack(&mut self, stack: impl Into<Vec<u64>>) -> &mut Self {
         self.user_stack = stack.into();
         self
     }
 
-    /// Moves it to a cgroup of this id, a child of the root's, or to the root's.
+    /// Moves the task to the cgroup with this id, a child of the root, or to the root itself.
     pub fn set_cgroup_id(&mut self, id: u64) -> &mut Self {
         self.set_cgroups(&[Self::ROOT_CGROUP, id])
     }
 
-    /// Moves it to the last of these cgroups, each one's parent before it. The root's id,
+    /// Moves the task to the last of these cgroups, parents first. The root's id,
     /// [1](Self::ROOT_CGROUP), may be left out.
     pub fn set_cgroups(&mut self, ids: &[u64]) -> &mut Self {
         let below = ids.iter().filter(|id| **id != Self::ROOT_CGROUP);

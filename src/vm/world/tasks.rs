@@ -1,4 +1,4 @@
-//! The `task_struct`s of tasks, in kernel memory.
+//! `task_struct` objects in kernel memory.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,24 +8,23 @@ use super::super::kernel::{KernelError, KernelMemory, KernelObject};
 use super::cgroups::Cgroups;
 use super::task::{Task, TaskId};
 
-/// The objects of the tasks that somebody asked for. Cloning shares them: tasks are the
-/// machine's, not a CPU's.
+/// The `task_struct` objects that were requested. Clones share them: tasks belong to the
+/// machine, not to a CPU.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tasks {
     state: Arc<Mutex<State>>,
-    /// Whether there are any objects: most machines have none, and ask each time a
-    /// program runs.
+    /// Whether there are any objects. Checked before every program run, so it must be cheap.
     is_used: Arc<AtomicBool>,
-    /// Their cgroups.
+    /// The tasks' cgroups.
     pub cgroups: Cgroups,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// The last number that a task got; the first one's is 0.
+    /// The last task id; the first task has 0.
     last: u32,
     objects: BTreeMap<TaskId, Known>,
-    /// Processes that are no task of the world's, by pid: parents, leaders of groups.
+    /// Processes that are not tasks of the world, by pid: parents, group leaders.
     others: BTreeMap<u32, KernelObject>,
 }
 
@@ -33,11 +32,11 @@ struct State {
 #[derive(Debug, Clone)]
 struct Known {
     object: KernelObject,
-    /// What the object was filled from.
+    /// The task's values that were last written to the object.
     task: Option<Task>,
 }
 
-/// Members of `struct cred` that hold a user's and a group's id.
+/// Members of `struct cred` with user ids; the ones of `GROUPS` have group ids.
 const USERS: [&str; 4] = ["uid", "euid", "suid", "fsuid"];
 const GROUPS: [&str; 4] = ["gid", "egid", "sgid", "fsgid"];
 
@@ -46,15 +45,15 @@ impl Tasks {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A number for another task.
+    /// Allocates a task id.
     pub fn next_id(&self) -> TaskId {
         let mut state = self.lock();
         state.last += 1;
         TaskId(state.last)
     }
 
-    /// The object of a task, filled from it. One whose `task_struct` nobody defined has
-    /// an address only, if `or_opaque`.
+    /// The task's object, up to date. If nothing defines `task_struct` and `or_opaque` is set,
+    /// the object has only an address.
     pub fn object(
         &self,
         memory: &KernelMemory,
@@ -87,7 +86,7 @@ impl Tasks {
         Ok(known.object)
     }
 
-    /// Brings the object of a task up to date, if there is one.
+    /// Updates the task's object, if there is one.
     #[inline]
     pub fn refresh(&self, memory: &KernelMemory, task: &Task) {
         if self.is_used.load(Ordering::Relaxed) {
@@ -98,19 +97,19 @@ impl Tasks {
     #[inline(never)]
     fn catch_up(&self, memory: &KernelMemory, task: &Task) {
         if self.is_behind(task) {
-            // What could go wrong went wrong when it was made.
+            // Errors were reported when the object was created.
             let _ = self.object(memory, task, true);
         }
     }
 
-    /// Whether there is an object of a task that was filled when the task was another.
+    /// Whether the task has an object that is out of date.
     fn is_behind(&self, task: &Task) -> bool {
         let state = self.lock();
         let known = state.objects.get(&task.id());
         known.is_some_and(|known| known.task.as_ref() != Some(task))
     }
 
-    /// The object of the task with this pid: the world's first one, if there are several.
+    /// The object of the task with this pid; if there are several, that of the first task.
     pub fn by_pid(&self, pid: u32) -> Option<KernelObject> {
         let state = self.lock();
         let is_it = |known: &&Known| {
@@ -122,7 +121,7 @@ impl Tasks {
         task.map(|known| &known.object).or_else(other).cloned()
     }
 
-    /// The task whose object is at an address, as it was when the object was filled.
+    /// The task whose object is at an address, as of the last update of the object.
     pub fn at(&self, address: u64) -> Option<Task> {
         let state = self.lock();
         let mut found = state
@@ -132,8 +131,7 @@ impl Tasks {
         found.next().and_then(|known| known.task.clone())
     }
 
-    /// Writes what has changed since the object was filled last: what the test wrote
-    /// there itself stays.
+    /// Writes what has changed since the last update; fields that the test wrote stay.
     fn fill(&self, memory: &KernelMemory, known: &Known, task: &Task) -> Result<(), KernelError> {
         let (object, old) = (&known.object, known.task.as_ref());
         let changed = |of: fn(&Task) -> u32| old.map(of) != Some(of(task));
@@ -179,8 +177,8 @@ impl Tasks {
         Ok(())
     }
 
-    /// The object of a process: one of the tasks', or another, whose parent is init, or
-    /// the idle task, which begins all.
+    /// The object of a process: an existing one, or a new one whose parent is init (or the idle
+    /// task, for init).
     fn relative(&self, memory: &KernelMemory, pid: u32) -> Result<KernelObject, KernelError> {
         if let Some(there) = self.by_pid(pid) {
             return Ok(there);

@@ -1,20 +1,20 @@
-//! Memory of the current task, at addresses as user space has them.
+//! User memory of the current task.
 
 use std::collections::BTreeMap;
 
-/// Mapped pieces of a user address space. Everything else is unmapped: reading
-/// it fails with `EFAULT`.
+/// Mapped ranges of a user address space. All other addresses are unmapped: reading them fails
+/// with `EFAULT`.
 #[derive(Debug, Clone, Default)]
 pub struct UserMemory {
-    /// Address of the first byte of each piece; pieces don't overlap.
+    /// Address of the first byte of each range; ranges don't overlap.
     pieces: BTreeMap<u64, Vec<u8>>,
 }
 
-/// Where memory goes that has no address of its own: a heap's usual place.
+/// First address of ranges that are not placed by the test: the usual start of the heap.
 const FIRST: u64 = 0x5555_0000_0000;
-/// Unmapped bytes between two pieces that were not placed.
+/// Unmapped bytes between two such ranges.
 const GAP: u64 = 64;
-/// User addresses end here (`TASK_SIZE_MAX` on x86-64 with four-level paging).
+/// End of user addresses (`TASK_SIZE_MAX` on x86-64 with four-level paging).
 const END: u64 = 0x7fff_ffff_f000;
 
 impl UserMemory {
@@ -27,8 +27,8 @@ impl UserMemory {
         at
     }
 
-    /// Maps bytes at an address, over what was mapped there. False where that is
-    /// no user address.
+    /// Maps bytes at an address, replacing what was mapped there. False if the range is not in
+    /// user space.
     pub fn map(&mut self, at: u64, bytes: &[u8]) -> bool {
         let Some(end) = at.checked_add(bytes.len() as u64) else {
             return false;
@@ -55,7 +55,7 @@ impl UserMemory {
         };
         let mut touched = vec![first];
         touched.extend(self.pieces.range(at..end).map(|(start, _)| *start));
-        // The piece that begins before `at` may reach into it.
+        // The range that begins before `at` may overlap.
         touched.extend(self.pieces.range(..at).next_back().map(|(start, _)| *start));
         for start in touched {
             let Some(piece) = self.pieces.remove(&start) else {
@@ -76,7 +76,7 @@ impl UserMemory {
         }
     }
 
-    /// Copies out `len` bytes; `None` where any of them is unmapped.
+    /// Copies out `len` bytes; `None` if any of them is unmapped.
     #[must_use]
     pub fn read(&self, at: u64, len: usize) -> Option<Vec<u8>> {
         let mut bytes = Vec::new();
@@ -90,8 +90,7 @@ impl UserMemory {
         Some(bytes)
     }
 
-    /// Overwrites mapped bytes; false, and nothing changed, where any of them is
-    /// unmapped.
+    /// Overwrites mapped bytes. If any of them is unmapped, changes nothing and returns false.
     pub fn write(&mut self, at: u64, bytes: &[u8]) -> bool {
         if self.read(at, bytes.len()).is_none() {
             return false;
@@ -107,7 +106,7 @@ impl UserMemory {
         true
     }
 
-    /// The mapped bytes from `at` to the end of their piece.
+    /// The mapped bytes from `at` to the end of its range.
     #[must_use]
     pub fn run(&self, at: u64) -> Option<&[u8]> {
         let (start, piece) = self.pieces.range(..=at).next_back()?;

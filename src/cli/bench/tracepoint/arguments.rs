@@ -4,16 +4,16 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// Time what it costs to watch a tracepoint, in many ways (root)
+/// Measure the overhead of tracing a tracepoint (root)
 ///
-/// A process of its own calls write(2) on /dev/null again and again, while
-/// syscalls/sys_enter_write has nothing attached; a program that does nothing, a
-/// histogram, a filter; the histogram recorded by bpflab; a recording by perf and by
-/// ftrace, with filters and without. Each takes its turn in every round. Shown is what each adds to a write.
+/// A separate process calls write(2) on /dev/null repeatedly, while syscalls/sys_enter_write
+/// has nothing attached; an empty program, a histogram, a filter; the histogram recorded by
+/// bpflab; recordings by perf and by ftrace, with filters and without. Each has a turn in every
+/// round. Prints what each adds to a write.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Programs let the events of all other processes pass; everything is detached at the end, also
-when this process is killed.
+Programs pass the events of all other processes on; everything is detached at the end, even
+if this process is killed.
 
 Examples:
   bpflab bench tracepoint
@@ -26,17 +26,17 @@ pub(in crate::cli::bench) struct Arguments {
     /// Its program, in SEC("tp/syscalls/sys_enter_write") [default: the first]
     #[arg(value_name = "PROGRAM", requires = "object")]
     pub program: Option<String>,
-    /// Writes of a burst, of which a turn has five; so few that no other process
-    /// interrupts all of them
+    /// Write N times per burst, of which a turn has five; few enough that other processes do
+    /// not interrupt all of them
     #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..))]
     pub calls: u32,
-    /// Bytes of a write
+    /// Write N bytes each time
     #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u16).range(1..=4096))]
     pub size: u16,
-    /// How often each takes its turn
+    /// Give each way of tracing N turns
     #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u16).range(1..))]
     pub samples: u16,
-    /// Be the process that writes, so many bytes each time, when its input says how often
+    /// Act as the writing process, N bytes each time, as often as standard input says
     #[arg(long, value_name = "N", hide = true, value_parser = clap::value_parser!(u16).range(1..=4096))]
     pub writer: Option<u16>,
 }

@@ -1,4 +1,4 @@
-//! The same program on our engines.
+//! The traced program on bpflab's engines.
 
 use std::fs;
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use crate::util::Bursts;
 use crate::vm::World;
 use crate::vm::events::{Event, Layout};
 
-/// A program on an engine of ours, on the event that the kernel's has.
+/// The program on an engine, with the same event as in the kernel.
 pub(super) struct OnEngine {
     ours: Ours,
     times: Option<u32>,
 }
 
 impl OnEngine {
-    /// For writes of so many bytes by this process.
+    /// Creates it for writes of `size` bytes by this process.
     pub fn new(
         engine: EngineKind,
         program: &Program,
@@ -44,7 +44,7 @@ impl OnEngine {
         })
     }
 
-    /// Nanoseconds of a run.
+    /// Nanoseconds per run.
     pub fn turn(&mut self, bursts: Bursts) -> Result<f64, Stopped> {
         let times = match self.times {
             Some(times) => times,
@@ -56,9 +56,9 @@ impl OnEngine {
     }
 }
 
-/// Why the kernel's programs are not measured without being compiled.
+/// Why programs can't be measured in the kernel's interpreter.
 pub(super) fn no_interpreter() -> String {
-    /// What stands where the interpreter would (`kernel/bpf/core.c`).
+    /// The function that replaces the interpreter (`kernel/bpf/core.c`).
     const INSTEAD: &str = "__bpf_prog_ret0_warn";
     let btf = fs::read("/sys/kernel/btf/vmlinux");
     let btf = btf.ok().and_then(|bytes| Btf::parse(&bytes).ok());
@@ -66,7 +66,7 @@ pub(super) fn no_interpreter() -> String {
     match (jit_only, Availability::probe().jit) {
         (true, _) => "the kernel is built JIT-only (CONFIG_BPF_JIT_ALWAYS_ON)",
         (false, Some(false)) => "the rows above are without JIT (net.core.bpf_jit_enable=0)",
-        (false, _) => "it takes net.core.bpf_jit_enable=0, which bpflab leaves as it is",
+        (false, _) => "needs net.core.bpf_jit_enable=0, which bpflab does not set",
     }
     .to_owned()
 }

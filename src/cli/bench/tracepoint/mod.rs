@@ -1,4 +1,4 @@
-//! `bpflab bench tracepoint`: what it costs to watch a tracepoint.
+//! `bpflab bench tracepoint`: measures the overhead of tracing a tracepoint.
 
 mod arguments;
 mod engines;
@@ -26,7 +26,7 @@ use recorded::Recorded;
 use watch::{Attached, Ftrace, Nothing, Perf, Turn, Watch};
 use writer::{TARGET, Writer};
 
-/// A turn. On the kernel a burst is as long as its writes take.
+/// A turn. In the kernel a burst is a fixed number of writes, of any length.
 const TURN: Bursts = Bursts {
     count: 5,
     length: Duration::from_millis(1),
@@ -71,7 +71,7 @@ fn of_tracefs(error: TracefsError) -> Failure {
     Failure::with(exit, error)
 }
 
-/// A way to watch the event.
+/// One way of tracing the event.
 struct Row<'t> {
     /// Its name in JSON.
     what: &'static str,
@@ -80,7 +80,7 @@ struct Row<'t> {
     turns: Vec<WatchTurn>,
 }
 
-/// All ways, the base line first.
+/// All ways of tracing, the baseline first.
 fn rows<'t>(
     arguments: &Arguments,
     (object, program): (Object, &Program),
@@ -89,7 +89,7 @@ fn rows<'t>(
 ) -> Result<Vec<Row<'t>>, Failure> {
     let id = tracefs.tracepoint_id(GROUP, NAME).map_err(of_tracefs)?;
     let size = arguments.size;
-    // Filters that no write passes, and one that all do.
+    // Filters that reject every write, and one that accepts all.
     let more = size.saturating_add(1);
     let condition = format!("count >= {more}");
     let perf = |filter: Option<String>| Perf { id, pid, filter };
@@ -140,7 +140,7 @@ fn rows<'t>(
     rows.done()
 }
 
-/// Rows, until one of them fails.
+/// Collects rows until one fails.
 #[derive(Default)]
 struct Rows<'t> {
     rows: Vec<Row<'t>>,
@@ -180,7 +180,7 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Rounds, in each of which all take their turns.
+    /// Runs the rounds, in each of which every row has a turn.
     fn measure(mut self, program: &Program) -> Result<Overhead, Failure> {
         let Arguments {
             size,
@@ -194,7 +194,7 @@ impl Bench<'_> {
             let made = OnEngine::new(engine, program, pid, size);
             (engine, made.map_err(Stopped::Failed), Vec::new())
         });
-        // The first writes find cold caches.
+        // The first writes run with cold caches.
         self.writer.write(calls)?;
         for _ in 0..samples {
             for row in &mut self.rows {
@@ -230,7 +230,7 @@ impl Bench<'_> {
 }
 
 impl Row<'_> {
-    /// Has the process write while the event is watched.
+    /// Makes the process write while the event is traced.
     fn turn(&mut self, writer: &mut Writer, calls: u32) -> Result<(), Failure> {
         let Ok(watch) = &mut self.watch else {
             return Ok(());

@@ -1,8 +1,8 @@
 //! The programs that are attached.
 //!
-//! A program of a tracepoint runs for every task, and what it returns decides for everybody
-//! who records the event. So each of these begins by asking whose task it is, and lets the
-//! events of all others pass.
+//! A tracepoint program runs for every task, and its return value decides for everybody who
+//! records the event. So each program first checks whose task it is, and returns 1 for all
+//! others, which passes the event on.
 
 use std::path::Path;
 
@@ -16,8 +16,7 @@ use crate::util::Pc;
 /// The event.
 pub(super) const GROUP: &str = "syscalls";
 pub(super) const NAME: &str = "sys_enter_write";
-/// The example that is measured unless another object is given: a histogram by powers of
-/// two of what is written.
+/// The object measured by default: a histogram of write sizes by powers of two.
 const EXAMPLE: &[u8] = include_bytes!("../../../../examples/bpf/write_hist.bpf.o");
 const EXAMPLE_NAME: &str = "write_hist.bpf.o";
 
@@ -26,7 +25,7 @@ pub(super) fn event() -> String {
     format!("{GROUP}/{NAME}")
 }
 
-/// The object that is measured.
+/// The object to measure.
 pub(super) fn object(path: Option<&Path>) -> Result<Object, Failure> {
     Ok(match path {
         Some(path) => Object::open(path)?,
@@ -34,7 +33,7 @@ pub(super) fn object(path: Option<&Path>) -> Result<Object, Failure> {
     })
 }
 
-/// Its program on the event: the one that is named, or the first.
+/// The object's program on the event: the named one, or the first.
 pub(super) fn of_event(object: &Object, program: Option<&str>) -> Result<Program, Failure> {
     let event = event();
     let is_there = |entry: &Entry| match program {
@@ -59,12 +58,12 @@ pub(super) fn of_event(object: &Object, program: Option<&str>) -> Result<Program
     Ok(object.program(entry.name())?)
 }
 
-/// A program that does nothing.
+/// A program that returns 0.
 pub(super) fn empty() -> Result<Program, Failure> {
     program("empty", "r0 = 0\nexit")
 }
 
-/// A program that lets events pass whose `count` is at least this.
+/// A program that passes on events whose `count` is at least `least`.
 pub(super) fn filter(least: u16) -> Result<Program, Failure> {
     let text = format!(
         "r1 = *(u64 *)(r1 + 32)
@@ -85,7 +84,7 @@ fn program(name: &str, text: &str) -> Result<Program, Failure> {
     Ok(program)
 }
 
-/// The same program for one process: elsewhere it returns 1.
+/// A program restricted to one process: for other processes it returns 1.
 pub(super) fn of_process(mut program: Program, pid: u32) -> Result<Program, Failure> {
     let text = format!(
         "r6 = r1
@@ -100,7 +99,7 @@ pub(super) fn of_process(mut program: Program, pid: u32) -> Result<Program, Fail
     let Ok(length) = u32::try_from(before.len()) else {
         return Ok(program);
     };
-    // The main program begins where it did; all else has moved.
+    // The main program still begins at 0; everything after moves.
     let moved = |at: u32| {
         if at == 0 {
             0
@@ -138,7 +137,7 @@ mod tests {
         of_event(&object(None).unwrap(), None).unwrap()
     }
 
-    /// What a program returns for a task of process 42 that writes so many bytes.
+    /// The return value for a task of process 42 that writes `count` bytes.
     fn returned(program: Program, count: u64) -> u64 {
         let mut vm = Vm::with_world(World::default());
         vm.world().task().set_pid(42);

@@ -1,5 +1,4 @@
-//! A recording by bpflab: everything that `bpflab record` does, but that what it writes is
-//! thrown away.
+//! A recording by bpflab: does all that `bpflab record` does, but discards the output.
 
 use std::io::{self, Write};
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -12,11 +11,11 @@ use crate::compare::live::{Live, LiveError, LiveOptions, Summary};
 use crate::kernel::process::Stop;
 use crate::object::Object;
 
-/// An object's program, recorded.
+/// An object's program, to be recorded.
 pub(super) struct Recorded {
     pub object: Object,
     pub program: String,
-    /// The process that is watched.
+    /// The process to trace.
     pub pid: u32,
 }
 
@@ -38,7 +37,7 @@ impl Watch for Recorded {
         let (sink, started) = Started::new();
         let (ns, summary) = thread::scope(|scope| {
             let recorder = scope.spawn(|| self.watch(&stop, sink));
-            // Where it does not come to writing, its sink is dropped, and it has an error.
+            // If the recorder fails before it writes, it drops its sink and returns an error.
             let ns = started.recv().is_ok().then(work);
             stop.now();
             (ns, recorder.join())
@@ -52,7 +51,7 @@ impl Watch for Recorded {
         if let Some(left_out) = summary.left_out.first() {
             return Err(unavailable(&left_out.why));
         }
-        let ns = ns.ok_or_else(|| unavailable("it ended before it began"))?;
+        let ns = ns.ok_or_else(|| unavailable("the recorder ended before it recorded"))?;
         Ok(Turn {
             ns: ns.map_err(Stopped::Failed)?,
             recorded: Some(summary.recorded()),
@@ -61,7 +60,7 @@ impl Watch for Recorded {
     }
 }
 
-/// Takes a recording and says when its beginning is there: everything is switched on then.
+/// A sink for a recording that signals its first write: everything is attached then.
 struct Started(Option<SyncSender<()>>);
 
 impl Started {
@@ -74,7 +73,7 @@ impl Started {
 impl Write for Started {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if let Some(says) = self.0.take() {
-            // Somebody who does not wait any more need not hear it.
+            // The receiver may have stopped waiting.
             let _ = says.send(());
         }
         Ok(bytes.len())

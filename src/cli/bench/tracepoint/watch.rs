@@ -1,4 +1,4 @@
-//! What is attached to the event while a process writes.
+//! Ways of tracing the event while a process writes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -12,26 +12,26 @@ use crate::kernel::tracefs::{Instance, Tracefs};
 use crate::kernel::{LoadOptions, LoadedMaps, LoadedProgram, load};
 use crate::program::Program;
 
-/// Pages of memory for samples, for each CPU: as much as a burst of them takes, so that
-/// what is measured is their writing and not their loss.
+/// Pages for samples per CPU: room for a whole burst, so that the cost of writing samples is
+/// measured, not that of losing them.
 const PAGES: usize = 1024;
-/// How long the reader sleeps at most.
+/// The longest sleep of the reader.
 const NAP: Duration = Duration::from_millis(2);
 
-/// Writes that are to be watched: nanoseconds of one.
+/// The writes to trace: returns nanoseconds per write.
 pub(super) type Work<'w> = dyn FnMut() -> Result<f64, Failure> + 'w;
 
-/// A turn: nanoseconds of a write, and how many events were recorded meanwhile, where they
-/// are.
+/// The result of a turn: nanoseconds per write, and the number of events recorded, if they are
+/// recorded.
 pub(super) struct Turn {
     pub ns: f64,
     pub recorded: Option<u64>,
     pub lost: u64,
 }
 
-/// Something that watches the event.
+/// A way of tracing the event.
 pub(super) trait Watch {
-    /// Has the work done while the event is watched. Afterwards nothing is left attached.
+    /// Runs the work while the event is traced. Detaches everything afterwards.
     fn during(&mut self, work: &mut Work<'_>) -> Result<Turn, Stopped>;
 }
 
@@ -39,7 +39,7 @@ pub(super) fn unavailable(why: impl ToString) -> Stopped {
     Stopped::Unavailable(why.to_string())
 }
 
-/// Nothing.
+/// No tracing.
 pub(super) struct Nothing;
 
 impl Watch for Nothing {
@@ -53,7 +53,7 @@ impl Watch for Nothing {
     }
 }
 
-/// A program.
+/// An attached program.
 pub(super) struct Attached {
     program: LoadedProgram,
     point: AttachPoint,
@@ -62,7 +62,7 @@ pub(super) struct Attached {
 }
 
 impl Attached {
-    /// Loads it; what it lets pass goes to `then`.
+    /// Loads the program; `then` traces the events that it passes on.
     pub fn load(program: &Program, then: impl Watch + 'static) -> Result<Self, Stopped> {
         let point = AttachPoint::of(program).map_err(unavailable)?;
         let maps = LoadedMaps::create(&program.maps, program.btf.as_ref()).map_err(unavailable)?;
@@ -86,7 +86,7 @@ impl Watch for Attached {
     }
 }
 
-/// A recording by perf: samples in memory that is read meanwhile.
+/// A recording by perf: samples in memory, read at the same time.
 pub(super) struct Perf {
     pub id: u32,
     pub pid: u32,
@@ -107,7 +107,7 @@ impl Watch for Perf {
             let reader = scope.spawn(|| {
                 let mut recorded = 0;
                 while !done.load(Ordering::Acquire) {
-                    // A wait that fails is one that a signal ended.
+                    // The wait can only fail by a signal.
                     let _ = samples.wait(Some(NAP));
                     recorded += samples.drain(|_| ());
                 }
@@ -125,7 +125,7 @@ impl Watch for Perf {
     }
 }
 
-/// A recording by ftrace, into memory that begins anew when it is full.
+/// A recording by ftrace, into a buffer that overwrites its oldest events when full.
 pub(super) struct Ftrace<'t> {
     pub tracefs: &'t Tracefs,
     pub pid: u32,

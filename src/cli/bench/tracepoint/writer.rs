@@ -1,5 +1,5 @@
-//! The process whose writes are timed: this command again, which calls write(2) so often
-//! as it is told, and tells how long that took.
+//! The process whose writes are timed: this command again, which calls write(2) as often as
+//! standard input says and answers with the elapsed time.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use crate::cli::exit::{Exit, Failure};
 
-/// Where it writes to: a file whose write(2) does nothing but return, so that the way
-/// into the kernel and out of it is all that there is beside what is measured.
+/// The file it writes to: its write(2) does nothing, so that beside the tracing only the cost
+/// of a system call is measured.
 pub(super) const TARGET: &str = "/dev/null";
 
-/// A process that writes when it is told to. It ends with this value, or when this process
-/// does: it finds the end of its orders.
+/// A process that writes on request. It ends with this value, or when this process ends, which
+/// closes its standard input.
 pub(super) struct Writer {
     child: Child,
     orders: Option<ChildStdin>,
@@ -21,13 +21,13 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Starts it; each of its writes will have so many bytes.
+    /// Starts the process; each of its writes has `size` bytes.
     pub fn start(size: u16) -> Result<Self, Failure> {
         let size = size.to_string();
         let mut command = Command::new("/proc/self/exe");
         command.args(["bench", "tracepoint", "--writer", &size]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let failed = || Failure::with(Exit::Unavailable, "the writing process can't be started");
+        let failed = || Failure::with(Exit::Unavailable, "cannot start the writer process");
         let mut child = command.spawn().map_err(|_| failed())?;
         let (orders, answers) = child
             .stdin
@@ -41,15 +41,15 @@ impl Writer {
         })
     }
 
-    /// Its number.
+    /// The process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Has it write so often: how long that took.
+    /// Makes it write `times` times; returns the elapsed time.
     pub fn write(&mut self, times: u32) -> Result<Duration, Failure> {
         let answer = self.ask(times);
-        answer.map_err(|error| Failure::bad(format!("the writing process is gone: {error}")))
+        answer.map_err(|error| Failure::bad(format!("the writer process ended: {error}")))
     }
 
     fn ask(&mut self, times: u32) -> io::Result<Duration> {
@@ -66,12 +66,12 @@ impl Writer {
 impl Drop for Writer {
     fn drop(&mut self) {
         drop(self.orders.take());
-        // It ends by itself, and nobody asks how.
+        // It ends by itself; its status does not matter.
         let _ = self.child.wait();
     }
 }
 
-/// The life of that process.
+/// Runs as the writer process.
 pub(super) fn serve(size: u16) -> io::Result<()> {
     let bytes = vec![0; size.into()];
     let mut file = File::options().write(true).open(TARGET)?;
@@ -80,11 +80,11 @@ pub(super) fn serve(size: u16) -> io::Result<()> {
         let times: u32 = order?.trim().parse().map_err(io::Error::other)?;
         let start = Instant::now();
         for _ in 0..times {
-            // One call, whatever it says: it takes all that it is given.
+            // A single call: /dev/null takes all bytes at once.
             let _ = file.write(&bytes)?;
         }
         let elapsed = start.elapsed().as_nanos();
-        // The answer is one write, too, and no more.
+        // The answer is a single write, too.
         answers.write_all(format!("{elapsed}\n").as_bytes())?;
         answers.flush()?;
     }

@@ -1,17 +1,15 @@
-//! Damage never goes unseen, is named by its place, and takes nothing of what stands
-//! before it.
+//! Damage is always detected and located, and everything before it can be read.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// How many steps of the sample stand before each block, and before the file's end.
+/// How many steps of the sample come before each block, and before the file's end.
 fn steps_before(file: &[u8], starts: &[usize]) -> Vec<usize> {
     starts.iter().map(|at| read(&file[..*at]).0.len()).collect()
 }
 
-/// The block that a byte of the file is in, by its number; that of the file's head is
-/// the first one's.
+/// The number of the block that a byte of the file is in; 0 for the file's head.
 fn block_of(starts: &[usize], at: usize) -> usize {
     starts.iter().rposition(|start| *start <= at).unwrap_or(0)
 }
@@ -34,18 +32,18 @@ fn any_flipped_bit_is_found_in_its_block() {
             assert_eq!(found, whole[..before[block]], "byte {at}, bit {bit}");
             match error {
                 RecordingError::NotARecording => assert!(at < MAGIC.len()),
-                RecordingError::Damaged { place, .. } if at < block::FILE_HEAD => {
+                RecordingError::Damaged { position, .. } if at < block::FILE_HEAD => {
                     assert_eq!(
-                        place,
-                        Place {
+                        position,
+                        BlockPosition {
                             block: 0,
                             offset: 0
                         }
                     );
                 }
-                RecordingError::Damaged { place, .. } => {
-                    assert_eq!(place.block, block as u64, "byte {at}");
-                    assert_eq!(place.offset, starts[block] as u64, "byte {at}");
+                RecordingError::Damaged { position, .. } => {
+                    assert_eq!(position.block, block as u64, "byte {at}");
+                    assert_eq!(position.offset, starts[block] as u64, "byte {at}");
                 }
                 other => panic!("byte {at}, bit {bit}: {other}"),
             }
@@ -64,15 +62,15 @@ fn a_file_may_end_anywhere() {
         let block = block_of(&starts, len);
         assert_eq!(found, whole[..before[block]], "{len} bytes");
         match ending {
-            Ending::CutOff(CutOff { place, left }) => {
-                assert_eq!(place.block, block as u64, "{len} bytes");
-                assert_eq!(place.offset, starts[block] as u64, "{len} bytes");
+            Ending::CutOff(CutOff { position, left }) => {
+                assert_eq!(position.block, block as u64, "{len} bytes");
+                assert_eq!(position.offset, starts[block] as u64, "{len} bytes");
                 assert_eq!(left, (len - starts[block]) as u64, "{len} bytes");
             }
             Ending::Failed(RecordingError::NotARecording) => assert_eq!(len, 0),
             Ending::Failed(RecordingError::NoHeader(at)) => {
                 assert!(len < starts[1], "{len} bytes");
-                assert_eq!(at.place.offset + at.left, len as u64);
+                assert_eq!(at.position.offset + at.left, len as u64);
             }
             other => panic!("{len} bytes: {other:?}"),
         }
@@ -104,7 +102,10 @@ fn a_block_that_is_gone_or_not_in_its_place_is_missed() {
             let last_is_gone = order.len() < all.len() && at == all.len() - 1;
             match read(&of(&order)).1 {
                 Ending::Failed(RecordingError::Damaged { problem, .. }) => {
-                    assert!(problem.contains("stands on it"), "{order:?}: {problem}");
+                    assert!(
+                        problem.contains("the block has the number"),
+                        "{order:?}: {problem}"
+                    );
                 }
                 Ending::CutOff(_) => assert!(last_is_gone, "{order:?}"),
                 other => panic!("{order:?}: {other:?}"),
@@ -121,7 +122,7 @@ fn bytes_behind_the_end_are_no_recording() {
             panic!("{ending:?}");
         };
         assert!(
-            error.to_string().ends_with("bytes follow behind the end"),
+            error.to_string().ends_with("bytes follow the end"),
             "{error}"
         );
     }
@@ -136,27 +137,27 @@ fn an_error_says_what_and_where() {
         panic!("damage is not seen");
     };
     let text = error.to_string();
-    let place = format!(
+    let wanted = format!(
         "damaged: block 5 at byte {}: the block has checksum 0x",
         starts[5]
     );
-    assert!(text.starts_with(&place), "{text}");
+    assert!(text.starts_with(&wanted), "{text}");
 
     let cut = read(&file[..starts[2] + 7]).1;
     let Ending::CutOff(cut) = cut else {
         panic!("{cut:?}");
     };
-    let place = format!(
-        "cut off in block 2 at byte {}, of which 7 bytes are there",
+    let wanted = format!(
+        "cut off in block 2 at byte {}, 7 bytes into the block",
         starts[2]
     );
-    assert_eq!(cut.to_string(), place);
+    assert_eq!(cut.to_string(), wanted);
 
     let Ending::Failed(other) = read(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0").1 else {
         panic!("an object is no recording");
     };
     assert!(
-        other.to_string().starts_with("no recording of bpflab"),
+        other.to_string().starts_with("not a bpflab recording"),
         "{other}"
     );
 }
@@ -190,8 +191,8 @@ fn a_file_that_can_not_be_read_is_said() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Pieces put in, taken out and changed: what is read is a beginning of what was
-    /// written, and only the whole file ends well.
+    /// Whatever is inserted, removed or changed: the parts read are a prefix of those written,
+    /// and only the unchanged file is whole.
     #[test]
     fn no_damage_changes_what_is_read(
         at in any::<prop::sample::Index>(),

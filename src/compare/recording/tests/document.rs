@@ -1,4 +1,4 @@
-//! `docs/recording-format.md` says what the code does.
+//! `docs/recording-format.md` agrees with the code.
 
 use serde_json::Value;
 
@@ -40,7 +40,7 @@ fn its_header_and_end_have_every_key_and_no_other() {
     let [header, end] = blocks("json")[..] else {
         panic!("a header and an end");
     };
-    // What is read and written again has every key, with the value that was there.
+    // Read and written again, it has every key with the same value.
     let read: Header = serde_json::from_str(header).expect("a header");
     let mut shown: Value = serde_json::from_str(header).expect("JSON");
     assert_eq!(serde_json::to_value(&read).expect("JSON"), shown);
@@ -49,7 +49,7 @@ fn its_header_and_end_have_every_key_and_no_other() {
     shown = serde_json::from_str(end).expect("JSON");
     assert_eq!(serde_json::to_value(&read).expect("JSON"), shown);
     assert_eq!(read.summary.ended, Ended::Exited { code: 0 });
-    // The keys of events, which the example has none of.
+    // The keys of events: the example has none.
     let event = serde_json::to_value(RecordedEvent::default()).expect("JSON");
     for key in event.as_object().expect("an object").keys() {
         assert!(DOCUMENT.contains(&format!("`{key}`")), "{key}");
@@ -62,7 +62,7 @@ fn its_tables_have_every_number() {
         let row = format!("| {} | {cause} |", *cause as u8);
         assert!(DOCUMENT.contains(&row), "{row}");
     }
-    for source in Source::ALL {
+    for source in OutputSource::ALL {
         let entry = format!("{} {source}", *source as u8);
         assert!(DOCUMENT.contains(&entry), "{entry}");
     }

@@ -1,5 +1,4 @@
-//! Files with right checksums that nobody wrote: later versions, and files made to do
-//! harm.
+//! Files with correct checksums that no writer made: later versions, and malicious files.
 
 use proptest::prelude::*;
 
@@ -103,11 +102,10 @@ fn a_later_major_version_is_refused() {
     let version = Version { major: 2, minor: 5 };
     assert_eq!(
         error_of(version, &[]),
-        "a recording of format 2.5, which this bpflab does not know (it reads up to 1.0): a \
-         newer one is needed"
+        "recording format 2.5 is newer than this bpflab reads (up to 1.0): use a newer bpflab"
     );
     let none = Version { major: 0, minor: 1 };
-    assert!(error_of(none, &[header()]).ends_with("there is no format 0"));
+    assert!(error_of(none, &[header()]).ends_with("format version 0"));
 }
 
 #[test]
@@ -115,28 +113,28 @@ fn what_may_not_be_skipped_is_not() {
     let blocks = [header(), Block::new(700, 1, b"x")];
     assert_eq!(
         error_of(NOW, &blocks),
-        "block 1 at byte 54: kind 700, which this bpflab does not know: a newer one is needed"
+        "block 1 at byte 54: unknown kind 700: use a newer bpflab"
     );
     let blocks = [header(), Block::of(Kind::Firings, 0, b"").with_flags(4)];
-    assert!(error_of(NOW, &blocks).contains("flags 0x4, which this bpflab does not know"));
+    assert!(error_of(NOW, &blocks).contains("unknown flags 0x4: use a newer bpflab"));
 }
 
 #[test]
 fn a_bomb_is_refused() {
-    // A gigabyte is promised, 60 bytes are there.
+    // The head claims a gigabyte, the block has 60 bytes.
     let bomb = Block {
         plain: 1 << 30,
         flags: PACKED,
         ..Block::of(Kind::Firings, 1, &[0; 60])
     };
-    assert!(error_of(NOW, &[header(), bomb]).contains("there are at most 67108864"));
+    assert!(error_of(NOW, &[header(), bomb]).contains("is too long: at most 67108864"));
     let bomb = Block {
         plain: 60 << 20,
         flags: PACKED,
         ..Block::of(Kind::Firings, 1, &[0; 60])
     };
     assert!(error_of(NOW, &[header(), bomb]).contains("60 bytes can't be 62914560"));
-    // 64 MB are promised to follow, nothing does.
+    // The head claims 64 MB, nothing follows.
     let mut file = file(NOW, &[header()]);
     let head = BlockHead {
         kind: 2,
@@ -164,14 +162,14 @@ fn what_unpacks_to_something_else_is_damaged() {
         ..Block::of(Kind::Firings, 1, stored).with_flags(PACKED)
     };
     let error = error_of(NOW, &[header(), block(&packed, 999)]);
-    assert!(error.contains("it can't be unpacked"), "{error}");
+    assert!(error.contains("can't be unpacked"), "{error}");
     let error = error_of(NOW, &[header(), block(&packed, 1001)]);
     assert!(
-        error.contains("1001 bytes expected when unpacked, there are 1000"),
+        error.contains("expected 1001 bytes when unpacked, found 1000"),
         "{error}"
     );
     let error = error_of(NOW, &[header(), block(&[0xff; 40], 1000)]);
-    assert!(error.contains("it can't be unpacked"), "{error}");
+    assert!(error.contains("can't be unpacked"), "{error}");
 }
 
 fn lz4(plain: &[u8]) -> Vec<u8> {
@@ -188,20 +186,20 @@ fn items_that_are_none_are_named() {
          5 bytes wanted, 1 left"
     );
     assert!(firings(u32::MAX, &[]).contains("item 0 (a record) at byte 0"));
-    assert!(firings(0, &[1]).ends_with("1 bytes behind the last of 0 items"));
+    assert!(firings(0, &[1]).ends_with("1 bytes follow the last of 0 items"));
     let entry = error_of(NOW, &[header(), Block::of(Kind::Entries, 1, &[9; 30])]);
-    assert!(entry.ends_with("there is no time of reading 9"), "{entry}");
+    assert!(entry.ends_with("unknown time of reading: 9"), "{entry}");
     let loss = error_of(NOW, &[header(), Block::of(Kind::Losses, 1, &[77; 17])]);
-    assert!(loss.ends_with("there is no cause of loss 77"), "{loss}");
+    assert!(loss.ends_with("unknown cause of loss: 77"), "{loss}");
 }
 
 #[test]
 fn the_frame_is_held_to() {
     let firings = || Block::of(Kind::Firings, 0, b"");
-    assert!(error_of(NOW, &[firings()]).contains("the header expected, here is a block of kind 2"));
+    assert!(error_of(NOW, &[firings()]).contains("expected the header, found a block of kind 2"));
     assert!(error_of(NOW, &[header(), header()]).ends_with("a second header"));
     let nonsense = Block::of(Kind::Header, 1, b"{\"programs\": 7}");
-    assert!(error_of(NOW, &[nonsense]).contains("no JSON as it is written here"));
+    assert!(error_of(NOW, &[nonsense]).contains("invalid JSON"));
     let end = Block::of(Kind::End, 1, br#"{"totals":{"firings":1}}"#);
     let error = error_of(NOW, &[header(), end]);
     assert!(
@@ -213,8 +211,8 @@ fn the_frame_is_held_to() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// Whatever the contents: items or an error, never a panic, never more memory than
-    /// the file is worth.
+    /// Any contents are items or an error, never a panic, and never take much more memory than
+    /// the file has bytes.
     #[test]
     fn any_contents_are_items_or_an_error(
         kind in 0..12u16,

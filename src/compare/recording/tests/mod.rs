@@ -1,5 +1,4 @@
-//! The laws of the file: what is written comes back, damage never goes unseen, reading
-//! streams.
+//! Tests of the file: what is written is read back, damage is detected, reading streams.
 
 mod damage;
 mod document;
@@ -17,13 +16,13 @@ use super::*;
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Step {
     Firing(Vec<u8>),
-    Output(Source, [Option<u32>; 3], Option<u64>, Vec<u8>),
+    Output(OutputSource, [Option<u32>; 3], Option<u64>, Vec<u8>),
     Sample([u32; 4], u64, Vec<u8>),
     Loss(Loss),
     Entry(When, u32, Vec<u8>, Vec<u8>),
     MapRead(When, u32, Contents, u64, Vec<u8>),
     Resource(Vec<u8>, Vec<u8>),
-    /// Comes back as nothing.
+    /// Not read back.
     Flush,
 }
 
@@ -66,8 +65,7 @@ impl Step {
         }
     }
 
-    /// Those whose order among each other is not kept have a rank; each of the others
-    /// stands between what was before and what came later.
+    /// The rank of a step whose order among other kinds is not kept; none if its order is kept.
     const fn rank(&self) -> Option<u8> {
         match self {
             Self::Firing(_) => Some(0),
@@ -79,7 +77,7 @@ impl Step {
     }
 }
 
-/// The steps that lead to a part.
+/// The steps that write a part.
 fn steps_of(part: &Part<'_>) -> Vec<Step> {
     match part {
         Part::Firings(items) => items.clone().map(|b| Step::Firing(b.to_vec())).collect(),
@@ -108,7 +106,7 @@ fn steps_of(part: &Part<'_>) -> Vec<Step> {
     }
 }
 
-/// How reading came to its end.
+/// How reading ended.
 #[derive(Debug)]
 enum Ending {
     Whole(End),
@@ -116,8 +114,8 @@ enum Ending {
     Failed(RecordingError),
 }
 
-/// What can be read of a file: what stands in it, and how that ends. Whoever reads the
-/// blocks, it is the same.
+/// Everything that can be read of a file, and how reading ended; the same in the calling thread
+/// and ahead.
 fn read(file: &[u8]) -> (Vec<Step>, Ending) {
     let recording = match Recording::new(file) {
         Ok(recording) => recording,
@@ -146,7 +144,7 @@ fn read_all<R: std::io::Read>(mut recording: Recording<R>) -> (Vec<Step>, Ending
     (steps, ending)
 }
 
-/// The file that steps make.
+/// The file that steps write.
 fn write(header: &Header, steps: &[Step], summary: Summary) -> Vec<u8> {
     let mut writer = Writer::new(Vec::new(), header).expect("a header");
     for step in steps {
@@ -155,7 +153,7 @@ fn write(header: &Header, steps: &[Step], summary: Summary) -> Vec<u8> {
     writer.finish(summary).expect("an end")
 }
 
-/// Steps with the order that a file need not keep taken away.
+/// Steps in an order that ignores what a file need not keep.
 fn sorted(steps: &[Step]) -> Vec<Step> {
     let mut steps: Vec<_> = steps
         .iter()
@@ -168,7 +166,7 @@ fn sorted(steps: &[Step]) -> Vec<Step> {
     steps
 }
 
-/// Bytes, mostly few, sometimes so many that a block gets full.
+/// Bytes: mostly few, sometimes enough to fill a block.
 fn bytes() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         20 => vec(any::<u8>(), 0..100),
@@ -176,7 +174,7 @@ fn bytes() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// A number that is known; all bits set means that it is not.
+/// A known number: not all bits are set.
 fn number() -> impl Strategy<Value = Option<u32>> {
     option::of(0..u32::MAX)
 }
@@ -186,7 +184,7 @@ fn when() -> impl Strategy<Value = When> {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let source = prop::sample::select(Source::ALL);
+    let source = prop::sample::select(OutputSource::ALL);
     let cause = prop::sample::select(Cause::ALL);
     let contents = prop::sample::select(Contents::ALL);
     let numbers = [number(), number(), number()];
@@ -222,7 +220,12 @@ fn sample_steps() -> Vec<Step> {
         Step::MapRead(When::Before, 0, Contents::Whole, 1, Vec::new()),
         firing(1),
         firing(2),
-        Step::Output(Source::Ring, [Some(2), None, None], None, b"hello".to_vec()),
+        Step::Output(
+            OutputSource::Ring,
+            [Some(2), None, None],
+            None,
+            b"hello".to_vec(),
+        ),
         Step::Flush,
         firing(3),
         Step::Sample([0, 1, 77, 78], 123_456, vec![9; 24]),
@@ -230,7 +233,7 @@ fn sample_steps() -> Vec<Step> {
         Step::Flush,
         firing(4),
         Step::Output(
-            Source::Printk,
+            OutputSource::Printk,
             [None, Some(1), Some(78)],
             Some(5),
             b"a line".to_vec(),
@@ -245,7 +248,7 @@ fn sample_file() -> Vec<u8> {
     write(&Header::default(), &sample_steps(), Summary::default())
 }
 
-/// Where the blocks of a file begin that is whole, and where it ends.
+/// Where the blocks of a whole file begin, and where the file ends.
 fn block_starts(file: &[u8]) -> Vec<usize> {
     let mut starts = vec![block::FILE_HEAD];
     let mut at = block::FILE_HEAD;

@@ -1,4 +1,4 @@
-//! What is written comes back.
+//! What is written is read back.
 
 use std::collections::BTreeMap;
 
@@ -107,7 +107,7 @@ fn summary() -> impl Strategy<Value = Summary> {
     )
 }
 
-/// What the writer should have counted.
+/// The totals that the writer should have counted.
 fn totals(steps: &[Step]) -> Totals {
     let mut totals = Totals::default();
     for step in steps {
@@ -176,7 +176,7 @@ fn each_kind_keeps_its_order_over_many_blocks() {
     let steps: Vec<_> = (0..20_000u32)
         .flat_map(|n| {
             let firing = Step::Firing(n.to_le_bytes().repeat(16));
-            let output = Step::Output(Source::Ring, [Some(n), None, None], None, Vec::new());
+            let output = Step::Output(OutputSource::Ring, [Some(n), None, None], None, Vec::new());
             [firing, output]
         })
         .collect();
@@ -212,7 +212,7 @@ fn what_is_too_long_is_refused_and_nothing_of_it_written() {
     let error = writer.firing(&long).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "a record of 66846721 bytes: a recording holds at most 66846720 in a piece"
+        "a record of 66846721 bytes is too long: the limit is 66846720 bytes"
     );
     // The key alone would fit.
     let entry = MapEntry {
@@ -253,7 +253,7 @@ fn a_file_that_takes_nothing_is_said() {
     ));
     let mut writer = Writer::new(Full(5000), &Header::default()).unwrap();
     let error = (0u32..1_000_000).find_map(|n| writer.firing(&n.to_le_bytes()).err());
-    // What would fit now would stand behind half a block.
+    // A further write would follow an incomplete block.
     assert!(matches!(writer.flush(), Err(WriteError::Io(_))));
     assert!(
         error

@@ -1,4 +1,4 @@
-//! Neither side holds the file in memory.
+//! Neither side keeps the file in memory.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -21,7 +21,7 @@ impl Write for Pipe {
     }
 }
 
-/// A recording that is only made where someone reads it.
+/// A recording that is generated while it is read.
 struct Making {
     writer: Option<Writer<Pipe>>,
     pipe: Pipe,
@@ -29,7 +29,7 @@ struct Making {
     made: Rc<RefCell<u64>>,
 }
 
-/// A firing like no other, hard to pack.
+/// A unique firing that does not compress.
 fn firing(number: u64) -> [u8; 64] {
     let mut bytes = [0; 64];
     let mut word = number;
@@ -83,7 +83,7 @@ fn reading_keeps_up_with_writing_and_holds_a_block() {
                     assert_eq!(record, firing(next), "firing {next}");
                     next += 1;
                 }
-                // No block but this one was asked for.
+                // Only this block was read.
                 assert_eq!(*made.borrow(), next);
                 assert!(count * 68 <= 300_000, "{count} in a block");
             }

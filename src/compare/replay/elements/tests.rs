@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// The only element, unless a test has more.
+/// The key of the first element.
 fn key() -> Key {
     Key::from_slice(&[7, 0, 0, 0])
 }
@@ -19,8 +19,8 @@ fn actor(began: u64, ended: u64) -> Actor {
     }
 }
 
-/// What firings with these spans do, each to everyone's value, in the order of the ring;
-/// whether what is there then is in doubt.
+/// Whether the element is in doubt after these acts of firings with these spans, in the order
+/// of the ring, each on the value of all CPUs.
 fn doubtful(writes: &[(u64, u64, Act)]) -> bool {
     let mut elements = Elements::new(false);
     for (began, ended, act) in writes {
@@ -42,10 +42,10 @@ fn one_after_the_other_is_known() {
     for act in [Changes, Stores, Updates, Deletes] {
         assert!(!doubtful(&[(0, 10, act), (10, 20, Changes)]));
         assert!(!doubtful(&[(0, 10, act), (15, 20, ADDS)]));
-        // Began before the first one's record was in the ring.
+        // The second began before the first one's record was in the ring.
         assert!(doubtful(&[(0, 10, act), (9, 20, Changes)]));
     }
-    // One interrupted the other: its record comes first.
+    // One interrupted the other, so its record comes first.
     assert!(doubtful(&[(5, 10, Changes), (0, 20, Changes)]));
     // Three CPUs, the last one after the second, but not after the first.
     let three = [(0, 10, Changes), (10, 20, Changes), (5, 30, Changes)];
@@ -59,7 +59,7 @@ fn what_one_firing_does_is_in_order() {
         (0, 10, Changes),
         (0, 10, Deletes)
     ]));
-    // That it was the last to add does not hide that another one added, too.
+    // Another firing added, too, though not last.
     let hidden = [(0, 10, ADDS), (5, 20, ADDS), (5, 20, Changes)];
     assert!(!doubtful(&hidden[..2]) && doubtful(&hidden));
 }
@@ -91,10 +91,10 @@ fn each_cpu_has_its_own_value() {
     elements.note(&key(), Stores, Some(0), actor(0, 10));
     elements.note(&key(), Stores, Some(1), actor(0, 20));
     assert_eq!(elements.doubtful(), None);
-    // But an element goes for all of them.
+    // But a deletion is for all CPUs.
     elements.note(&key(), Deletes, None, actor(15, 30));
     let (at, doubt) = elements.doubtful().unwrap();
-    // Whose memory CPU 1 wrote to, nobody knows.
+    // CPU 1 may have written to memory that another element reuses.
     assert!(at.is_empty() && elements.is_doubtful(&[1]));
     assert_eq!(doubt, Doubt::Overlap(actor(0, 20), actor(15, 30)));
 }
@@ -122,8 +122,7 @@ fn a_firing_that_went_astray_is_a_doubt_until_it_is_over() {
     let (at, doubt) = elements.doubtful().unwrap();
     assert_eq!(
         doubt.text(at),
-        "firing 10 of CPU 0 found something else in its maps than the replay has, and wrote \
-         to element 7"
+        "firing 10 of CPU 0 read a map value that the replay does not have, and wrote to element 7"
     );
     elements.note(&key(), Updates, None, actor(10, 20));
     assert_eq!(elements.doubtful(), None);
@@ -153,8 +152,8 @@ fn what_was_written_long_ago_is_forgotten() {
     }
     assert!(elements.known.len() <= REMEMBERED);
     assert_eq!(elements.doubtful(), None);
-    // Somebody who began after all that: no doubt. Somebody who was there all the time: who
-    // knows?
+    // No doubt about a firing that began after all that; one that began before may overlap a
+    // forgotten write.
     let end = keys.len() as u64;
     elements.note(&keys[0], Updates, None, actor(end, end + 1));
     assert_eq!(elements.doubtful(), None);
@@ -164,14 +163,14 @@ fn what_was_written_long_ago_is_forgotten() {
         elements.doubtful(),
         Some((&keys[1][..], Doubt::Forgotten(slow)))
     );
-    // Doubts are not forgotten, however many they are.
+    // Doubts are not forgotten, however many there are.
     for key in &keys {
         elements.note(key, Updates, None, slow);
     }
     assert!(elements.known.len() <= REMEMBERED && elements.doubtful().is_some());
 }
 
-/// What a program does to an element, all at once.
+/// What a program does to an element in one step.
 #[derive(Debug, Clone, Copy)]
 enum Op {
     Add(u64),
@@ -186,7 +185,7 @@ enum Op {
 type State = BTreeMap<u8, u64>;
 
 impl Op {
-    /// Does it; whether that worked.
+    /// Does it; returns whether it succeeded.
     fn apply(self, state: &mut State, key: u8) -> bool {
         match (self, state.get_mut(&key)) {
             (Self::Create(value) | Self::Update(value), None) => {
@@ -215,7 +214,7 @@ impl Op {
     }
 }
 
-/// A firing on a simulated machine: what it does, and which of that worked.
+/// A firing on a simulated machine: what it does, and which steps succeeded.
 #[derive(Debug, Default)]
 struct Run {
     began: u64,
@@ -223,11 +222,11 @@ struct Run {
     did: Vec<(u8, Op, bool)>,
 }
 
-/// A firing, and what it is still to do.
+/// A firing, and its remaining steps.
 type UnderWay<'a> = (Run, &'a [(u8, Op)]);
 
-/// Runs the firings of several CPUs, one step of one CPU at a time as `schedule` says. What
-/// was left, and the firings in the order of their ends.
+/// Runs the firings of several CPUs, one step of one CPU at a time as `schedule` says. Returns
+/// the final map and the firings in the order of their ends.
 fn really(cpus: &[Vec<Vec<(u8, Op)>>], schedule: &[usize]) -> (State, Vec<Run>) {
     let (mut state, mut ring, mut ended) = (State::new(), 0, Vec::new());
     let mut left: Vec<_> = cpus.iter().map(|firings| firings.iter()).collect();
@@ -262,7 +261,7 @@ fn really(cpus: &[Vec<Vec<(u8, Op)>>], schedule: &[usize]) -> (State, Vec<Run>) 
     (state, ended)
 }
 
-/// Replays them one after the other, and judges.
+/// Replays the firings one after the other, and notes their writes.
 fn replayed(runs: &[Run]) -> (State, Elements) {
     let (mut state, mut elements) = (State::new(), Elements::new(false));
     for run in runs {
@@ -270,7 +269,7 @@ fn replayed(runs: &[Run]) -> (State, Elements) {
         let mut is_lost = false;
         for (key, op, worked) in &run.did {
             let at = Key::from_slice(&[*key]);
-            // Who can't find its element is somewhere else in the program.
+            // Without its element the program takes another path.
             let works = !is_lost && op.apply(&mut state, *key);
             if *worked {
                 elements.note(&at, op.act(), None, by);
@@ -304,7 +303,7 @@ fn machine() -> impl Strategy<Value = Vec<Vec<Vec<(u8, Op)>>>> {
 }
 
 proptest! {
-    /// However firings of several CPUs interleave: what is not in doubt is what was there.
+    /// However firings of several CPUs interleave, an element without doubt has its real value.
     #[test]
     fn what_is_not_in_doubt_is_right(
         cpus in machine(),

@@ -1,6 +1,6 @@
 //! Loads and stores.
 
-#![allow(unsafe_code)] // the invariant stands at `Handler`
+#![allow(unsafe_code)] // the invariant is at `Handler`
 
 use super::super::memory::{load_own, load_shared, store_own, store_shared, update};
 use super::super::run::Run;
@@ -8,23 +8,23 @@ use super::call::generic;
 use super::cell::{CONSTANT, Cell, Handler, Host, Regs, by_dst_src, by_src, handler};
 use crate::isa::{AtomicOp, Size, Width};
 
-/// Where accesses go: [`Place`](crate::lower::Place) as a constant.
+/// The kinds of [`MemRef`](crate::lower::MemRef), as constants.
 pub(super) const STACK: u8 = 0;
 pub(super) const CONTEXT: u8 = 1;
 pub(super) const MAP_VALUE: u8 = 2;
 pub(super) const PACKET: u8 = 3;
 pub(super) const TABLE: u8 = 4;
 
-/// The host address of what is at an address (for values of a map its delta is added
-/// already); 0 where it has to be judged.
+/// The host address of a machine address (which for map values already includes the delta);
+/// 0 if the access has to be checked.
 ///
 /// # Safety
 /// As of [`Handler`].
 #[inline(always)]
-unsafe fn host_of<const PLACE: u8>(run: *mut Host, address: u64) -> u64 {
-    // SAFETY: the caller's; the table of deltas has an entry for each region.
+unsafe fn host_of<const KIND: u8>(run: *mut Host, address: u64) -> u64 {
+    // SAFETY: guaranteed by the caller; the table of deltas has an entry for each region.
     unsafe {
-        let delta = match PLACE {
+        let delta = match KIND {
             MAP_VALUE => return address,
             PACKET => (*run.cast::<Run<'_>>()).packet,
             _ => load_shared((*run).deltas + (address >> 40 & 0xffff) * 8, Size::Dw),
@@ -36,33 +36,33 @@ unsafe fn host_of<const PLACE: u8>(run: *mut Host, address: u64) -> u64 {
     }
 }
 
-/// The host address of an access, whose base is at `B`; 0 where it has to be judged.
+/// The host address of an access, whose base is at location `B`; 0 if it has to be checked.
 ///
 /// # Safety
 /// As of [`Handler`]; the cell is an access.
 #[inline(always)]
-unsafe fn host<const PLACE: u8, const B: u8>(
+unsafe fn host<const KIND: u8, const B: u8>(
     cell: *const Cell,
     run: *mut Host,
     regs: &Regs,
     base: u8,
 ) -> u64 {
-    // SAFETY: the caller's; the table of deltas has an entry for each region.
+    // SAFETY: guaranteed by the caller; the table of deltas has an entry for each region.
     unsafe {
         let off = (*cell).imm;
-        match PLACE {
+        match KIND {
             STACK => (*run).frame_end.wrapping_add(off),
             CONTEXT => (*run).context.wrapping_add(off),
-            _ => host_of::<PLACE>(run, regs.get::<B>(run, base).wrapping_add(off)),
+            _ => host_of::<KIND>(run, regs.get::<B>(run, base).wrapping_add(off)),
         }
     }
 }
 
-/// Whether an access can't be made here: it has to be judged, or is shared with others
-/// and not aligned.
+/// Whether an access can't be done here: it has to be checked, or is to shared bytes and
+/// unaligned.
 #[inline(always)]
-fn is_other<const PLACE: u8>(host: u64, size: Size) -> bool {
-    match PLACE {
+fn is_other<const KIND: u8>(host: u64, size: Size) -> bool {
+    match KIND {
         STACK | CONTEXT => false,
         PACKET => host == 0,
         MAP_VALUE => !host.is_multiple_of(size.bytes() as u64),
@@ -71,31 +71,31 @@ fn is_other<const PLACE: u8>(host: u64, size: Size) -> bool {
 }
 
 handler! {
-    /// `dst` = what is there.
-    fn load<const PLACE: u8, const SIZE: usize, const D: u8, const B: u8>(cell, run, regs) {
+    /// `dst` = the number there.
+    fn load<const KIND: u8, const SIZE: usize, const D: u8, const B: u8>(cell, run, regs) {
         let size = const { Size::ALL[SIZE] };
-        let host = host::<PLACE, B>(cell, run, &regs, (*cell).src);
-        if is_other::<PLACE>(host, size) {
+        let host = host::<KIND, B>(cell, run, &regs, (*cell).src);
+        if is_other::<KIND>(host, size) {
             return regs.by(generic, cell, run);
         }
-        regs.set::<D>(run, (*cell).dst, read::<PLACE>(host, size));
+        regs.set::<D>(run, (*cell).dst, read::<KIND>(host, size));
         regs.go(cell.add(1), run)
     }
 }
 
 handler! {
-    /// What is there = `src`.
-    fn store<const PLACE: u8, const SIZE: usize, const B: u8, const S: u8>(cell, run, regs) {
+    /// The number there = `src`.
+    fn store<const KIND: u8, const SIZE: usize, const B: u8, const S: u8>(cell, run, regs) {
         let size = const { Size::ALL[SIZE] };
-        let host = host::<PLACE, B>(cell, run, &regs, (*cell).dst);
-        if is_other::<PLACE>(host, size) {
+        let host = host::<KIND, B>(cell, run, &regs, (*cell).dst);
+        if is_other::<KIND>(host, size) {
             return regs.by(generic, cell, run);
         }
         let value = match S {
             CONSTANT => i64::from((*cell).jump).cast_unsigned(),
             _ => regs.get::<S>(run, (*cell).src),
         };
-        match PLACE {
+        match KIND {
             STACK | CONTEXT | PACKET => store_own(host, size, value),
             _ => store_shared(host, size, value),
         }
@@ -104,31 +104,31 @@ handler! {
 }
 
 handler! {
-    /// `dst` = what is at the sum of `src` and `third`.
-    fn load_at<const PLACE: u8, const SIZE: usize, const I: u8, const D: u8, const B: u8>(
+    /// `dst` = the number at the sum of `src` and `third`.
+    fn load_at<const KIND: u8, const SIZE: usize, const I: u8, const D: u8, const B: u8>(
         cell, run, regs
     ) {
         let size = const { Size::ALL[SIZE] };
         let base = regs.get::<B>(run, (*cell).src).wrapping_add((*cell).imm);
         let sum = base.wrapping_add(regs.get::<I>(run, (*cell).third));
-        let host = host_of::<PLACE>(run, sum);
-        if is_other::<PLACE>(host, size) {
+        let host = host_of::<KIND>(run, sum);
+        if is_other::<KIND>(host, size) {
             return regs.by(generic, cell, run);
         }
-        regs.set::<D>(run, (*cell).dst, read::<PLACE>(host, size));
+        regs.set::<D>(run, (*cell).dst, read::<KIND>(host, size));
         regs.go(cell.add(1), run)
     }
 }
 
-/// Loads.
+/// A load from a host address.
 ///
 /// # Safety
-/// So many bytes lie there that may be read.
+/// `size` readable bytes are at `host`.
 #[inline(always)]
-unsafe fn read<const PLACE: u8>(host: u64, size: Size) -> u64 {
-    // SAFETY: the caller's.
+unsafe fn read<const KIND: u8>(host: u64, size: Size) -> u64 {
+    // SAFETY: guaranteed by the caller.
     unsafe {
-        match PLACE {
+        match KIND {
             STACK | CONTEXT | PACKET => load_own(host, size),
             _ => load_shared(host, size),
         }
@@ -148,18 +148,17 @@ handler! {
 }
 
 macro_rules! sizes {
-    ($f:ident, $place:expr) => {
+    ($f:ident, $kind:expr) => {
         [
-            by_dst_src!($f, $place, 0),
-            by_dst_src!($f, $place, 1),
-            by_dst_src!($f, $place, 2),
-            by_dst_src!($f, $place, 3),
+            by_dst_src!($f, $kind, 0),
+            by_dst_src!($f, $kind, 1),
+            by_dst_src!($f, $kind, 2),
+            by_dst_src!($f, $kind, 3),
         ]
     };
 }
 
-/// A base that is in no register is at no place.
-macro_rules! places {
+macro_rules! kinds {
     ($f:ident) => {
         [
             sizes!($f, STACK),
@@ -171,45 +170,46 @@ macro_rules! places {
     };
 }
 
-/// By place, size, and the places of the operands.
+/// By memory kind, size, and the operands' locations.
 type Table = [[[[Handler; 6]; 5]; 4]; 5];
 
 /// The operands are the destination and the base.
-static LOAD: Table = places!(load);
+static LOAD: Table = kinds!(load);
 /// The operands are the base and the source.
-static STORE: Table = places!(store);
+static STORE: Table = kinds!(store);
 
 macro_rules! indices {
-    ($place:expr, $size:literal) => {
+    ($kind:expr, $size:literal) => {
         [
-            by_dst_src!(load_at, $place, $size, 0),
-            by_dst_src!(load_at, $place, $size, 1),
-            by_dst_src!(load_at, $place, $size, 2),
-            by_dst_src!(load_at, $place, $size, 3),
-            by_dst_src!(load_at, $place, $size, 4),
+            by_dst_src!(load_at, $kind, $size, 0),
+            by_dst_src!(load_at, $kind, $size, 1),
+            by_dst_src!(load_at, $kind, $size, 2),
+            by_dst_src!(load_at, $kind, $size, 3),
+            by_dst_src!(load_at, $kind, $size, 4),
         ]
     };
 }
 
 macro_rules! indexed_sizes {
-    ($place:expr) => {
+    ($kind:expr) => {
         [
-            indices!($place, 0),
-            indices!($place, 1),
-            indices!($place, 2),
-            indices!($place, 3),
+            indices!($kind, 0),
+            indices!($kind, 1),
+            indices!($kind, 2),
+            indices!($kind, 3),
         ]
     };
 }
 
-/// By place from [`MAP_VALUE`] on, size, and the places of index, destination and base.
+/// By memory kind from [`MAP_VALUE`] on, size, and the locations of index, destination and
+/// base.
 static LOAD_AT: [[[[[Handler; 6]; 5]; 5]; 4]; 3] = [
     indexed_sizes!(MAP_VALUE),
     indexed_sizes!(PACKET),
     indexed_sizes!(TABLE),
 ];
 
-/// By the places of the base and the operand.
+/// By the locations of base and operand.
 static ADD: [[Handler; 6]; 5] = by_dst_src!(add);
 
 /// The function of an atomic addition to a map's value.
@@ -219,34 +219,34 @@ pub(super) fn add_handler(base: u8, src: u8) -> Option<Handler> {
 
 /// The function of a load from the sum of two registers.
 pub(super) fn indexed_handler(
-    place: u8,
+    kind: u8,
     size: Size,
     dst: u8,
     base: u8,
     index: u8,
 ) -> Option<Handler> {
     let number = Size::ALL.iter().position(|known| *known == size)?;
-    let sizes = LOAD_AT.get(usize::from(place.checked_sub(MAP_VALUE)?))?;
-    let places = sizes.get(number)?.get(usize::from(index))?;
-    places
+    let sizes = LOAD_AT.get(usize::from(kind.checked_sub(MAP_VALUE)?))?;
+    let handlers = sizes.get(number)?.get(usize::from(index))?;
+    handlers
         .get(usize::from(dst))?
         .get(usize::from(base))
         .copied()
 }
 
-fn function(table: &Table, place: u8, size: Size, first: u8, second: u8) -> Option<Handler> {
+fn function(table: &Table, kind: u8, size: Size, first: u8, second: u8) -> Option<Handler> {
     let number = Size::ALL.iter().position(|known| *known == size)?;
-    let places = table.get(usize::from(place))?.get(number)?;
+    let handlers = table.get(usize::from(kind))?.get(number)?;
     let second = usize::from(second);
-    places.get(usize::from(first))?.get(second).copied()
+    handlers.get(usize::from(first))?.get(second).copied()
 }
 
 /// The function of an [`Op::Load`](crate::lower::Op::Load).
-pub(super) fn load_handler(place: u8, size: Size, dst: u8, base: u8) -> Option<Handler> {
-    function(&LOAD, place, size, dst, base)
+pub(super) fn load_handler(kind: u8, size: Size, dst: u8, base: u8) -> Option<Handler> {
+    function(&LOAD, kind, size, dst, base)
 }
 
 /// The function of an [`Op::Store`](crate::lower::Op::Store).
-pub(super) fn store_handler(place: u8, size: Size, base: u8, src: u8) -> Option<Handler> {
-    function(&STORE, place, size, base, src)
+pub(super) fn store_handler(kind: u8, size: Size, base: u8, src: u8) -> Option<Handler> {
+    function(&STORE, kind, size, base, src)
 }

@@ -1,6 +1,6 @@
 //! Arithmetic.
 
-#![allow(unsafe_code)] // the invariant stands at `Handler`
+#![allow(unsafe_code)] // the invariant is at `Handler`
 
 use super::cell::{Cell, Handler, Host, Regs, by_dst, by_dst_src, by_src, handler};
 use crate::isa::{AluOp, EndianOp, EndianSize, SignedSize, Width, movsx, neg};
@@ -70,10 +70,10 @@ macro_rules! widths {
     };
 }
 
-/// By operation, width, and the places of the operands.
+/// By operation, width, and the operands' locations.
 static ALU: [[[[Handler; 6]; 5]; 2]; 14] = widths!(0 1 2 3 4 5 6 7 8 9 10 11 12 13);
 static LOAD_IMM: [Handler; 5] = by_dst!(load_imm);
-/// By whether bytes are swapped, size, and place.
+/// By whether bytes are swapped, size, and location.
 static ENDIAN: [[[Handler; 5]; 3]; 2] = [
     [
         by_dst!(endian, false, 0),
@@ -99,29 +99,32 @@ macro_rules! extensions {
     };
 }
 
-/// By width, size, and the places of the operands.
+/// By width, size, and the operands' locations.
 static EXTEND: [[[[Handler; 6]; 5]; 3]; 2] = [extensions!(false), extensions!(true)];
 
 /// The function of an [`Op::Neg`](crate::lower::Op::Neg).
 pub(super) fn neg_handler(width: Width, dst: u8) -> Option<Handler> {
-    let places = NEG.get(usize::from(width == Width::W32))?;
-    places.get(usize::from(dst)).copied()
+    let handlers = NEG.get(usize::from(width == Width::W32))?;
+    handlers.get(usize::from(dst)).copied()
 }
 
 /// The function of an [`Op::MovSx`](crate::lower::Op::MovSx).
 pub(super) fn extend_handler(width: Width, from: SignedSize, dst: u8, src: u8) -> Option<Handler> {
     let number = SignedSize::ALL.iter().position(|known| *known == from)?;
     let sizes = EXTEND.get(usize::from(width == Width::W32))?;
-    let places = sizes.get(number)?.get(usize::from(dst))?;
-    places.get(usize::from(src)).copied()
+    let handlers = sizes.get(number)?.get(usize::from(dst))?;
+    handlers.get(usize::from(src)).copied()
 }
 
 /// The function of an [`Op::Alu`](crate::lower::Op::Alu).
 pub(super) fn alu_handler(op: AluOp, width: Width, dst: u8, src: u8) -> Option<Handler> {
     let number = AluOp::ALL.iter().position(|known| *known == op)?;
     let widths = ALU.get(number)?;
-    let places = widths.get(usize::from(width == Width::W32))?;
-    places.get(usize::from(dst))?.get(usize::from(src)).copied()
+    let handlers = widths.get(usize::from(width == Width::W32))?;
+    handlers
+        .get(usize::from(dst))?
+        .get(usize::from(src))
+        .copied()
 }
 
 /// The function of an [`Op::LoadImm`](crate::lower::Op::LoadImm).

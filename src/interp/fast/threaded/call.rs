@@ -1,7 +1,6 @@
-//! All operations that have no function of their own, by way of `step`, and calls of
-//! helpers.
+//! Operations without a function of their own, by way of `step`, and helper calls.
 
-#![allow(unsafe_code)] // the invariant stands at `Handler`
+#![allow(unsafe_code)] // the invariant is at `Handler`
 
 use super::super::memory::load_own;
 use super::super::run::{End, Next, Run};
@@ -14,16 +13,16 @@ use crate::vm::memory::{Address, PointerField};
 /// The run and its machine.
 ///
 /// # Safety
-/// As of [`Handler`]; what is returned is used before another function of a cell is.
+/// As of [`Handler`]; the result is used only until another cell's function runs.
 unsafe fn parts<'r>(run: *mut Host) -> (&'r mut Run<'r>, &'r mut Machine) {
     let run = run.cast::<Run<'r>>();
-    // SAFETY: the caller's: a run begins with its host part, and nobody else refers to it
-    // and to its machine.
+    // SAFETY: guaranteed by the caller: a run begins with its host part, and nothing else
+    // refers to the run and its machine.
     unsafe { (&mut *run, &mut *(*run).machine) }
 }
 
 handler! {
-    /// Does what the operation says, whichever it is.
+    /// Executes any operation.
     pub(super) fn generic<>(cell, run, regs) {
         let next = step(cell, run, regs);
         if !next.is_null() {
@@ -32,13 +31,13 @@ handler! {
     }
 }
 
-/// The cell to go on with; null at the end.
+/// Returns the next cell; null at the end.
 ///
 /// # Safety
 /// As of [`Handler`].
 #[inline(never)]
 unsafe fn step(cell: *const Cell, run: *mut Host, regs: Regs) -> *const Cell {
-    // SAFETY: the caller's: nobody else refers to the run and its machine.
+    // SAFETY: the caller guarantees that nothing else refers to the run and its machine.
     let (run, machine) = unsafe { parts(run) };
     run.spill(regs);
     let mut at = run.index(cell);
@@ -62,7 +61,7 @@ unsafe fn step(cell: *const Cell, run: *mut Host, regs: Regs) -> *const Cell {
         if run.has_cell(at) {
             return run.go_on(at);
         }
-        // In the middle of what the cell did for several operations.
+        // Still in the middle of the operations of the cell.
         run.executed += 1;
     }
 }
@@ -76,19 +75,19 @@ handler! {
     }
 }
 
-/// Whether the run goes on.
+/// Returns whether the run continues.
 ///
 /// # Safety
 /// As of [`call_helper`].
 #[inline(never)]
 unsafe fn call(cell: *const Cell, run: *mut Host, regs: Regs) -> bool {
-    // SAFETY: the caller's: nobody else refers to the run and its machine.
+    // SAFETY: the caller guarantees that nothing else refers to the run and its machine.
     let ((run, machine), helper) = unsafe { (parts(run), (*cell).number()) };
     run.spill(regs);
     let at = run.index(cell);
     run.set_executed(at);
     let result = run.call_helper(machine, at, helper);
-    // A callback counts, too.
+    // Instructions of a callback count, too.
     run.set_base(at + 1);
     match result {
         Ok(()) => true,
@@ -109,13 +108,13 @@ handler! {
     }
 }
 
-/// The first cell of the function; null where there is none to go on with.
+/// Returns the first cell of the function; null if there is none to continue with.
 ///
 /// # Safety
 /// As of [`call_function`].
 #[inline(never)]
 unsafe fn enter(cell: *const Cell, run: *mut Host, regs: Regs) -> *const Cell {
-    // SAFETY: the caller's: nobody else refers to the run and its machine.
+    // SAFETY: the caller guarantees that nothing else refers to the run and its machine.
     let ((run, _), function) = unsafe { (parts(run), (*cell).number()) };
     run.spill(regs);
     let at = run.index(cell);
@@ -136,13 +135,13 @@ handler! {
     }
 }
 
-/// Where the caller goes on; null at the end.
+/// Returns the cell at which the caller continues; null at the end.
 ///
 /// # Safety
 /// As of [`Handler`].
 #[inline(never)]
 unsafe fn leave(cell: *const Cell, run: *mut Host, regs: Regs) -> *const Cell {
-    // SAFETY: the caller's: nobody else refers to the run and its machine.
+    // SAFETY: the caller guarantees that nothing else refers to the run and its machine.
     let (run, machine) = unsafe { parts(run) };
     run.spill(regs);
     run.set_executed(run.index(cell));
@@ -166,13 +165,13 @@ handler! {
     }
 }
 
-/// The pointer, if it is one.
+/// The pointer, if the field is one.
 ///
 /// # Safety
 /// As of [`load_pointer`].
 #[inline(never)]
 unsafe fn pointer(cell: *const Cell, run: *mut Host) -> Option<u64> {
-    // SAFETY: the caller's: nobody else refers to the run and its machine.
+    // SAFETY: the caller guarantees that nothing else refers to the run and its machine.
     let ((run, machine), cell) = unsafe { (parts(run), &*cell) };
     let context = machine
         .space
@@ -184,7 +183,7 @@ unsafe fn pointer(cell: *const Cell, run: *mut Host) -> Option<u64> {
 }
 
 handler! {
-    /// `r0` = what a helper returns that stays the same for a run, by its number.
+    /// `r0` = the result of a helper that is constant during a run, by its number.
     fn known<const D: u8>(cell, run, regs) {
         let known = &raw const (*run.cast::<Run<'_>>()).known;
         let value = *known.cast::<u64>().add((*cell).src.into());
@@ -194,8 +193,8 @@ handler! {
 }
 
 handler! {
-    /// `r0` = the address of the value under an index on the stack, which is known to be
-    /// there, or else below `count`.
+    /// `r0` = the address of the value under an index on the stack: the index is known to
+    /// be within the map, or compared with `count`.
     fn look_up_index<const IS_THERE: bool, const D: u8>(cell, run, regs) {
         let key = (*run).frame_end.wrapping_add_signed((*cell).jump.into());
         let index = load_own(key, Size::W);
@@ -207,7 +206,7 @@ handler! {
 }
 
 handler! {
-    /// `r0` = what a look-up finds.
+    /// `r0` = the result of a look-up.
     fn look_up<const D: u8>(cell, run, regs) {
         match found(cell, run, regs) {
             Some(value) => {
@@ -219,13 +218,13 @@ handler! {
     }
 }
 
-/// What a look-up finds; none if it has to be judged.
+/// The result of a look-up; none if it has to be checked.
 ///
 /// # Safety
 /// As of [`Handler`]; the cell is a look-up.
 #[inline(never)]
 unsafe fn found(cell: *const Cell, run: *mut Host, regs: Regs) -> Option<u64> {
-    // SAFETY: the caller's: nobody else refers to the run and its machine.
+    // SAFETY: the caller guarantees that nothing else refers to the run and its machine.
     let (run, machine) = unsafe { parts(run) };
     run.spill(regs);
     let at = run.index(cell);
@@ -237,7 +236,7 @@ unsafe fn found(cell: *const Cell, run: *mut Host, regs: Regs) -> Option<u64> {
 
 static KNOWN: [Handler; 5] = by_dst!(known);
 static LOOK_UP: [Handler; 5] = by_dst!(look_up);
-/// By whether the index is known to be there, and the place.
+/// By whether the index is known to be within the map, and the location.
 static LOOK_UP_INDEX: [[Handler; 5]; 2] =
     [by_dst!(look_up_index, false), by_dst!(look_up_index, true)];
 
@@ -253,8 +252,8 @@ pub(super) fn look_up_handler(dst: u8) -> Option<Handler> {
 
 /// The function of an [`Op::Lookup`] by an index on the stack.
 pub(super) fn index_handler(is_there: bool, dst: u8) -> Option<Handler> {
-    let places = LOOK_UP_INDEX.get(usize::from(is_there))?;
-    places.get(usize::from(dst)).copied()
+    let handlers = LOOK_UP_INDEX.get(usize::from(is_there))?;
+    handlers.get(usize::from(dst)).copied()
 }
 
 static LOAD_POINTER: [Handler; 5] = by_dst!(load_pointer);

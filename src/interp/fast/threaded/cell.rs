@@ -1,15 +1,15 @@
-//! Cells, the registers of the host, and where a BPF register is.
+//! Cells, host registers, and the locations of BPF registers.
 
-#![allow(unsafe_code)] // the invariant stands at `Handler`
+#![allow(unsafe_code)] // the invariant is at `Handler`
 
 use crate::isa::Reg;
 use crate::lower::Target;
 
-/// What the functions of cells get at without asking: a run begins with it.
+/// The part of a run that the functions of cells access directly: a run begins with it.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Host {
-    /// The registers, as far as they are not in the host's.
+    /// The registers that are not in host registers.
     pub regs: [u64; Reg::COUNT],
     /// The host address of the end of the frame.
     pub frame_end: u64,
@@ -17,65 +17,66 @@ pub(crate) struct Host {
     pub context: u64,
     /// The host address of [`Space::deltas`](crate::vm::memory::Space::deltas).
     pub deltas: u64,
-    /// The instructions that were executed before the operation under way are this many
-    /// and as many as its ordinal says.
+    /// This plus the current operation's ordinal is the number of instructions executed
+    /// before it.
     pub base: i64,
     /// The highest base with which the budget lasts until the next jump backwards.
     pub limit: i64,
 }
 
-/// What does a cell's operation and goes on with the next one.
+/// A function that executes a cell's operation and continues with the next cell.
 ///
 /// # Safety
-/// The pointer is that of a run, which begins with what it points to. The cell is one of
-/// the program that the run is in, and stands for an operation of it; the run and its machine are alive, and nobody else refers to them meanwhile. The
-/// numbers are those of the program's four registers in the host.
+/// The `Host` pointer is that of a run, which begins with its `Host`. The cell belongs to
+/// the run's current program, and is one of its operations. The run and its machine are
+/// alive, and nothing else refers to them meanwhile. The numbers are those of the program's
+/// four registers in the host.
 pub(super) type Handler = unsafe fn(*const Cell, *mut Host, u64, u64, u64, u64);
 
-/// An operation with the function that does it.
+/// An operation with the function that executes it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cell {
     pub handler: Handler,
-    /// A constant; of an access what is to be added to the base.
+    /// A constant; for an access, the offset from the base.
     pub imm: u64,
-    /// Of a jump, cells from this one to the target; of a store, a constant operand.
+    /// For a jump, cells from this one to the target; for a store, a constant operand.
     pub jump: i32,
-    /// Of a jump, what taking it adds to the count of instructions.
+    /// For a jump, what it adds to the instruction count when taken.
     pub count: i32,
-    /// The operation that it stands for, or the first one of several.
+    /// Its operation, or the first of several.
     pub at: Target,
     /// The numbers of BPF registers.
     pub dst: u8,
     pub src: u8,
     pub third: u8,
-    /// By how many bits something is shifted.
+    /// A shift distance in bits.
     pub by: u8,
 }
 
 impl Cell {
-    /// The number of a helper or function, in place of registers.
+    /// The number of a helper or function, which replaces the registers.
     pub fn number(&self) -> u16 {
         u16::from_le_bytes([self.dst, self.src])
     }
 
-    /// The same with such a number.
+    /// The same cell with such a number.
     pub fn with_number(self, number: u16) -> Self {
         let [dst, src] = number.to_le_bytes();
         Self { dst, src, ..self }
     }
 }
 
-/// Where an operand is: 0 to 3 a register of the host, or one of these.
+/// The location of an operand: 0 to 3 is a host register, 4 is memory.
 pub(super) const IN_MEMORY: u8 = 4;
-/// See [`IN_MEMORY`]: in the cell.
+/// See [`IN_MEMORY`]: the operand is a constant in the cell.
 pub(super) const CONSTANT: u8 = 5;
 
-/// The four registers of the host.
+/// The four host registers.
 #[derive(Clone, Copy)]
 pub(super) struct Regs(pub u64, pub u64, pub u64, pub u64);
 
 impl Regs {
-    /// The register `number`, which is at `L`.
+    /// The register `number`, whose location is `L`.
     ///
     /// # Safety
     /// As of [`Handler`]; `number` is that of a BPF register.
@@ -91,7 +92,7 @@ impl Regs {
         }
     }
 
-    /// Sets the register `number`, which is at `L`.
+    /// Sets the register `number`, whose location is `L`.
     ///
     /// # Safety
     /// As of [`get`](Self::get).
@@ -107,13 +108,13 @@ impl Regs {
         }
     }
 
-    /// The second operand of a cell, which is at `L`.
+    /// The second operand of a cell, whose location is `L`.
     ///
     /// # Safety
     /// As of [`get`](Self::get).
     #[inline(always)]
     pub unsafe fn operand<const L: u8>(&self, cell: *const Cell, run: *mut Host) -> u64 {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             match L {
                 CONSTANT => (*cell).imm,
@@ -122,29 +123,29 @@ impl Regs {
         }
     }
 
-    /// Does a cell's operation by another function: to be called last.
+    /// Executes a cell's operation by another function: must be the last call.
     ///
     /// # Safety
     /// As of [`Handler`].
     #[inline(always)]
     pub unsafe fn by(self, handler: Handler, cell: *const Cell, run: *mut Host) {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe { handler(cell, run, self.0, self.1, self.2, self.3) }
     }
 
-    /// Goes on with a cell: to be called last.
+    /// Continues with a cell: must be the last call.
     ///
     /// # Safety
     /// As of [`Handler`].
     #[inline(always)]
     pub unsafe fn go(self, cell: *const Cell, run: *mut Host) {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.by((*cell).handler, cell, run) }
     }
 }
 
-/// A function of cells: its constants, and what it does with the cell, the run and the
-/// registers of the host, which it hands on at its end.
+/// Defines a function of cells: its constants, and its body, which uses the cell, the run
+/// and the host registers, and hands them on at its end.
 macro_rules! handler {
     (
         $(#[$doc:meta])*
@@ -155,20 +156,20 @@ macro_rules! handler {
         $(#[$doc])*
         ///
         /// # Safety
-        /// As of [`Handler`]; the cell stands for such an operation.
+        /// As of [`Handler`]; the cell has such an operation.
         #[allow(unused_mut, reason = "some only read")]
         $visible unsafe fn $name<$(const $constant: $type),*>(
             $cell: *const Cell, $run: *mut Host, a: u64, b: u64, c: u64, d: u64,
         ) {
             let mut $regs = Regs(a, b, c, d);
-            // SAFETY: the caller's; what is accessed was proved to be in bounds.
+            // SAFETY: guaranteed by the caller; accesses were proved to be in bounds.
             unsafe { $body }
         }
     };
 }
 pub(super) use handler;
 
-/// Functions for each place of a second operand.
+/// Functions for each location of a second operand.
 macro_rules! by_src {
     ($f:ident $(, $c:expr)*) => {
         [
@@ -179,7 +180,7 @@ macro_rules! by_src {
 }
 pub(super) use by_src;
 
-/// Functions for each place of a first operand, and then of a second.
+/// Functions for each location of a first operand, and then of a second.
 macro_rules! by_dst_src {
     ($f:ident $(, $c:expr)*) => {
         [
@@ -190,7 +191,7 @@ macro_rules! by_dst_src {
 }
 pub(super) use by_dst_src;
 
-/// Functions for each place of the only operand.
+/// Functions for each location of the only operand.
 macro_rules! by_dst {
     ($f:ident $(, $c:expr)*) => {
         [

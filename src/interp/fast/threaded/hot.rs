@@ -1,9 +1,9 @@
-//! Which BPF registers are kept in the host's.
+//! Chooses the BPF registers that are kept in host registers.
 
 use crate::isa::Reg;
-use crate::lower::{Lowered, Op, Place};
+use crate::lower::{Lowered, MemRef, Op};
 
-/// The registers that are used most, an operation in a loop counting as several.
+/// The registers that are used most; operations in loops weigh more.
 pub(super) fn hot_registers(program: &Lowered) -> [u8; 4] {
     let weights = weights(program);
     let mut uses = [0u64; Reg::COUNT];
@@ -20,7 +20,7 @@ pub(super) fn hot_registers(program: &Lowered) -> [u8; 4] {
     [(); 4].map(|()| hot.next().unwrap_or(0))
 }
 
-/// How much an operation counts: 8 times as much in each loop that it is in.
+/// The weight of each operation: 8 times as much in each loop that contains it.
 fn weights(program: &Lowered) -> Vec<u64> {
     let mut change = vec![0i32; program.ops().len() + 1];
     for (op, at) in program.ops().iter().zip(0u32..) {
@@ -39,9 +39,9 @@ fn weights(program: &Lowered) -> Vec<u64> {
     depths.collect()
 }
 
-/// The registers that an operation's function gets at.
+/// The registers that an operation's function accesses.
 fn registers(op: Op) -> [Option<Reg>; 2] {
-    let base = |place: Place| place.base();
+    let base = |mem: MemRef| mem.base();
     match op {
         Op::Alu { dst, src, .. } | Op::JumpIf { dst, src, .. } => [Some(dst), src.reg()],
         Op::MovSx { dst, src, .. } => [Some(dst), Some(src)],
@@ -49,9 +49,9 @@ fn registers(op: Op) -> [Option<Reg>; 2] {
         | Op::Endian { dst, .. }
         | Op::LoadImm { dst, .. }
         | Op::LoadPointer { dst, .. } => [Some(dst), None],
-        Op::Load { dst, place, .. } | Op::LoadSx { dst, place, .. } => [Some(dst), base(place)],
-        Op::Store { place, src, .. } => [base(place), src.reg()],
-        Op::Atomic { place, src, .. } => [base(place), Some(src)],
+        Op::Load { dst, mem, .. } | Op::LoadSx { dst, mem, .. } => [Some(dst), base(mem)],
+        Op::Store { mem, src, .. } => [base(mem), src.reg()],
+        Op::Atomic { mem, src, .. } => [base(mem), Some(src)],
         _ => [None, None],
     }
 }

@@ -1,6 +1,6 @@
 //! Jumps and branches.
 
-#![allow(unsafe_code)] // the invariant stands at `Handler`
+#![allow(unsafe_code)] // the invariant is at `Handler`
 
 use super::alu::width;
 use super::cell::{CONSTANT, Cell, Handler, Host, Regs, by_dst_src, by_src, handler};
@@ -13,7 +13,7 @@ use crate::isa::{AluOp, JumpOp, Width, low32, sign_extend32};
 /// As of [`Handler`]; the cell is a jump.
 #[inline(always)]
 unsafe fn take<const BACK: bool>(cell: *const Cell, run: *mut Host, regs: Regs) {
-    // SAFETY: the caller's; a target is a cell of the same program.
+    // SAFETY: guaranteed by the caller; a target is a cell of the same program.
     unsafe {
         let target = cell.offset((*cell).jump as isize);
         (*run).base += i64::from((*cell).count);
@@ -45,7 +45,7 @@ fn holds<const OP: usize>(width: Width, x: u64, y: u64) -> bool {
     }
 }
 
-/// The number of a condition, or of the one that holds where it does not.
+/// The number of a condition, or of its negation.
 fn number(op: JumpOp, when: bool) -> Option<usize> {
     let op = match (when, op.negated()) {
         (true, _) => op,
@@ -74,7 +74,7 @@ handler! {
 
 handler! {
     /// Adds the low half of `imm` to a register and goes to the target if the condition
-    /// holds of it and another one, or the upper half of `imm`.
+    /// holds for the register and another one, or the upper half of `imm`.
     fn count<const OP: usize, const NARROW: bool, const D: u8, const S: u8>(cell, run, regs) {
         let imm = (*cell).imm;
         let x = regs.get::<D>(run, (*cell).dst);
@@ -93,10 +93,9 @@ handler! {
 }
 
 handler! {
-    /// `dst` = one of two constants, `jump` where the condition holds and `count` where
-    /// it does not, or, unless `CONSTANTS`, the condition's first operand, shifted to the
-    /// right where it does not hold. Where it holds, `third` instructions fewer are
-    /// counted.
+    /// With `CONSTANTS`, `dst` = `jump` if the condition holds and `count` if not.
+    /// Otherwise `dst` = the condition's first operand, shifted right if the condition does
+    /// not hold. If it holds, `third` instructions fewer are counted.
     fn select<const OP: usize, const NARROW: bool, const CONSTANTS: bool, const D: u8, const S: u8>(
         cell, run, regs
     ) {
@@ -123,7 +122,7 @@ macro_rules! branches {
     };
 }
 
-/// By condition, width, direction, and the places of the operands.
+/// By condition, width, direction, and the operands' locations.
 static BRANCH: [[[[[Handler; 6]; 5]; 2]; 2]; 12] = branches!(0 1 2 3 4 5 6 7 8 9 10 11);
 
 /// The function of an [`Op::Jump`](crate::lower::Op::Jump).
@@ -141,8 +140,11 @@ pub(super) fn branch_handler(
 ) -> Option<Handler> {
     let number = number(op, when)?;
     let directions = BRANCH.get(number)?.get(usize::from(width == Width::W32))?;
-    let places = directions.get(usize::from(back))?;
-    places.get(usize::from(dst))?.get(usize::from(src)).copied()
+    let handlers = directions.get(usize::from(back))?;
+    handlers
+        .get(usize::from(dst))?
+        .get(usize::from(src))
+        .copied()
 }
 
 macro_rules! counts {
@@ -151,7 +153,7 @@ macro_rules! counts {
     };
 }
 
-/// By condition, width, and the places of the operands.
+/// By condition, width, and the operands' locations.
 static COUNT: [[[[Handler; 6]; 5]; 2]; 12] = counts!(0 1 2 3 4 5 6 7 8 9 10 11);
 
 /// The function that adds a constant and branches on the sum, both of this width.
@@ -162,8 +164,11 @@ pub(super) fn count_handler(
     src: u8,
 ) -> Option<Handler> {
     let widths = COUNT.get(number(op, when)?)?;
-    let places = widths.get(usize::from(width == Width::W32))?;
-    places.get(usize::from(dst))?.get(usize::from(src)).copied()
+    let handlers = widths.get(usize::from(width == Width::W32))?;
+    handlers
+        .get(usize::from(dst))?
+        .get(usize::from(src))
+        .copied()
 }
 
 macro_rules! selects {
@@ -175,10 +180,10 @@ macro_rules! selects {
     };
 }
 
-/// By condition, width, whether of constants, and the places of destination and operand.
+/// By condition, width, whether of constants, and the locations of destination and operand.
 static SELECT: [[[[[Handler; 6]; 5]; 2]; 2]; 11] = selects!(0 1 2 3 4 5 6 7 8 9 10);
 
-/// The function that chooses by a comparison with a constant.
+/// The function that selects by a comparison with a constant.
 pub(super) fn select_handler(
     op: JumpOp,
     width: Width,
@@ -188,8 +193,8 @@ pub(super) fn select_handler(
 ) -> Option<Handler> {
     let widths = SELECT.get(number(op, true)?)?;
     let kinds = widths.get(usize::from(width == Width::W32))?;
-    let places = kinds.get(usize::from(of_constants))?;
-    places
+    let handlers = kinds.get(usize::from(of_constants))?;
+    handlers
         .get(usize::from(dst))?
         .get(usize::from(left))
         .copied()

@@ -1,4 +1,4 @@
-//! From several operations that may be executed as one to cells.
+//! Compiles fused operations to cells.
 
 use super::access::{indexed_handler, load_handler};
 use super::alu::alu_handler;
@@ -7,11 +7,11 @@ use super::compile::Compiler;
 use super::fused;
 use super::jump::{count_handler, select_handler};
 use crate::isa::{AluOp, Operand, Reg, Width, sign_extend32};
-use crate::lower::{Branch, Fused, Source, Target};
+use crate::lower::{Branch, Fused, SelectValue, Target};
 
 impl Compiler<'_> {
-    /// Makes a cell for several operations from `at` on, if they have a function; how
-    /// many there are.
+    /// Adds a cell for several operations from `at` on, if they have a function; returns
+    /// how many there are.
     pub(super) fn several(&mut self) -> Option<u8> {
         let (fused, n) = self.program.fused(self.at)?;
         let before = self.cells.len();
@@ -22,7 +22,7 @@ impl Compiler<'_> {
         made
     }
 
-    /// Makes cells of what several operations are.
+    /// Adds the cells of a fused operation.
     fn fused(&mut self, fused: Fused, n: u8) -> Option<u8> {
         let base = self.generic();
         match fused {
@@ -39,7 +39,7 @@ impl Compiler<'_> {
                 src,
                 by,
             } => self.push(Cell {
-                handler: fused::rotate_handler(width, self.place(dst), self.place(src))?,
+                handler: fused::rotate_handler(width, self.location(dst), self.location(src))?,
                 by,
                 ..self.registers(dst, src)
             })?,
@@ -51,7 +51,12 @@ impl Compiler<'_> {
                 right: 32,
                 signed: false,
             } => self.push(Cell {
-                handler: alu_handler(AluOp::Mov, Width::W32, self.place(dst), self.place(src))?,
+                handler: alu_handler(
+                    AluOp::Mov,
+                    Width::W32,
+                    self.location(dst),
+                    self.location(src),
+                )?,
                 ..self.registers(dst, src)
             })?,
             Fused::Extract {
@@ -62,7 +67,12 @@ impl Compiler<'_> {
                 right,
                 signed,
             } => self.push(Cell {
-                handler: fused::extract_handler(width, signed, self.place(dst), self.place(src))?,
+                handler: fused::extract_handler(
+                    width,
+                    signed,
+                    self.location(dst),
+                    self.location(src),
+                )?,
                 by: left,
                 third: right,
                 ..self.registers(dst, src)
@@ -74,36 +84,36 @@ impl Compiler<'_> {
                 right,
                 mask,
             } => self.push(Cell {
-                handler: fused::bits_handler(width, self.place(dst), self.place(src))?,
+                handler: fused::bits_handler(width, self.location(dst), self.location(src))?,
                 imm: sign_extend32(mask),
                 by: right,
                 ..self.registers(dst, src)
             })?,
             Fused::LoadIndexed {
-                place,
+                mem,
                 left,
                 right: Operand::Imm(imm),
                 size,
                 dst,
             } => {
-                let (place, _, off) = self.access(place)?;
+                let (kind, _, off) = self.access(mem)?;
                 self.push(Cell {
-                    handler: load_handler(place, size, self.place(dst), self.place(left))?,
+                    handler: load_handler(kind, size, self.location(dst), self.location(left))?,
                     imm: off.wrapping_add(sign_extend32(imm)),
                     ..self.registers(dst, left)
                 })?;
             }
             Fused::LoadIndexed {
                 size,
-                place,
+                mem,
                 dst,
                 left,
                 right: Operand::Reg(index),
             } => {
-                let (place, _, imm) = self.access(place)?;
-                let (to, base) = (self.place(dst), self.place(left));
+                let (kind, _, imm) = self.access(mem)?;
+                let (to, base) = (self.location(dst), self.location(left));
                 self.push(Cell {
-                    handler: indexed_handler(place, size, to, base, self.place(index))?,
+                    handler: indexed_handler(kind, size, to, base, self.location(index))?,
                     imm,
                     third: index.number(),
                     ..self.registers(dst, left)
@@ -132,8 +142,8 @@ impl Compiler<'_> {
                         handler: alu_handler(
                             AluOp::Mov,
                             Width::W64,
-                            self.place(to),
-                            self.place(from),
+                            self.location(to),
+                            self.location(from),
                         )?,
                         ..self.registers(to, from)
                     })?;
@@ -152,7 +162,7 @@ impl Compiler<'_> {
     }
 
     fn alu(&mut self, op: AluOp, width: Width, dst: Reg, left: Reg, right: Operand) -> Option<()> {
-        let (to, from, with) = (self.place(dst), self.place(left), self.operand(right));
+        let (to, from, with) = (self.location(dst), self.location(left), self.operand(right));
         self.push(Cell {
             handler: fused::alu_handler(op, width, to, from, with)?,
             imm: right.imm().map_or(0, sign_extend32),
@@ -161,8 +171,8 @@ impl Compiler<'_> {
         })
     }
 
-    /// A choice by a comparison with a constant, of two constants that are not below
-    /// zero, or of a register and the same shifted.
+    /// Adds a selection by a comparison with a constant: of two constants that are not
+    /// negative, or of a register and the same shifted.
     fn select(&mut self, fused: Fused) -> Option<()> {
         let Fused::Select {
             op,
@@ -182,17 +192,17 @@ impl Compiler<'_> {
         if self.count(at, at + 1 + u32::from(skipped)) != -i64::from(skipped) {
             return None;
         }
-        let constant = |source: Source| match source.from {
+        let constant = |source: SelectValue| match source.from {
             Operand::Imm(imm) if imm >= 0 && source.right == 0 => Some(imm),
             _ => None,
         };
-        let same = Source { right: 0, ..no };
+        let same = SelectValue { right: 0, ..no };
         let constants = constant(yes).zip(constant(no));
         let is_shift = yes == same && no.width == Width::W64 && no.from == Operand::Reg(left);
         if constants.is_none() && (!is_shift || no.right == 0) {
             return None;
         }
-        let (to, from) = (self.place(dst), self.place(left));
+        let (to, from) = (self.location(dst), self.location(left));
         let (jump, count) = constants.unwrap_or_default();
         self.push(Cell {
             handler: select_handler(op, width, constants.is_some(), to, from)?,
@@ -205,7 +215,8 @@ impl Compiler<'_> {
         })
     }
 
-    /// An addition of a constant and the branch on the sum, the last of `n` operations.
+    /// Adds an addition of a constant and the branch on the sum, the last of `n`
+    /// operations.
     fn count_and_branch(&mut self, dst: Reg, imm: i32, branch: Branch, n: u8) -> Option<()> {
         let Branch {
             op,
@@ -215,7 +226,7 @@ impl Compiler<'_> {
             target,
             ..
         } = branch;
-        let (x, y) = (self.place(dst), self.operand(right));
+        let (x, y) = (self.location(dst), self.operand(right));
         let compared = right.imm().map_or(0, sign_extend32);
         let cell = Cell {
             handler: count_handler((op, when), width, x, y)?,
@@ -226,17 +237,17 @@ impl Compiler<'_> {
     }
 }
 
-/// A register as it is.
-const fn as_it_is(reg: Reg) -> Source {
-    Source {
+/// A register's value, unshifted.
+const fn as_it_is(reg: Reg) -> SelectValue {
+    SelectValue {
         width: Width::W64,
         from: Operand::Reg(reg),
         right: 0,
     }
 }
 
-/// The branch without the jump that it leads over: two cells cost as much, and have no
-/// jump over a jump to count.
+/// The branch without the jump that it skips: two cells cost as much, and then no jump over
+/// a jump has to be counted.
 fn unskipped(branch: Branch, at: Target, n: u8) -> (Branch, u8) {
     if !branch.skips {
         return (branch, n);

@@ -1,36 +1,36 @@
-//! Where a marker's argument is, as the compiler wrote it down in the assembler's
-//! notation: `-4@%edi`, `8@-16(%rbp)`, `4@$5`; `4@x0`, `8@[sp, 16]`, `4@5` on arm64.
+//! Locations of USDT arguments in the assembler notation of `<sys/sdt.h>`: `-4@%edi`,
+//! `8@-16(%rbp)`, `4@$5`; `4@x0`, `8@[sp, 16]`, `4@5` on arm64.
 
 use crate::spec::ContextKind;
 use crate::spec::context::{Arch, layout};
 
-/// An argument of a marker.
+/// An argument of a USDT probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Argument {
-    /// Bytes of it: 1, 2, 4 or 8.
+    /// Size in bytes: 1, 2, 4 or 8.
     pub size: u8,
     pub is_signed: bool,
-    pub source: Source,
+    pub location: ArgumentLocation,
 }
 
-/// Where an argument is.
+/// The location of an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
+pub enum ArgumentLocation {
     Constant(i64),
-    /// In the register that stands so far in `struct pt_regs`.
+    /// The register at this offset of `struct pt_regs`.
     Register(u32),
-    /// In memory, so far behind where that register points.
+    /// Memory at the register (offset in `struct pt_regs`) plus an offset.
     Memory(u32, i64),
 }
 
-/// All arguments of a marker, or the text of the first that is not understood.
+/// All arguments of a USDT probe, or the text of the first that is not understood.
 pub fn parse(text: &str, arch: Arch) -> Result<Vec<Argument>, &str> {
     let words = split(text);
     let read = words.map(|word| argument(word, arch).ok_or(word));
     read.collect()
 }
 
-/// The arguments; arm64's have spaces between brackets.
+/// Splits the arguments at spaces; arm64 has spaces within brackets, too.
 fn split(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text.trim();
     std::iter::from_fn(move || {
@@ -50,47 +50,50 @@ fn split(text: &str) -> impl Iterator<Item = &str> {
 }
 
 fn argument(word: &str, arch: Arch) -> Option<Argument> {
-    let (size, place) = word.split_once('@')?;
+    let (size, operand) = word.split_once('@')?;
     let size: i8 = size.parse().ok()?;
-    let source = match arch {
-        Arch::X86_64 => x86_64(place),
-        Arch::Arm64 => arm64(place),
+    let location = match arch {
+        Arch::X86_64 => x86_64(operand),
+        Arch::Arm64 => arm64(operand),
     };
     matches!(size.unsigned_abs(), 1 | 2 | 4 | 8).then_some(Argument {
         size: size.unsigned_abs(),
         is_signed: size < 0,
-        source: source?,
+        location: location?,
     })
 }
 
 /// `%rdi`, `-16(%rbp)`, `$5`.
-fn x86_64(place: &str) -> Option<Source> {
-    if let Some(constant) = place.strip_prefix('$') {
-        return Some(Source::Constant(number(constant)?));
+fn x86_64(operand: &str) -> Option<ArgumentLocation> {
+    if let Some(constant) = operand.strip_prefix('$') {
+        return Some(ArgumentLocation::Constant(number(constant)?));
     }
-    if let Some(name) = place.strip_prefix('%') {
-        return Some(Source::Register(x86_64_register(name)?));
+    if let Some(name) = operand.strip_prefix('%') {
+        return Some(ArgumentLocation::Register(x86_64_register(name)?));
     }
-    // An index register or a symbol is more than the map can tell.
-    let (offset, register) = place.strip_suffix(')')?.split_once("(%")?;
+    // `struct __bpf_usdt_arg_spec` of this layout has no index registers or symbols.
+    let (offset, register) = operand.strip_suffix(')')?.split_once("(%")?;
     let offset = match offset {
         "" => 0,
         offset => number(offset)?,
     };
-    Some(Source::Memory(x86_64_register(register)?, offset))
+    Some(ArgumentLocation::Memory(x86_64_register(register)?, offset))
 }
 
 /// `x0`, `[sp, 16]`, `[x1]`, `5`.
-fn arm64(place: &str) -> Option<Source> {
-    if let Some(inner) = place.strip_prefix('[') {
+fn arm64(operand: &str) -> Option<ArgumentLocation> {
+    if let Some(inner) = operand.strip_prefix('[') {
         let inner = inner.strip_suffix(']')?;
         let (register, offset) = inner.split_once(',').unwrap_or((inner, "0"));
         let offset = number(offset.trim())?;
-        return Some(Source::Memory(arm64_register(register.trim())?, offset));
+        return Some(ArgumentLocation::Memory(
+            arm64_register(register.trim())?,
+            offset,
+        ));
     }
-    match number(place) {
-        Some(constant) => Some(Source::Constant(constant)),
-        None => Some(Source::Register(arm64_register(place)?)),
+    match number(operand) {
+        Some(constant) => Some(ArgumentLocation::Constant(constant)),
+        None => Some(ArgumentLocation::Register(arm64_register(operand)?)),
     }
 }
 
@@ -100,7 +103,7 @@ fn number(text: &str) -> Option<i64> {
         Some(digits) => u64::from_str_radix(digits, 16).ok()?,
         None => digits.parse::<u64>().ok()?,
     };
-    // Unsigned ones of 8 bytes are written as such: the bits count.
+    // Unsigned constants of 8 bytes may exceed `i64`: the bits are kept.
     let number = number.cast_signed();
     Some(match digits.len() == text.len() {
         true => number,
@@ -108,7 +111,7 @@ fn number(text: &str) -> Option<i64> {
     })
 }
 
-/// Where a register stands, by any of the names of its parts: `rdi`, `edi`, `di`, `dil`.
+/// The offset of a register by any of its names: `rdi`, `edi`, `di`, `dil`.
 fn x86_64_register(name: &str) -> Option<u32> {
     let numbered = name.strip_prefix('r').filter(|rest| {
         let digits = rest.trim_end_matches(['d', 'w', 'b']);
@@ -125,18 +128,18 @@ fn x86_64_register(name: &str) -> Option<u32> {
             }
         }
     };
-    place(Arch::X86_64, &field)
+    field_offset(Arch::X86_64, &field)
 }
 
-/// `x0` to `x30`, their lower halves, and the stack's.
+/// The offset of `x0` to `x30`, of their lower halves and of `sp`.
 fn arm64_register(name: &str) -> Option<u32> {
     match name.strip_prefix(['x', 'w']) {
-        Some(number) => place(Arch::Arm64, &format!("regs[{number}]")),
-        None => place(Arch::Arm64, name).filter(|_| name == "sp"),
+        Some(number) => field_offset(Arch::Arm64, &format!("regs[{number}]")),
+        None => field_offset(Arch::Arm64, name).filter(|_| name == "sp"),
     }
 }
 
-fn place(arch: Arch, field: &str) -> Option<u32> {
+fn field_offset(arch: Arch, field: &str) -> Option<u32> {
     let (offset, _) = layout(ContextKind::PtRegs, arch)?.find(field)?;
     Some(offset)
 }
@@ -145,32 +148,38 @@ fn place(arch: Arch, field: &str) -> Option<u32> {
 mod tests {
     use super::*;
 
-    fn one(text: &str, arch: Arch) -> Option<(i8, Source)> {
+    fn one(text: &str, arch: Arch) -> Option<(i8, ArgumentLocation)> {
         let arguments = parse(text, arch).ok()?;
         let [argument] = arguments.as_slice() else {
             return None;
         };
         let size = argument.size.cast_signed();
         let size = if argument.is_signed { -size } else { size };
-        Some((size, argument.source))
+        Some((size, argument.location))
     }
 
     #[test]
     fn x86_64_places_are_read() {
         for (text, expected) in [
-            ("8@%rdi", (8, Source::Register(112))),
-            ("-4@%edi", (-4, Source::Register(112))),
-            ("1@%dil", (1, Source::Register(112))),
-            ("2@%ax", (2, Source::Register(80))),
-            ("1@%al", (1, Source::Register(80))),
-            ("4@%r8d", (4, Source::Register(72))),
-            ("8@%r15", (8, Source::Register(0))),
-            ("-8@$-5", (-8, Source::Constant(-5))),
-            ("8@$0x10", (8, Source::Constant(16))),
-            ("8@$18446744073709551615", (8, Source::Constant(-1))),
-            ("-8@$-9223372036854775808", (-8, Source::Constant(i64::MIN))),
-            ("8@-16(%rbp)", (8, Source::Memory(32, -16))),
-            ("8@(%rsp)", (8, Source::Memory(152, 0))),
+            ("8@%rdi", (8, ArgumentLocation::Register(112))),
+            ("-4@%edi", (-4, ArgumentLocation::Register(112))),
+            ("1@%dil", (1, ArgumentLocation::Register(112))),
+            ("2@%ax", (2, ArgumentLocation::Register(80))),
+            ("1@%al", (1, ArgumentLocation::Register(80))),
+            ("4@%r8d", (4, ArgumentLocation::Register(72))),
+            ("8@%r15", (8, ArgumentLocation::Register(0))),
+            ("-8@$-5", (-8, ArgumentLocation::Constant(-5))),
+            ("8@$0x10", (8, ArgumentLocation::Constant(16))),
+            (
+                "8@$18446744073709551615",
+                (8, ArgumentLocation::Constant(-1)),
+            ),
+            (
+                "-8@$-9223372036854775808",
+                (-8, ArgumentLocation::Constant(i64::MIN)),
+            ),
+            ("8@-16(%rbp)", (8, ArgumentLocation::Memory(32, -16))),
+            ("8@(%rsp)", (8, ArgumentLocation::Memory(152, 0))),
         ] {
             assert_eq!(one(text, Arch::X86_64), Some(expected), "{text}");
         }
@@ -190,11 +199,11 @@ mod tests {
     #[test]
     fn arm64_places_are_read() {
         for (text, expected) in [
-            ("-4@x0", (-4, Source::Register(0))),
-            ("4@w3", (4, Source::Register(24))),
-            ("8@[sp, 16]", (8, Source::Memory(248, 16))),
-            ("8@[x1]", (8, Source::Memory(8, 0))),
-            ("4@5", (4, Source::Constant(5))),
+            ("-4@x0", (-4, ArgumentLocation::Register(0))),
+            ("4@w3", (4, ArgumentLocation::Register(24))),
+            ("8@[sp, 16]", (8, ArgumentLocation::Memory(248, 16))),
+            ("8@[x1]", (8, ArgumentLocation::Memory(8, 0))),
+            ("4@5", (4, ArgumentLocation::Constant(5))),
         ] {
             assert_eq!(one(text, Arch::Arm64), Some(expected), "{text}");
         }

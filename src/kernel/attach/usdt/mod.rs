@@ -1,9 +1,10 @@
-//! Markers in programs and libraries (user-space statically defined tracepoints): the
-//! notes that `<sys/sdt.h>` leaves in a file, and what programs need to find arguments.
+//! USDT probes in programs and libraries (user-space statically defined tracepoints): the notes
+//! that `<sys/sdt.h>` leaves in a file, and the specifications of arguments that BPF programs
+//! read.
 
 mod argument;
 mod note;
 mod spec;
 
-pub(super) use note::markers;
+pub(super) use note::locations;
 pub(super) use spec::value;

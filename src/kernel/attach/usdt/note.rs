@@ -1,27 +1,27 @@
-//! The notes of markers (section `.note.stapsdt`, type 3, of `stapsdt`).
+//! USDT notes (section `.note.stapsdt`, owner `stapsdt`, type 3).
 
 use crate::kernel::attach::binary::Binary;
 use crate::kernel::attach::error::BinaryError;
 use crate::util::{ReadError, Reader};
 
-/// A place where a marker stands; one marker may stand in several.
+/// One location of a USDT probe; a probe may have several.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Marker {
-    /// Where its instruction (a `nop`) lies in the file.
+pub struct UsdtLocation {
+    /// File offset of its instruction (a `nop`).
     pub offset: u64,
-    /// Where in the file a counter of its listeners lies, without which it is not reached;
-    /// 0 where it has none.
+    /// File offset of its semaphore, a counter of attached tracers: the code is only reached if
+    /// that is not 0. Itself 0 if there is no semaphore.
     pub semaphore: u64,
-    /// Where its arguments are: `-4@%edi 8@$5`.
+    /// Its argument specification: `-4@%edi 8@$5`.
     pub arguments: String,
 }
 
-/// A note as it stands in the file.
+/// A note as stored in the file.
 #[derive(Debug, PartialEq, Eq)]
 struct Note {
     address: u64,
-    /// What the section `.stapsdt.base` had as its address when the note was written: a
-    /// tool that moves a library's code (prelink) does not correct notes.
+    /// The address of section `.stapsdt.base` when the note was written: prelink, which moves a
+    /// library's code, does not correct notes.
     base: u64,
     semaphore: u64,
     provider: String,
@@ -34,11 +34,15 @@ const BASE: &str = ".stapsdt.base";
 const OWNER: &[u8] = b"stapsdt\0";
 const TYPE: u32 = 3;
 
-/// The places where a marker stands, by rising offset.
-pub fn markers(binary: &Binary, provider: &str, name: &str) -> Result<Vec<Marker>, BinaryError> {
+/// The locations of a USDT probe, sorted by file offset.
+pub fn locations(
+    binary: &Binary,
+    provider: &str,
+    name: &str,
+) -> Result<Vec<UsdtLocation>, BinaryError> {
     let Some(section) = binary.section(SECTION) else {
         return Err(BinaryError::Other(
-            "it has no markers (section .note.stapsdt)".to_owned(),
+            "no USDT probes (section .note.stapsdt)".to_owned(),
         ));
     };
     let contents = binary.contents(section)?;
@@ -47,7 +51,7 @@ pub fn markers(binary: &Binary, provider: &str, name: &str) -> Result<Vec<Marker
         error,
     })?;
     let base = binary.section(BASE).map(|section| section.address);
-    let mut markers = Vec::new();
+    let mut locations = Vec::new();
     for note in notes {
         if note.provider != provider || note.name != name {
             continue;
@@ -55,30 +59,32 @@ pub fn markers(binary: &Binary, provider: &str, name: &str) -> Result<Vec<Marker
         let moved = base.map_or(0, |base| base.wrapping_sub(note.base));
         let at = note.address.wrapping_add(moved);
         let outside = |what: &str, at| {
-            let text = format!("{what} of marker {provider}:{name} at {at:#x} is not loaded");
+            let text = format!(
+                "{what} of USDT probe {provider}:{name} at {at:#x} is not in a loaded segment"
+            );
             BinaryError::Other(text)
         };
         let semaphore = match note.semaphore {
             0 => 0,
-            // It is data, which moves along.
-            place => binary
-                .extended_offset_of(place)
-                .ok_or_else(|| outside("the counter", place))?,
+            // The semaphore is data, which moves along with the code.
+            address => binary
+                .extended_offset_of(address)
+                .ok_or_else(|| outside("the semaphore", address))?,
         };
-        markers.push(Marker {
+        locations.push(UsdtLocation {
             offset: binary
                 .offset_of(at)
-                .ok_or_else(|| outside("the place", at))?,
+                .ok_or_else(|| outside("the location", at))?,
             semaphore,
             arguments: note.arguments,
         });
     }
-    markers.sort_by_key(|marker| marker.offset);
-    markers.dedup();
-    Ok(markers)
+    locations.sort_by_key(|location| location.offset);
+    locations.dedup();
+    Ok(locations)
 }
 
-/// All notes of markers in a section of notes.
+/// All USDT notes in a note section.
 fn notes(contents: &[u8]) -> Result<Vec<Note>, ReadError> {
     let mut reader = Reader::new(contents);
     let mut notes = Vec::new();
@@ -94,10 +100,10 @@ fn notes(contents: &[u8]) -> Result<Vec<Note>, ReadError> {
     Ok(notes)
 }
 
-/// So many bytes, and those that fill up four.
+/// Reads `len` bytes and the padding to four.
 fn padded<'a>(reader: &mut Reader<'a>, len: usize) -> Result<&'a [u8], ReadError> {
     let bytes = reader.bytes(len)?;
-    // The last note may do without.
+    // The last note may lack padding.
     let padding = (len.next_multiple_of(4) - len).min(reader.left());
     reader.bytes(padding)?;
     Ok(bytes)
@@ -165,7 +171,7 @@ mod tests {
         );
         assert_eq!(read[1].name, "a_longer_name");
         for len in 1..section.len() {
-            // Whatever is cut off, nothing is read beyond the end.
+            // A truncated section is never read past its end.
             let _ = notes(&section[..len]);
         }
         assert!(notes(&section[..30]).is_err());

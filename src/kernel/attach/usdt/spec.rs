@@ -1,53 +1,53 @@
-//! What programs are told of a marker: an element of the map of `usdt.bpf.h`
-//! (`struct __bpf_usdt_spec`).
+//! The arguments of a USDT probe as BPF programs read them: an element of the map of
+//! `usdt.bpf.h` (`struct __bpf_usdt_spec`).
 
-use super::argument::{Argument, Source, parse};
+use super::argument::{Argument, ArgumentLocation, parse};
 use crate::spec::context::Arch;
 
-/// How many arguments it has room for (`BPF_USDT_MAX_ARG_CNT`), and bytes of each
-/// (`struct __bpf_usdt_arg_spec`): the value or offset (`u64`), the kind (`u32`), where the
-/// register stands (`u16`), whether it is signed, how many bits above it are not its own.
+/// The number of arguments (`BPF_USDT_MAX_ARG_CNT`), and bytes of each (`struct
+/// __bpf_usdt_arg_spec`): value or offset (`u64`), kind (`u32`), offset of the register
+/// (`u16`), whether it is signed, how many bits to shift out.
 const ARGUMENTS: usize = 12;
 const ARGUMENT: usize = 16;
-/// Behind them the cookie (`u64`) and the number of arguments (`u16`).
+/// After them the cookie (`u64`) and the number of arguments (`u16`).
 const COOKIE: usize = ARGUMENTS * ARGUMENT;
 const COUNT: usize = COOKIE + 8;
 
-/// The element for a marker's arguments, of `size` bytes; else what is wrong.
+/// The element, of `size` bytes, for a USDT probe's arguments, or why there is none.
 pub fn value(arguments: &str, cookie: u64, size: usize) -> Result<Vec<u8>, String> {
     let read = parse(arguments, Arch::HOST)
-        .map_err(|word| format!("its argument '{word}' is somewhere that programs can't read"))?;
+        .map_err(|word| format!("unsupported USDT argument '{word}'"))?;
     if read.len() > ARGUMENTS {
         return Err(format!(
-            "it has {} arguments, more than {ARGUMENTS}",
+            "{} USDT arguments, more than {ARGUMENTS}",
             read.len()
         ));
     }
     let mut value = vec![0; COUNT + 2];
-    for (argument, place) in read.iter().zip(value.chunks_exact_mut(ARGUMENT)) {
-        place.copy_from_slice(&encode(argument));
+    for (argument, bytes) in read.iter().zip(value.chunks_exact_mut(ARGUMENT)) {
+        bytes.copy_from_slice(&encode(argument));
     }
     let count = u16::try_from(read.len()).unwrap_or(u16::MAX);
     for (at, bytes) in [
         (COOKIE, &cookie.to_ne_bytes()[..]),
         (COUNT, &count.to_ne_bytes()),
     ] {
-        if let Some(place) = value.get_mut(at..at + bytes.len()) {
-            place.copy_from_slice(bytes);
+        if let Some(field) = value.get_mut(at..at + bytes.len()) {
+            field.copy_from_slice(bytes);
         }
     }
     if size < value.len() {
-        return Err(format!("the map has values of {size} bytes, too few"));
+        return Err(format!("the map's values are too small: {size} bytes"));
     }
     value.resize(size, 0);
     Ok(value)
 }
 
 fn encode(argument: &Argument) -> [u8; ARGUMENT] {
-    let (kind, register, value) = match argument.source {
-        Source::Constant(value) => (0u32, 0, value),
-        Source::Register(register) => (1, register, 0),
-        Source::Memory(register, offset) => (2, register, offset),
+    let (kind, register, value) = match argument.location {
+        ArgumentLocation::Constant(value) => (0u32, 0, value),
+        ArgumentLocation::Register(register) => (1, register, 0),
+        ArgumentLocation::Memory(register, offset) => (2, register, offset),
     };
     let mut bytes = [0; ARGUMENT];
     bytes[..8].copy_from_slice(&value.to_ne_bytes());
@@ -68,7 +68,7 @@ mod tests {
         let argument = Argument {
             size: 4,
             is_signed: true,
-            source: Source::Memory(32, -16),
+            location: ArgumentLocation::Memory(32, -16),
         };
         let mut expected = (-16i64).to_ne_bytes().to_vec();
         expected.extend([2, 0, 0, 0, 32, 0, 1, 32]);

@@ -1,5 +1,5 @@
-//! The law of CO-RE, with clang as the judge: an object that is relocated for other
-//! types is the object that clang makes of them.
+//! Compares CO-RE with clang: an object relocated for other types must equal the object
+//! that clang compiles for these types.
 
 use crate::btf::BtfExt;
 use crate::btf::clang::Scratch;
@@ -14,7 +14,7 @@ struct task { int pid; struct { unsigned int flags; struct inner in[2]; };
 enum state { IDLE = 1, BUSY = 2 };
 ";
 
-/// What they have become.
+/// The types of the target.
 const NEW: &str = "
 struct inner { long grown; char text[8]; short more; int first; };
 struct task { unsigned short port; struct inner in[3];
@@ -23,7 +23,7 @@ struct task { unsigned short port; struct inner in[3];
 enum state { ZERO = 0, BUSY = 900, IDLE = -4 };
 ";
 
-/// One function a question; `IN(type)` is where the relocatable types come in.
+/// One function per relocation; `IN(type)` is replaced by the relocatable types.
 const QUESTIONS: &str = r#"
 #define ASK(name, value) __attribute__((section("ask"), used)) unsigned long name(struct task *t) { return (unsigned long)(value); }
 ASK(q0, t->flags)
@@ -36,7 +36,7 @@ ASK(q6, t->parent->parent)
 __attribute__((section("ask"), used)) void q7(struct task *t) { t->count = 7; t->parent = t; }
 "#;
 
-/// Questions that need clang's relocatable builtins, and their answers from plain C.
+/// Relocations that need clang's builtins, and the same values in plain C.
 const BUILTINS: &[(&str, &str)] = &[
     ("__builtin_preserve_field_info(t->in, 1)", "sizeof(t->in)"),
     (
@@ -95,13 +95,13 @@ fn a_relocated_object_is_what_clang_makes_of_the_new_types() {
         assert!(done.value().is_some(), "{done:?}");
     }
 
-    // The same functions; what is computed in another way is compared by its result.
+    // Same functions; code that computes a value differently is compared by its result.
     let (wanted, _) = RawInsn::slots(&dir.section(&wanted, "ask"));
     assert_eq!(results(&insns), results(&wanted));
 }
 
-/// Each function's instructions, an immediate load in its shortest form, so that
-/// `r0 = 5 ll` and `r0 = 5` are one.
+/// Each function's instructions, with an immediate load in its shortest form, so that `r0 =
+/// 5 ll` equals `r0 = 5`.
 fn results(insns: &[RawInsn]) -> Vec<Vec<RawInsn>> {
     let mut functions = vec![Vec::new()];
     let mut slots = insns.iter();
@@ -111,7 +111,7 @@ fn results(insns: &[RawInsn]) -> Vec<Vec<RawInsn>> {
             slots.next();
             insn = RawInsn::new(0xb7, insn.dst(), 0, 0, insn.imm);
         }
-        // r0 = imm in 32 bits, for numbers without a sign.
+        // r0 = imm in 32 bits, for non-negative numbers.
         if insn.opcode == 0xb4 {
             insn.opcode = 0xb7;
         }

@@ -1,7 +1,7 @@
-//! Which registers pass for which kind of argument (`compatible_reg_types` and
-//! `check_reg_type`), and what offset they may have (`check_func_arg_reg_off`).
+//! Register types allowed for each argument type (`compatible_reg_types`,
+//! `check_reg_type`), and their offsets (`check_func_arg_reg_off`).
 
-use super::under_way::{Call, Named};
+use super::call_state::{Call, Named};
 use crate::isa::Reg;
 use crate::spec::helpers::{Arg, ArgKind, TypeFlags};
 use crate::util::TypeId;
@@ -9,9 +9,9 @@ use crate::verifier::env::Verifier;
 use crate::verifier::log::name::{TypeName, type_name};
 use crate::verifier::missing::Feature;
 use crate::verifier::reg::{Kind, MapRef, RegState};
-use crate::verifier::reject::{Checked, Reject, reject};
+use crate::verifier::reject::{Reject, VerifyResult, reject};
 
-/// What stands for any map, object or frame in the tables: only kinds are compared.
+/// Placeholder for any map, object or frame in the tables: only kinds are compared.
 const MAP: MapRef = MapRef {
     id: crate::util::MapId(0),
     inner: false,
@@ -57,8 +57,8 @@ const MEMORY: &[TypeName] = &[
     TRUSTED_OBJECT,
 ];
 
-/// The registers that pass for a kind of argument, in the order in which a message
-/// lists them; flags that the argument allows for were taken off the register's.
+/// The register types for an argument type, in the order of the kernel's message. Flags
+/// that the argument allows were removed from the register's.
 const fn compatible(kind: ArgKind) -> &'static [TypeName] {
     match kind {
         ArgKind::PtrToMapKey | ArgKind::PtrToMapValue | ArgKind::PtrToMem => MEMORY,
@@ -86,7 +86,7 @@ const fn compatible(kind: ArgKind) -> &'static [TypeName] {
     }
 }
 
-/// The flags of a register that are of no account for an argument.
+/// The flags of a register that are ignored for an argument.
 fn folded(arg: Arg) -> TypeFlags {
     let mut flags = arg.flags & (TypeFlags::MEM_RDONLY | TypeFlags::PTR_MAYBE_NULL);
     if arg.kind == ArgKind::PtrToMem {
@@ -104,8 +104,8 @@ fn same_kind(a: Kind, b: Kind) -> bool {
 }
 
 impl Verifier<'_> {
-    /// The register is of a kind that passes for the argument.
-    pub(super) fn check_argument_type(&self, call: &Call, reg: Reg, arg: Arg) -> Checked {
+    /// Checks that the register's type is allowed for the argument.
+    pub(super) fn check_argument_type(&self, call: &Call, reg: Reg, arg: Arg) -> VerifyResult {
         let state = self.reg(reg);
         let flags = state.flags - folded(arg);
         let allowed = compatible(arg.kind);
@@ -149,13 +149,13 @@ impl Verifier<'_> {
         self.check_object(call, reg, arg)
     }
 
-    /// The register's offset is one that the argument bears.
+    /// Checks that the register's offset is allowed for the argument.
     pub(super) fn check_argument_offset(
         &mut self,
         state: &RegState,
         reg: Reg,
         arg: Arg,
-    ) -> Checked {
+    ) -> VerifyResult {
         if arg.flags.contains(TypeFlags::OBJ_RELEASE) {
             if arg.kind == ArgKind::PtrToDynptr && matches!(state.kind, Kind::Stack { .. }) {
                 return Ok(());

@@ -1,6 +1,6 @@
 //! One argument of a helper (`check_func_arg`).
 
-use super::under_way::Call;
+use super::call_state::Call;
 use crate::isa::Reg;
 use crate::program::MapDef;
 use crate::spec::helpers::{Arg, ArgKind, Attributes, Detail, RetKind, TypeFlags, id};
@@ -9,9 +9,9 @@ use crate::verifier::env::Verifier;
 use crate::verifier::memory::{Access, MemoryAccess};
 use crate::verifier::missing::Feature;
 use crate::verifier::reg::{Kind, MapRef};
-use crate::verifier::reject::{Checked, Reject, reject};
+use crate::verifier::reject::{Reject, VerifyResult, reject};
 
-/// What the helper does with the memory of an argument.
+/// How the helper accesses the memory of an argument.
 const fn access(arg: Arg) -> Access {
     if arg.flags.contains(TypeFlags::MEM_WRITE) {
         Access::Write
@@ -21,10 +21,15 @@ const fn access(arg: Arg) -> Access {
 }
 
 impl Verifier<'_> {
-    /// The register bears what the helper does with this argument.
-    pub(super) fn check_argument(&mut self, call: &mut Call, reg: Reg, mut arg: Arg) -> Checked {
+    /// Checks the register of this argument.
+    pub(super) fn check_argument(
+        &mut self,
+        call: &mut Call,
+        reg: Reg,
+        mut arg: Arg,
+    ) -> VerifyResult {
         self.check_read(reg)?;
-        // Pointers may be told to anyone: we verify as root does.
+        // Pointers may leak: we verify for a privileged user.
         if arg.kind == ArgKind::Anything {
             return Ok(());
         }
@@ -95,7 +100,7 @@ impl Verifier<'_> {
                 let Some(size) = state.var.value() else {
                     reject!(EACCES, "R{number} is not a known constant'");
                 };
-                // The kernel keeps the low half, too: larger records are never handed out.
+                // The kernel truncates to 32 bits, too; larger records are never allocated.
                 call.allocated = crate::isa::low32(size);
                 self.mark_precise(reg)
             }
@@ -125,15 +130,15 @@ impl Verifier<'_> {
         }
     }
 
-    /// Whether packet memory may be an argument: the option that a `setsockopt` program
-    /// sees as a packet always, of others as the prototype says.
+    /// Whether packet memory may be an argument: always for `setsockopt` programs, whose
+    /// option value is treated as a packet; otherwise the prototype decides.
     fn may_pass_packet(&mut self, call: &Call) -> bool {
         (call.is(Attributes::PKT_ACCESS) || self.program.prog_type == ProgType::CgroupSockopt)
             && self.may_access_packet(Access::Read)
     }
 
-    /// What a map's value is for this map (`resolve_map_arg_type`).
-    fn value_argument(&self, call: &Call, arg: Arg) -> Checked<Arg> {
+    /// The type of a value argument for this map (`resolve_map_arg_type`).
+    fn value_argument(&self, call: &Call, arg: Arg) -> VerifyResult<Arg> {
         let (_, def) = self.call_map(call)?;
         Ok(match def.map_type {
             MapType::Sockmap | MapType::Sockhash => {
@@ -145,7 +150,7 @@ impl Verifier<'_> {
                     ..arg
                 }
             }
-            // What is looked for, not where the answer goes.
+            // The value is the key to look up, not an output.
             MapType::BloomFilter if call.id == id::map_peek_elem => Arg {
                 flags: TypeFlags::empty(),
                 ..arg
@@ -154,9 +159,8 @@ impl Verifier<'_> {
         })
     }
 
-    /// The map that the call is about. A timer in a map's value names its map before the
-    /// argument does.
-    fn take_map(&self, call: &mut Call, reg: Reg) -> Checked {
+    /// Sets the map of the call. A timer argument may have set the map before.
+    fn take_map(&self, call: &mut Call, reg: Reg) -> VerifyResult {
         let Kind::MapPtr { map, uid } = self.reg(reg).kind else {
             return Ok(());
         };
@@ -172,9 +176,9 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// What the call needs to know of a map that its tool completes at run time is there:
-    /// the kernel makes no such map without it, so nobody's verdict is known.
-    fn check_shape_known(&self, call: &Call) -> Checked {
+    /// Stops as unjudged if the call depends on a map attribute that the loader sets at run
+    /// time. The kernel can't create such a map without it.
+    fn check_shape_known(&self, call: &Call) -> VerifyResult {
         let Some(def) = call.map.and_then(|(map, _)| self.map(map)) else {
             return Ok(());
         };
@@ -191,8 +195,8 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// The key is there; the key of an array may be known.
-    fn check_key(&mut self, call: &mut Call, reg: Reg) -> Checked {
+    /// Checks the key's memory, and records a constant key of an array.
+    fn check_key(&mut self, call: &mut Call, reg: Reg) -> VerifyResult {
         let (_, def) = self.call_map(call)?;
         self.check_helper_memory(reg, def.key_size, Access::Read, false, false)?;
         if matches!(def.map_type, MapType::Array | MapType::PercpuArray) {
@@ -201,7 +205,7 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    fn check_argument_alignment(&mut self, reg: Reg, size: u32, arg: Arg) -> Checked {
+    fn check_argument_alignment(&mut self, reg: Reg, size: u32, arg: Arg) -> VerifyResult {
         if !arg.flags.contains(TypeFlags::MEM_ALIGNED) {
             return Ok(());
         }
@@ -223,8 +227,8 @@ impl Verifier<'_> {
 }
 
 impl<'p> Verifier<'p> {
-    /// The map of a call whose prototype has one before.
-    pub(super) fn call_map(&self, call: &Call) -> Checked<(MapRef, &'p MapDef)> {
+    /// The map of a call; its prototype has a map argument first.
+    pub(super) fn call_map(&self, call: &Call) -> VerifyResult<(MapRef, &'p MapDef)> {
         match call.map.and_then(|(map, _)| Some((map, self.map(map)?))) {
             Some(found) => Ok(found),
             None => reject!(EFAULT, "invalid map_ptr to access map->key"),
@@ -232,7 +236,7 @@ impl<'p> Verifier<'p> {
     }
 }
 
-/// The memory argument that a size belongs to: the one before.
+/// The memory argument for a size argument: the one before it.
 fn memory_before(call: &Call, size: Reg) -> Option<(Reg, Arg)> {
     let at = Reg::ARGUMENTS
         .iter()

@@ -1,8 +1,7 @@
-//! What calls of single helpers do beyond their prototypes (the `switch` of
-//! `check_helper_call`).
+//! Effects of single helpers beyond their prototypes (the `switch` of `check_helper_call`).
 
+use super::call_state::Call;
 use super::memory::byte;
-use super::under_way::Call;
 use crate::btf::Kind as BtfKind;
 use crate::isa::Reg;
 use crate::spec::helpers::{Effects, helper, id};
@@ -10,12 +9,12 @@ use crate::spec::{AttachType, ProgType};
 use crate::verifier::env::Verifier;
 use crate::verifier::log::log;
 use crate::verifier::memory::Access;
-use crate::verifier::reject::{Checked, reject};
+use crate::verifier::reject::{VerifyResult, reject};
 
 impl Verifier<'_> {
-    /// The stack that the call fills holds anything afterwards, byte by byte: what a
-    /// size does not reach of a slot stays as it was.
-    pub(super) fn fill_stack(&mut self, call: &Call) -> Checked {
+    /// Makes the stack bytes that the call fills unknown, byte by byte: other bytes of a
+    /// slot stay.
+    pub(super) fn fill_stack(&mut self, call: &Call) -> VerifyResult {
         let Some((reg, size)) = call.filled else {
             return Ok(());
         };
@@ -25,8 +24,8 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// The rules of the helper itself; enters what it calls back.
-    pub(super) fn check_rules(&mut self, call: &Call) -> Checked {
+    /// Checks the helper's own rules, and pushes a state for its callback.
+    pub(super) fn check_rules(&mut self, call: &Call) -> VerifyResult {
         match call.id {
             id::tail_call => self.check_leak(true, "tail_call"),
             id::get_local_storage if !self.reg(Reg::R2).is_null() => {
@@ -52,16 +51,16 @@ impl Verifier<'_> {
         }
     }
 
-    fn call_back(&mut self, call: &Call) -> Checked {
+    fn call_back(&mut self, call: &Call) -> VerifyResult {
         match call.callback {
             Some(subprogram) => self.push_callback(call.id, subprogram),
             None => Ok(()),
         }
     }
 
-    /// The callback of `bpf_loop` is walked as often as the most iterations there may be,
-    /// so their number is precise; behind the last one the walk goes on.
-    fn check_loop(&mut self, call: &Call) -> Checked {
+    /// Explores the callback of `bpf_loop` at most as often as the largest iteration count,
+    /// which is precise therefore; after the last iteration, continues after the call.
+    fn check_loop(&mut self, call: &Call) -> VerifyResult {
         self.note_loop(call)?;
         self.mark_precise(Reg::R1)?;
         let most = self.reg(Reg::R1).var.umax;
@@ -76,9 +75,10 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// A loop without flags, with one callback on every path, is one that an engine may
-    /// run without a call (`update_loop_inline_state`): the zero is precise then.
-    fn note_loop(&mut self, call: &Call) -> Checked {
+    /// Records a loop without flags and with the same callback on every path, which an
+    /// engine may run without a call (`update_loop_inline_state`): the zero is precise
+    /// then.
+    fn note_loop(&mut self, call: &Call) -> VerifyResult {
         if !self.facts.may_be_plain_loop(self.pc) {
             return Ok(());
         }
@@ -91,7 +91,7 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// Whether the program stands in a hook of a cgroup whose result nobody looks at.
+    /// Whether the program is attached to a cgroup hook whose return value is ignored.
     fn returns_nothing(&self) -> bool {
         let program = self.program;
         if program.prog_type != ProgType::Lsm

@@ -1,25 +1,24 @@
-//! Locks and timers in the values of maps (`process_spin_lock`,
-//! `check_map_field_pointer`).
+//! Locks and timers in map values (`process_spin_lock`, `check_map_field_pointer`).
 
-use super::under_way::Call;
+use super::call_state::Call;
 use crate::btf::FieldKind;
 use crate::isa::Reg;
 use crate::spec::helpers::id;
 use crate::util::HelperId;
 use crate::verifier::env::Verifier;
 use crate::verifier::reg::{Kind, MapRef, RegState};
-use crate::verifier::reject::{Checked, reject, unmodelled};
-use crate::verifier::state::{Held, Reference};
+use crate::verifier::reject::{VerifyResult, reject, unmodelled};
+use crate::verifier::state::{Reference, ReferenceKind};
 
 impl Verifier<'_> {
-    /// The lock that is held; there is never more than one.
+    /// The lock that is held; there is at most one.
     pub(crate) fn held_lock(&self) -> Option<&Reference> {
-        let is_lock = |held: &&Reference| held.held != Held::Object;
+        let is_lock = |held: &&Reference| held.kind != ReferenceKind::Object;
         self.state.refs.iter().find(is_lock)
     }
 
-    /// Under a lock nothing is called but what gives it back.
-    pub(super) fn check_call_under_lock(&self, id: HelperId) -> Checked {
+    /// Rejects calls while a lock is held, except for unlocking.
+    pub(super) fn check_call_under_lock(&self, id: HelperId) -> VerifyResult {
         if id != id::spin_unlock && self.held_lock().is_some() {
             reject!(
                 EINVAL,
@@ -29,8 +28,8 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// Takes or gives back the lock that an argument points to.
-    pub(super) fn check_lock(&mut self, call: &Call, reg: Reg) -> Checked {
+    /// Acquires or releases the lock that an argument points to.
+    pub(super) fn check_lock(&mut self, call: &Call, reg: Reg) -> VerifyResult {
         let state = *self.reg(reg);
         let Kind::MapValue { map, .. } = state.kind else {
             unmodelled!(TypedPointer);
@@ -44,22 +43,24 @@ impl Verifier<'_> {
             self.state.refs.push(Reference {
                 id: state.id,
                 pc: self.pc,
-                held: Held::SpinLock(map),
+                kind: ReferenceKind::SpinLock(map),
             });
             return Ok(());
         }
         let Some(held) = held else {
             reject!(EINVAL, "bpf_spin_unlock without taking a lock");
         };
-        if held.id != state.id || held.held != Held::SpinLock(map) {
+        if held.id != state.id || held.kind != ReferenceKind::SpinLock(map) {
             reject!(EINVAL, "bpf_spin_unlock of different lock");
         }
-        self.state.refs.retain(|other| other.held == Held::Object);
+        self.state
+            .refs
+            .retain(|other| other.kind == ReferenceKind::Object);
         Ok(())
     }
 
-    /// The argument points to the timer of its map's value, which is the map of the call.
-    pub(super) fn check_timer(&mut self, call: &mut Call, reg: Reg) -> Checked {
+    /// Checks that the argument points to a timer, and records its map.
+    pub(super) fn check_timer(&mut self, call: &mut Call, reg: Reg) -> VerifyResult {
         let state = *self.reg(reg);
         let Kind::MapValue { map, uid } = state.kind else {
             return Ok(());
@@ -69,8 +70,14 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// The register points to the start of this field of a map's value.
-    fn check_field(&self, reg: Reg, state: &RegState, map: MapRef, kind: FieldKind) -> Checked {
+    /// Checks that the register points to the start of this field of a map value.
+    fn check_field(
+        &self,
+        reg: Reg,
+        state: &RegState,
+        map: MapRef,
+        kind: FieldKind,
+    ) -> VerifyResult {
         let name = kind.name();
         let Some(var) = state.var.value() else {
             reject!(

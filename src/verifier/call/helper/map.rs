@@ -1,13 +1,13 @@
 //! The map of a call (`record_func_map`, `record_func_key`,
 //! `check_map_func_compatibility`).
 
-use super::under_way::{Call, Named};
+use super::call_state::{Call, Named};
 use crate::isa::Reg;
 use crate::spec::helpers::id;
 use crate::spec::{MapMismatch, MapType};
 use crate::util::{Errno, HelperId};
 use crate::verifier::env::Verifier;
-use crate::verifier::reject::{Checked, Reject, reject};
+use crate::verifier::reject::{Reject, VerifyResult, reject};
 
 /// Helpers that write to their map.
 const WRITERS: [HelperId; 4] = [
@@ -18,16 +18,16 @@ const WRITERS: [HelperId; 4] = [
 ];
 
 impl Verifier<'_> {
-    /// The call does not write to a map that programs only read.
-    pub(super) fn check_map_write(&self, call: &Call) -> Checked {
+    /// Rejects a write to a map that is read-only for programs.
+    pub(super) fn check_map_write(&self, call: &Call) -> VerifyResult {
         if WRITERS.contains(&call.id) && !self.call_map(call)?.1.flags_made().programs_write() {
             reject!(EACCES, "write into map forbidden");
         }
         Ok(())
     }
 
-    /// A tail call to a constant place: the constant decides what is run.
-    pub(super) fn check_tail_call_key(&mut self, call: &Call) -> Checked {
+    /// Records a tail call with a constant index, and makes the index precise.
+    pub(super) fn check_tail_call_key(&mut self, call: &Call) -> VerifyResult {
         if call.id != id::tail_call {
             return Ok(());
         }
@@ -46,8 +46,8 @@ impl Verifier<'_> {
         }
     }
 
-    /// The helper is made for maps of this kind, and the program may use it on them.
-    pub(super) fn check_map_fits(&self, call: &Call) -> Checked {
+    /// Checks that the helper and the program may use maps of this type.
+    pub(super) fn check_map_fits(&self, call: &Call) -> VerifyResult {
         if call.map.is_none() {
             return Ok(());
         }

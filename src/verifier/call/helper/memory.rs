@@ -1,7 +1,6 @@
-//! Memory that a helper reads or writes (`check_helper_mem_access`,
-//! `check_mem_size_reg`).
+//! Memory that a helper reads or writes (`check_helper_mem_access`, `check_mem_size_reg`).
 
-use super::under_way::Call;
+use super::call_state::Call;
 use crate::isa::Reg;
 use crate::spec::ContextKind;
 use crate::spec::helpers::TypeFlags;
@@ -10,10 +9,9 @@ use crate::verifier::env::Verifier;
 use crate::verifier::log::name::type_name;
 use crate::verifier::memory::{Access, MemoryAccess};
 use crate::verifier::reg::Kind;
-use crate::verifier::reject::{Checked, reject, unmodelled};
+use crate::verifier::reject::{VerifyResult, reject, unmodelled};
 
-/// Contexts whose fields are what they seem, so that a byte of one is a byte of memory:
-/// there is no `convert_ctx_access`.
+/// Contexts without `convert_ctx_access`: their bytes can be accessed as plain memory.
 const fn is_plain(context: ContextKind) -> bool {
     matches!(
         context,
@@ -29,7 +27,7 @@ const fn is_plain(context: ContextKind) -> bool {
 }
 
 impl Verifier<'_> {
-    /// Memory of an argument; notes the stack that the call fills.
+    /// Checks the memory of an argument; records the stack bytes that the call fills.
     pub(super) fn check_argument_memory(
         &mut self,
         call: &mut Call,
@@ -37,14 +35,14 @@ impl Verifier<'_> {
         size: u32,
         access: Access,
         zero: bool,
-    ) -> Checked {
+    ) -> VerifyResult {
         if self.check_helper_memory(reg, size, access, zero, call.fills)? {
             call.filled = Some((reg, size));
         }
         Ok(())
     }
 
-    /// Memory with its size in a register: all that the largest size would reach.
+    /// Checks memory with its size in a register, for the largest possible size.
     pub(super) fn check_size(
         &mut self,
         call: &mut Call,
@@ -52,7 +50,7 @@ impl Verifier<'_> {
         size: Reg,
         access: Access,
         zero: bool,
-    ) -> Checked {
+    ) -> VerifyResult {
         let bytes = self.reg(size).var;
         call.size_max = bytes.umax;
         let number = size.number();
@@ -77,7 +75,7 @@ impl Verifier<'_> {
                 "R{number} unbounded memory access, use 'var &= const' or 'if (var < const)'"
             ),
         };
-        // A size that varies may leave some of the memory as it was.
+        // A size that isn't constant may leave some of the memory as it was.
         let fills = call.fills && bytes.is_const();
         if self.check_helper_memory(memory, most, access, zero, fills)? {
             call.filled = Some((memory, most));
@@ -85,9 +83,9 @@ impl Verifier<'_> {
         self.mark_precise(size)
     }
 
-    /// Whether a helper may read or write `size` bytes behind a register; `zero` allows
-    /// none at all. Whether, with `fills`, the bytes are stack which the call overwrites
-    /// and that nothing is asked of before.
+    /// Checks that a helper may read or write `size` bytes at a register; `zero` allows a
+    /// size of 0. Returns whether the bytes are stack memory that the call overwrites
+    /// (`fills`) and that may be uninitialised.
     pub(crate) fn check_helper_memory(
         &mut self,
         reg: Reg,
@@ -95,7 +93,7 @@ impl Verifier<'_> {
         access: Access,
         zero: bool,
         fills: bool,
-    ) -> Checked<bool> {
+    ) -> VerifyResult<bool> {
         let state = *self.reg(reg);
         let number = reg.number();
         let off = state.off;
@@ -135,14 +133,14 @@ impl Verifier<'_> {
         Ok(false)
     }
 
-    /// Bytes of a plain context: the last one is as good as all.
+    /// Checks the last byte of a plain context, which stands for all.
     fn check_context_memory(
         &mut self,
         base: Reg,
         size: u32,
         access: Access,
         zero: bool,
-    ) -> Checked<bool> {
+    ) -> VerifyResult<bool> {
         let Some(last) = size.checked_sub(1) else {
             if !zero {
                 reject!(EACCES, "");
@@ -155,7 +153,7 @@ impl Verifier<'_> {
     }
 }
 
-/// One byte, of which the value does not matter.
+/// An access of one byte whose value is not used.
 pub(super) const fn byte(base: Reg, off: i32, access: Access) -> MemoryAccess {
     MemoryAccess {
         base,

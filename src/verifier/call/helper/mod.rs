@@ -1,19 +1,19 @@
 //! Calls of helpers (`check_helper_call`, `kernel/bpf/verifier.c`).
 //!
-//! What a helper wants and gives stands in a table ([`spec::helpers`](crate::spec::helpers));
-//! here stands what that means for the walk, in the kernel's order, which decides what a
-//! program with several faults is told:
+//! The prototypes are in a table ([`spec::helpers`](crate::spec::helpers)). The checks here
+//! have the kernel's order, which decides the error of a program with several faults:
 //!
 //! | step | file |
 //! |---|---|
-//! | may this program call it, here? | `permit` |
+//! | may this program call the helper here? | `permit` |
 //! | each argument: kind of register, offset, memory, size | `argument`, `arg_type`, `object`, `memory`, `stack`, `text` |
-//! | the map: written, tail-called | `map` |
-//! | memory that is filled, references given back, callbacks, rules of single helpers | `effects`, `reference` |
-//! | what `r0` holds | `result` |
+//! | the map: writes, tail calls | `map` |
+//! | filled memory, released references, callbacks, rules of single helpers | `effects`, `reference` |
+//! | the value of `r0` | `result` |
 
 mod arg_type;
 mod argument;
+mod call_state;
 mod effects;
 mod lock;
 mod map;
@@ -24,19 +24,18 @@ mod reference;
 mod result;
 mod stack;
 mod text;
-mod under_way;
 
-use self::under_way::Call;
+use self::call_state::Call;
 use crate::isa::Reg;
 use crate::spec::helpers::{Effects, helper, id};
 use crate::util::{HelperId, Pc};
 use crate::verifier::env::Verifier;
-use crate::verifier::reject::Checked;
+use crate::verifier::reject::VerifyResult;
 
 impl Verifier<'_> {
-    /// The call of a helper at the instruction under way; where the walk goes on: at
-    /// `next`, behind it, but for a tail call.
-    pub(crate) fn check_helper_call(&mut self, id: HelperId, next: Pc) -> Checked<Pc> {
+    /// Checks a helper call. Returns where exploration continues: at `next`, except for a
+    /// tail call in a subprogram.
+    pub(crate) fn check_helper_call(&mut self, id: HelperId, next: Pc) -> VerifyResult<Pc> {
         self.check_call_under_lock(id)?;
         let prototype = self.helper_prototype(id)?;
         let mut call = Call::new(id, prototype);
@@ -65,14 +64,14 @@ impl Verifier<'_> {
         Ok(next)
     }
 
-    /// A tail call that succeeds never comes back to its function, but to the caller of
-    /// that function; one that fails goes on behind the call, with the packet as it was.
-    fn leave_by_tail_call(&mut self, next: Pc) -> Checked<Pc> {
+    /// A successful tail call never returns to its function, but to the caller of that
+    /// function. A failed one continues after the call, with the packet unchanged.
+    fn leave_by_tail_call(&mut self, next: Pc) -> VerifyResult<Pc> {
         if self.state.current() == 0 {
             return Ok(next);
         }
         self.touch(Reg::R0);
-        self.fork_without_limit(next, self.pc);
+        self.push_branch_without_limit(next, self.pc);
         self.forget_packet_pointers();
         self.set_unknown(Reg::R0);
         self.check_return()

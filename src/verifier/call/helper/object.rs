@@ -1,22 +1,22 @@
-//! Typed kernel objects as arguments (the part of `check_reg_type` that compares types,
+//! Typed kernel objects as arguments (the type comparison in `check_reg_type`,
 //! `btf_struct_ids_match`).
 
-use super::under_way::Call;
+use super::call_state::Call;
 use crate::btf::{Btf, Kind as BtfKind};
 use crate::isa::Reg;
 use crate::spec::helpers::{Arg, ArgKind, Detail, TypeFlags, id};
 use crate::util::TypeId;
 use crate::verifier::env::Verifier;
 use crate::verifier::reg::Kind;
-use crate::verifier::reject::{Checked, reject, unmodelled};
+use crate::verifier::reject::{VerifyResult, reject, unmodelled};
 
-/// How deep structs are looked into.
+/// The maximum nesting of structs.
 const MAX_DEPTH: u32 = 64;
 
 impl Verifier<'_> {
-    /// The register's object is of the type that the helper wants, or has such a one at
-    /// its offset.
-    pub(super) fn check_object(&self, call: &Call, reg: Reg, arg: Arg) -> Checked {
+    /// Checks that the register's object has the type that the helper takes, or contains an
+    /// object of this type at its offset.
+    pub(super) fn check_object(&self, call: &Call, reg: Reg, arg: Arg) -> VerifyResult {
         let state = self.reg(reg);
         let number = reg.number();
         let Kind::BtfId { id } = state.kind else {
@@ -34,7 +34,7 @@ impl Verifier<'_> {
         let Some(btf) = &self.program.kernel_btf else {
             unmodelled!(KernelBtf);
         };
-        // A socket is released by whatever it begins with.
+        // A socket can be released through a pointer to its first member.
         let strict = released && call.id != id::sk_release;
         let found = btf.find(wanted, BtfKind::Struct).map(|found| found.id());
         let off = u32::try_from(state.off).ok();
@@ -49,8 +49,8 @@ impl Verifier<'_> {
     }
 }
 
-/// Whether an object of type `id` has one of type `wanted` at `off`: is it, or has it as
-/// a member, or as a member's member. `strict`: is it.
+/// Whether an object of type `id` has one of type `wanted` at `off`: itself, a member, or a
+/// nested member. With `strict`, only itself.
 fn holds(btf: &Btf, mut id: TypeId, mut off: u32, wanted: TypeId, strict: bool) -> bool {
     for _ in 0..MAX_DEPTH {
         if id == wanted && off == 0 {
@@ -67,10 +67,10 @@ fn holds(btf: &Btf, mut id: TypeId, mut off: u32, wanted: TypeId, strict: bool) 
     false
 }
 
-/// The struct inside a struct that has the byte at `off`, and where in it that is.
+/// The struct inside a struct that contains the byte at `off`, and the offset in it.
 fn member_at(btf: &Btf, id: TypeId, off: u32) -> Option<(TypeId, u32)> {
     let outer = btf.resolve(id).ok()?;
-    // The first member that has the byte, of a union as well.
+    // The first member that contains the byte, also in a union.
     let (member, inside) = outer.members().find_map(|member| {
         let inside = off.checked_sub(member.bit_offset / 8)?;
         let within = inside < btf.size_of(member.ty).ok()?;

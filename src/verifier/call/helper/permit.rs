@@ -1,14 +1,13 @@
-//! Whether a program may call a helper at all, at this place.
+//! Whether a program may call a helper at all at this instruction.
 
-use super::under_way::Named;
+use super::call_state::Named;
 use crate::spec::helpers::{Attributes, COUNT, Prototype, helper, id};
 use crate::spec::{AttachType, ProgType, lsm};
 use crate::util::HelperId;
 use crate::verifier::env::Verifier;
-use crate::verifier::reject::{Checked, reject};
+use crate::verifier::reject::{VerifyResult, reject};
 
-/// The licenses that are as good as the GPL (`license_is_gpl_compatible`,
-/// `include/linux/license.h`).
+/// The GPL-compatible licenses (`license_is_gpl_compatible`, `include/linux/license.h`).
 const GPL_COMPATIBLE: [&str; 6] = [
     "GPL",
     "GPL v2",
@@ -32,8 +31,8 @@ const D_PATH_CALLERS: [&str; 9] = [
 ];
 
 impl Verifier<'_> {
-    /// How the program may call a helper, if it may.
-    pub(super) fn helper_prototype(&self, id: HelperId) -> Checked<&'static Prototype> {
+    /// The helper's prototype for this program, if it may call the helper.
+    pub(super) fn helper_prototype(&self, id: HelperId) -> VerifyResult<&'static Prototype> {
         if id.0 > COUNT {
             reject!(EINVAL, "invalid func {}", Named(id));
         }
@@ -60,7 +59,7 @@ impl Verifier<'_> {
         Ok(prototype)
     }
 
-    /// Whether the kernel lists what the program attaches to for this helper.
+    /// Whether the kernel allows this helper for the attach target.
     fn is_listed(&self, id: HelperId) -> bool {
         let attach_type = self.caller.attach_type;
         let name = self.attach.map_or("", |target| target.name);
@@ -68,7 +67,7 @@ impl Verifier<'_> {
         match id {
             id::sk_storage_get | id::sk_storage_delete => match attach_type {
                 Some(AttachType::TraceIter | AttachType::TraceRawTp) => true,
-                // What stores for a socket must not call itself.
+                // Socket storage functions must not be traced by programs that use them.
                 Some(AttachType::TraceFentry | AttachType::TraceFexit) => {
                     !name.starts_with("bpf_sk_storage")
                 }
@@ -83,8 +82,8 @@ impl Verifier<'_> {
         }
     }
 
-    /// What a helper asks of the program that is known only after its call was checked.
-    pub(super) fn check_program_fits(&self, id: HelperId) -> Checked {
+    /// Checks requirements on the program that the kernel tests only after the arguments.
+    pub(super) fn check_program_fits(&self, id: HelperId) -> VerifyResult {
         if id != id::get_func_ip {
             return Ok(());
         }

@@ -1,30 +1,30 @@
-//! What is held and has to be given back (`acquire_reference`, `release_reference`,
+//! References: acquire, release, and leak checks (`acquire_reference`, `release_reference`,
 //! `check_resource_leak`).
 
-use super::under_way::{Call, Named};
+use super::call_state::{Call, Named};
 use crate::isa::Reg;
 use crate::spec::ProgType;
 use crate::util::Errno;
 use crate::verifier::env::Verifier;
 use crate::verifier::reg::RegState;
-use crate::verifier::reject::{Checked, Reject, reject};
-use crate::verifier::state::{Held, Reference};
+use crate::verifier::reject::{Reject, VerifyResult, reject};
+use crate::verifier::state::{Reference, ReferenceKind};
 
 impl Verifier<'_> {
-    /// The call hands something out; the number that stands for it.
+    /// Acquires a reference for the call; returns its id.
     pub(super) fn acquire(&mut self) -> u32 {
         let id = self.new_id();
         self.state.refs.push(Reference {
             id,
             pc: self.pc,
-            held: Held::Object,
+            kind: ReferenceKind::Object,
         });
         id
     }
 
-    /// The argument that the call gives back is: no register that stands for it can be
-    /// used as a pointer any more.
-    pub(super) fn release_argument(&mut self, call: &Call) -> Checked {
+    /// Releases the reference of the argument that the call releases. All registers with
+    /// its id become invalid.
+    pub(super) fn release_argument(&mut self, call: &Call) -> VerifyResult {
         let Some(reg) = call.released else {
             return Ok(());
         };
@@ -42,10 +42,11 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// Gives a reference back; whether it was held.
+    /// Releases a reference; returns whether it was acquired.
     pub(crate) fn release(&mut self, id: u32) -> bool {
         let refs = &mut self.state.refs;
-        let is_it = |held: &Reference| held.held == Held::Object && held.id == id;
+        let is_it =
+            |reference: &Reference| reference.kind == ReferenceKind::Object && reference.id == id;
         let Some(at) = refs.iter().position(is_it) else {
             return false;
         };
@@ -58,7 +59,7 @@ impl Verifier<'_> {
         true
     }
 
-    /// Pointers into the packet are numbers from here on: it may have moved
+    /// Makes packet pointers unknown scalars: the packet may have moved
     /// (`clear_all_pkt_pointers`).
     pub(crate) fn forget_packet_pointers(&mut self) {
         for reg in self.state.all_regs_mut() {
@@ -68,10 +69,10 @@ impl Verifier<'_> {
         }
     }
 
-    /// Nothing is held that would be lost. `exits_program`: the program itself ends here
-    /// (or may), so that locks count as well; references always do, unless it is only a
-    /// function that ends.
-    pub(crate) fn check_leak(&mut self, exits_program: bool, prefix: &str) -> Checked {
+    /// Checks that no reference is leaked. `exits_program`: the program itself may end
+    /// here, so that locks must be released as well. References must be released unless
+    /// only a subprogram returns.
+    pub(crate) fn check_leak(&mut self, exits_program: bool, prefix: &str) -> VerifyResult {
         if exits_program && self.held_lock().is_some() {
             reject!(
                 EINVAL,
@@ -81,15 +82,20 @@ impl Verifier<'_> {
         if self.state.refs.is_empty() || self.state.current() != 0 {
             return Ok(());
         }
-        // A struct_ops program may hand a reference back to the kernel.
+        // A struct_ops program may return a reference to the kernel.
         let returned = match self.program.prog_type {
             ProgType::StructOps => self.reg(Reg::R0).ref_id,
             _ => 0,
         };
-        let lost = |held: &&Reference| held.held == Held::Object && held.id != returned;
+        let lost = |reference: &&Reference| {
+            reference.kind == ReferenceKind::Object && reference.id != returned
+        };
         let mut leak = None;
-        for held in self.state.refs.iter().filter(lost) {
-            let line = format_args!("Unreleased reference id={} alloc_insn={}", held.id, held.pc);
+        for reference in self.state.refs.iter().filter(lost) {
+            let line = format_args!(
+                "Unreleased reference id={} alloc_insn={}",
+                reference.id, reference.pc
+            );
             let reject = leak.take();
             leak = Some(
                 reject

@@ -1,6 +1,6 @@
-//! What `r0` holds after a call.
+//! The value of `r0` after a call.
 
-use super::under_way::{Call, Named};
+use super::call_state::{Call, Named};
 use crate::btf::Kind as BtfKind;
 use crate::isa::Reg;
 use crate::spec::MapType;
@@ -9,15 +9,15 @@ use crate::util::TypeId;
 use crate::verifier::env::Verifier;
 use crate::verifier::missing::Feature;
 use crate::verifier::reg::{Kind, RegState};
-use crate::verifier::reject::{Checked, Reject, reject};
+use crate::verifier::reject::{Reject, VerifyResult, reject};
 use crate::verifier::scalar::Scalar;
 
-/// The lowest error that a helper returns (`MAX_ERRNO`).
+/// The lowest error code that a helper returns (`MAX_ERRNO`).
 const LOWEST_ERROR: i32 = -4095;
 
 impl Verifier<'_> {
-    /// Sets `r0` to what the helper returns.
-    pub(super) fn set_result(&mut self, call: &Call) -> Checked {
+    /// Sets `r0` to the helper's return value.
+    pub(super) fn set_result(&mut self, call: &Call) -> VerifyResult {
         let ret = call.prototype.ret;
         let kind = match ret.kind {
             RetKind::Integer => {
@@ -57,7 +57,7 @@ impl Verifier<'_> {
         if effects.contains(Effects::CASTS) {
             result.ref_id = call.ref_id;
         } else if effects.contains(Effects::ACQUIRES) || self.finds_socket(call)? {
-            // The register's own number is the reference's: null for one is null for all.
+            // The register's id is the reference's: a null check of one copy holds for all.
             let id = self.acquire();
             result.id = id;
             result.ref_id = id;
@@ -66,16 +66,16 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// Whether the call looks up an element that every array of this size has.
-    fn finds_element(&self, call: &Call) -> Checked<bool> {
+    /// Whether the call looks up a constant index that is always in the array.
+    fn finds_element(&self, call: &Call) -> VerifyResult<bool> {
         let (id::map_lookup_elem, Some(key)) = (call.id, call.key) else {
             return Ok(false);
         };
         Ok(key < u64::from(self.call_map(call)?.1.max_entries))
     }
 
-    /// Whether the call looks up a socket, which is held from then on.
-    fn finds_socket(&self, call: &Call) -> Checked<bool> {
+    /// Whether the call looks up a socket, which acquires a reference.
+    fn finds_socket(&self, call: &Call) -> VerifyResult<bool> {
         Ok(call.id == id::map_lookup_elem
             && matches!(
                 self.call_map(call)?.1.map_type,
@@ -83,7 +83,7 @@ impl Verifier<'_> {
             ))
     }
 
-    /// The numbers that the helper returns (`do_refine_retval_range`).
+    /// The range of the return value (`do_refine_retval_range`).
     fn result_range(&self, call: &Call) -> Scalar {
         match call.id {
             id::get_stack
@@ -91,7 +91,7 @@ impl Verifier<'_> {
             | id::probe_read_str
             | id::probe_read_kernel_str
             | id::probe_read_user_str => {
-                // As far as memory reaches, which was checked: below 2^29.
+                // Bounded by the size argument, which was checked to be below 2^29.
                 let most = u32::try_from(call.size_max).unwrap_or(u32::MAX);
                 Scalar {
                     smin: LOWEST_ERROR.into(),
@@ -110,8 +110,8 @@ impl Verifier<'_> {
         }
     }
 
-    /// The type of the kernel object that the helper returns.
-    fn result_type(&self, call: &Call) -> Checked<TypeId> {
+    /// The BTF type of the kernel object that the helper returns.
+    fn result_type(&self, call: &Call) -> VerifyResult<TypeId> {
         if let Some(feature) = Feature::of_result(self.program, call.prototype.ret.kind) {
             return Err(Reject::unmodelled(feature));
         }

@@ -1,4 +1,4 @@
-//! Stack as the memory of a helper (`check_stack_range_initialized`,
+//! Stack memory of a helper's argument (`check_stack_range_initialized`,
 //! `get_constant_map_key`).
 
 use crate::isa::Reg;
@@ -6,13 +6,13 @@ use crate::spec::limits::STACK_SIZE;
 use crate::verifier::env::Verifier;
 use crate::verifier::memory::Access;
 use crate::verifier::reg::{Kind, RegState};
-use crate::verifier::reject::{Checked, reject};
+use crate::verifier::reject::{VerifyResult, reject};
 use crate::verifier::stack::{SLOT, Slot, SlotKind, slot_of};
 
 impl Verifier<'_> {
-    /// Bytes of stack that a helper reads or may write, or with `fills` overwrites for
-    /// certain, in which case they are left to be overwritten and the answer is `true`.
-    /// Root may have bytes read that were never written.
+    /// Checks stack bytes that a helper reads or may write. With `fills`, the helper
+    /// overwrites them: if so, returns `true` and leaves their state to the caller.
+    /// Privileged programs may pass uninitialised bytes.
     pub(super) fn check_stack_range(
         &mut self,
         base: Reg,
@@ -21,7 +21,7 @@ impl Verifier<'_> {
         access: Access,
         zero: bool,
         fills: bool,
-    ) -> Checked<bool> {
+    ) -> VerifyResult<bool> {
         if size == 0 && !zero {
             reject!(EACCES, "invalid zero-sized read");
         }
@@ -34,7 +34,7 @@ impl Verifier<'_> {
         if fills && first == last {
             return Ok(true);
         }
-        // Bounds were checked: all of it lies within a frame.
+        // The bounds are checked: all of it is within a frame.
         let end = last.saturating_add(i64::from(reg.off) + i64::from(size));
         let start = first.saturating_add(i64::from(reg.off)).max(-FRAME);
         let mut slots = 0;
@@ -50,7 +50,7 @@ impl Verifier<'_> {
         Ok(false)
     }
 
-    /// A helper may write this byte, or not: what was known of it is gone.
+    /// Makes a byte unknown that a helper may write.
     fn blur(&mut self, frame: u8, number: usize, off: i32) {
         let frames = &mut self.state.frames;
         let Some(slot) = frames
@@ -70,9 +70,8 @@ impl Verifier<'_> {
         }
     }
 
-    /// The number that a key on the stack is, if it is known; that number is precise
-    /// from here on.
-    pub(super) fn constant_key(&mut self, reg: Reg, key_size: u32) -> Checked<Option<u64>> {
+    /// The value of a key on the stack, if it is constant; it becomes precise.
+    pub(super) fn constant_key(&mut self, reg: Reg, key_size: u32) -> VerifyResult<Option<u64>> {
         let state = *self.reg(reg);
         let (Kind::Stack { frame }, Some(var)) = (state.kind, state.var.value()) else {
             return Ok(None);
@@ -104,12 +103,12 @@ impl Verifier<'_> {
 
 const FRAME: i64 = STACK_SIZE as i64;
 
-/// A byte's place in its slot.
+/// The number of a byte in its slot.
 fn byte_of(off: i32) -> usize {
     usize::try_from(-1 - i64::from(off)).map_or(0, |at| at % SLOT)
 }
 
-/// How many bytes from `off` upwards, within the slot, are of a kind.
+/// The number of bytes of a kind from `off` upwards, within the slot.
 fn run(slot: &Slot, off: i32, kind: SlotKind) -> u32 {
     let bytes = slot.bytes.get(..=byte_of(off)).unwrap_or_default();
     let count = bytes.iter().rev().take_while(|byte| **byte == kind).count();

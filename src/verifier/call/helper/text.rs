@@ -1,16 +1,15 @@
-//! Constant strings: in a map that nobody changes any more (`check_reg_const_str`,
-//! `check_bpf_snprintf_call`).
+//! Constant strings in read-only maps (`check_reg_const_str`, `check_bpf_snprintf_call`).
 
 use crate::isa::Reg;
 use crate::spec::MapFlags;
 use crate::util::Errno;
 use crate::verifier::env::Verifier;
 use crate::verifier::reg::Kind;
-use crate::verifier::reject::{Checked, Reject, reject};
+use crate::verifier::reject::{Reject, VerifyResult, reject};
 
 impl Verifier<'_> {
-    /// The string that a register points to, without its final zero.
-    pub(super) fn constant_string(&mut self, reg: Reg) -> Checked<Vec<u8>> {
+    /// The string that a register points to, without the final zero byte.
+    pub(super) fn constant_string(&mut self, reg: Reg) -> VerifyResult<Vec<u8>> {
         let state = *self.reg(reg);
         let number = reg.number();
         let Kind::MapValue { map, .. } = state.kind else {
@@ -32,7 +31,7 @@ impl Verifier<'_> {
         let rest = u32::try_from(rest).unwrap_or(u32::MAX);
         self.check_map_access(reg, state.off, rest, false)?;
         if def.max_entries != 1 {
-            // Only the single value of an array has an address of its own.
+            // Only the single value of an array has a direct address.
             reject!(ENOTSUPP, "direct value access on string failed");
         }
         let off = var.cast_signed().saturating_add(state.off.into());
@@ -41,15 +40,15 @@ impl Verifier<'_> {
         let text = value.get(off..).unwrap_or_default();
         match text.iter().position(|byte| *byte == 0) {
             Some(end) => Ok(text.get(..end).unwrap_or_default().to_vec()),
-            // What a value is not given is zero.
+            // The definition may omit zeros at the end.
             None if value.len() < def.value_size as usize => Ok(text.to_vec()),
             None => reject!(EINVAL, "string is not zero-terminated"),
         }
     }
 
-    /// The format of `bpf_snprintf` is one that the kernel prints, with as many
-    /// arguments as the array of `u64` has.
-    pub(super) fn check_snprintf(&mut self) -> Checked {
+    /// Checks that the kernel supports the format of `bpf_snprintf`, with as many arguments
+    /// as the array of `u64` has.
+    pub(super) fn check_snprintf(&mut self) -> VerifyResult {
         let size = self.reg(Reg::R5).var.bits.value;
         if !size.is_multiple_of(8) {
             return Err(Reject::new(Errno::EINVAL, ""));
@@ -62,8 +61,8 @@ impl Verifier<'_> {
     }
 }
 
-/// Whether the kernel prints this format with so many arguments (`bpf_bprintf_prepare`,
-/// `kernel/bpf/helpers.c`).
+/// Whether the kernel accepts this format with this number of arguments
+/// (`bpf_bprintf_prepare`, `kernel/bpf/helpers.c`).
 fn is_format(format: &[u8], args: u64) -> bool {
     let mut rest = format;
     let mut used = 0;
@@ -88,28 +87,28 @@ fn is_format(format: &[u8], args: u64) -> bool {
     true
 }
 
-/// Bytes of plain text: of ASCII those that are printable or spaces, and all others.
+/// Plain text: printable ASCII, spaces, and all non-ASCII bytes.
 fn is_text(byte: u8) -> bool {
     !byte.is_ascii() || byte.is_ascii_graphic() || is_space(byte)
 }
 
-/// `isspace`, which the kernel takes for Latin-1 (`lib/ctype.c`).
+/// `isspace` for Latin-1, as in the kernel (`lib/ctype.c`).
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | 0x09..=0x0d | 0xa0)
 }
 
-/// `ispunct`, for Latin-1 as well.
+/// `ispunct` for Latin-1.
 fn is_punctuation(byte: u8) -> bool {
     byte.is_ascii_punctuation() || matches!(byte, 0xa1..=0xbf | 0xd7 | 0xf7)
 }
 
-/// Whether a conversion ends here: at the end, a space or a sign.
+/// Whether a conversion ends here: at the end, a space or punctuation.
 fn is_end(rest: &[u8]) -> bool {
     let ends = |byte: &u8| is_space(*byte) || is_punctuation(*byte);
     rest.first().is_none_or(ends)
 }
 
-/// What follows a conversion, whose `%` was read.
+/// The rest of the format after a conversion, whose `%` is consumed.
 fn conversion(format: &[u8]) -> Option<&[u8]> {
     let flags = format
         .iter()

@@ -1,4 +1,4 @@
-//! Calls that a helper's declaration doesn't allow, and what a program may not do.
+//! Calls with invalid arguments, and operations that a program may not use.
 
 use super::row::{Advice, When, rows};
 
@@ -29,15 +29,15 @@ pub(super) const ADVICE: &[Advice] = rows! {
         problem: "map of the wrong type",
         reason: "{helper}() doesn't work on maps of type {type}.",
         here: "the map's type does not fit",
-        expected: "a map of a type that this helper is for",
-        help: "change the map's type in its definition, or call the helper that is for it",
+        expected: "a map of a type that this helper takes",
+        help: "change the map's type in its definition, or use the helper for this map type",
     }
     "program of this type cannot use helper {helper}#{id}" => Policy {
         problem: "helper that this program type may not call",
-        reason: "{helper}() is not there for {prog_type} programs.",
+        reason: "{helper}() is not available to {prog_type} programs.",
         here: "not for {prog_type} programs",
         expected: "a helper that this program type may call",
-        help: "attach the program where the helper is allowed (the section name decides the type), or take another helper; `bpftool feature probe` lists them by type",
+        help: "attach the program where the helper is allowed (the section name decides the type), or use another helper; `bpftool feature probe` lists them by type",
     }
     "cannot call GPL-restricted function from non-GPL compatible program" => Policy {
         problem: "helper for GPL-compatible programs only",
@@ -48,41 +48,41 @@ pub(super) const ADVICE: &[Advice] = rows! {
     }
     "invalid func {name}#{id}", When::Poison(195_896_080..=195_896_080) => Policy {
         problem: "access to a field that the kernel does not have",
-        reason: "The loader has not found {access} in the kernel's types, and put a call in its place that can't be loaded (poison).",
-        here: "the field or type isn't in the kernel's types",
-        expected: "a path on which the field is there, or none that leads here",
-        help: "ask first: `if (bpf_core_field_exists(task->field))`; `bpflab disasm` names the access",
+        reason: "The loader did not find {access} in the kernel's BTF and replaced the instruction by an invalid call (poison).",
+        here: "the field or type isn't in the kernel's BTF",
+        expected: "a field that exists, or a check that keeps this path from being reached",
+        help: "check first: `if (bpf_core_field_exists(task->field))`; `bpflab disasm` names the access",
     }
     "invalid func {name}#{id}", When::Poison(2_002_000_000..=2_002_999_999) => Policy {
-        problem: "kernel function that the kernel does not have",
-        reason: "The loader has found no kernel function of this name and put a call in its place that can't be loaded (poison).",
-        here: "there is no such kernel function",
-        expected: "a kernel function of the running kernel, or no path that leads here",
-        help: "ask first: `if (bpf_ksym_exists(function))`; kernel functions come and go between releases",
+        problem: "kfunc that the kernel does not have",
+        reason: "The loader found no kfunc of this name and replaced the call by an invalid one (poison).",
+        here: "there is no such kfunc",
+        expected: "a kfunc of the running kernel, or a check that keeps this path from being reached",
+        help: "check first: `if (bpf_ksym_exists(function))`; kfuncs come and go between releases",
     }
     "invalid func {name}#{id}", When::Poison(2_001_000_000..=2_001_999_999) => Policy {
-        problem: "map that is not made",
-        reason: "The loader was told not to make the map, and put what can't be loaded in its place (poison).",
-        here: "the map is not there",
-        expected: "the map, or no path that leads here",
-        help: "have the map made (autocreate)",
+        problem: "map that is not created",
+        reason: "The map's creation is disabled, and the loader replaced its address by an invalid call (poison).",
+        here: "the map does not exist",
+        expected: "the map, or a check that keeps this path from being reached",
+        help: "enable the map's creation (autocreate)",
     }
     "invalid func {name}#{id}" => Policy {
         problem: "helper that does not exist",
         reason: "This kernel has no helper number {id}.",
         here: "there is no helper number {id}",
         expected: "a helper that the kernel has",
-        help: "include the header of the kernel that the program is for, or do without the helper where it isn't there",
+        help: "include the header of the target kernel, or do without the helper",
     }
     "calling kernel function {name} is not allowed" => Policy {
-        problem: "kernel function that this program type may not call",
-        reason: "{name} is not there for {prog_type} programs.",
+        problem: "kfunc that this program type may not call",
+        reason: "{name} is not available to {prog_type} programs.",
         here: "not for {prog_type} programs",
-        expected: "a kernel function that this program type may call",
-        help: "attach the program where the function is allowed",
+        expected: "a kfunc that this program type may call",
+        help: "attach the program where the kfunc is allowed",
     }
     "tail_calls are not allowed when call stack of previous frames is {size} bytes. Too large" => Policy {
-        problem: "tail call with much on the stack",
+        problem: "tail call with too much on the stack",
         reason: "A subprogram makes a tail call, and its callers hold {size} bytes of stack, which would stay in use.",
         here: "a tail call here may leave {size} bytes in use",
         expected: "at most 256 bytes of stack in the callers of a function that makes tail calls",

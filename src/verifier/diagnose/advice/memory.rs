@@ -1,27 +1,27 @@
-//! Accesses that may lie outside of their object.
+//! Accesses that may be outside of their object.
 
 use super::row::{Advice, rows};
 
 #[rustfmt::skip]
 pub(super) const ADVICE: &[Advice] = rows! {
     "R{reg} offset is outside of the packet" => Memory {
-        problem: "packet access without a proof of its length",
-        reason: "R{reg} points into the packet, and on this path nothing has shown that so many bytes of it are there.",
-        here: "may lie behind the packet's end",
-        expected: "a comparison with data_end before the access, on every path to it, which covers all bytes that are read",
+        problem: "packet access without a bounds check",
+        reason: "R{reg} points into the packet, and on this path no comparison has shown that the packet is long enough.",
+        here: "may be past the packet's end",
+        expected: "a comparison with data_end before the access, on every path to it, which includes all bytes that are read",
         help: "compare first: `if (data + sizeof(struct header) > data_end) return …;` (metadata before the packet: with `data`), with the same pointer that is then used",
     }
     "R{reg} min value is outside of the allowed memory range" => Memory {
         problem: "access outside of its object",
         reason: "The smallest offset that R{reg} can have here already leads out of the object: {sum}.",
-        here: "reaches out of the object",
+        here: "is outside of the object",
         expected: "offset + size within the object, for all values that the offset can have",
         help: "correct the offset or the type that is read, or make the object larger (a map's value: in the map's definition)",
     }
     "R{reg} max value is outside of the allowed memory range" => Memory {
         problem: "index without a sufficient bound",
         reason: "The largest offset that R{reg} can have here leads out of the object: {sum}.",
-        here: "may reach out of the object",
+        here: "may be outside of the object",
         expected: "a bound on the index such that index * element size + access size is within the object",
         help: "bound it before the access: `if (index >= ARRAY_SIZE(slots)) return 0;`, or `index &= ARRAY_SIZE(slots) - 1;` for a power of two",
     }
@@ -34,28 +34,28 @@ pub(super) const ADVICE: &[Advice] = rows! {
     }
     "R{reg} min value is negative, either use unsigned index or do a if (index >=0) check." => Memory {
         problem: "index that may be negative",
-        reason: "R{reg} holds a signed offset whose lower end nobody has compared.",
-        here: "may lie before the object",
+        reason: "R{reg} holds a signed offset without a check of its lower bound.",
+        here: "may be before the object",
         expected: "an index that is 0 or more",
         help: "make the index unsigned, or test `if (index < 0) return 0;` as well",
     }
     "math between ctx pointer and register with unbounded min value is not allowed" => Memory {
-        problem: "context field by an index",
+        problem: "context access with a variable index",
         reason: "A number that is not constant is added to the program's context, whose fields can only be read at constant offsets.",
         here: "the offset into the context is not constant",
         expected: "a constant offset from the context as the program was given it",
-        help: "read every field that may be wanted into an array on the stack and index that, or choose with a switch; unroll loops (`#pragma unroll`)",
+        help: "read every field that may be needed into an array on the stack and index that, or choose with a switch; unroll loops (`#pragma unroll`)",
     }
     "math between {type} pointer and register with unbounded min value is not allowed" => Memory {
         problem: "offset without a bound added to a pointer",
         reason: "A number without bounds is added to {kind}; the sum could point anywhere.",
         here: "the offset that is added has no bound",
         expected: "an offset with a bound on both sides before it is added to a pointer",
-        help: "bound the index first: `if (index >= ARRAY_SIZE(slots)) return 0;`, or mask it: `index &= 63`; an unsigned type spares the test against 0",
+        help: "bound the index first: `if (index >= ARRAY_SIZE(slots)) return 0;`, or mask it: `index &= 63`; with an unsigned type, no test against 0 is needed",
     }
     "math between {type} pointer and {offset} is not allowed" => Memory {
         problem: "offset too large to be added to a pointer",
-        reason: "{offset} is added to {kind}, which is further than pointers may move.",
+        reason: "{offset} is added to {kind}, which is more than a pointer may move.",
         here: "the offset is too large",
         expected: "an offset below 2^29",
         help: "bound the index to the size of the object before it is used",
@@ -77,23 +77,23 @@ pub(super) const ADVICE: &[Advice] = rows! {
     "invalid {access} stack R{reg} off={off} size={size}" => Memory {
         problem: "access outside of the stack",
         reason: "R{reg} points to the stack at {off}, and {size} bytes from there don't lie within the frame, which ends at 0.",
-        here: "reaches out of the frame",
+        here: "is outside of the frame",
         expected: "at most as many bytes as the buffer has, within the frame's 512 bytes",
         help: "access or pass no more than the buffer has, `sizeof(buffer)`; what doesn't fit on the stack belongs into a per-CPU array map",
     }
     "invalid {access} stack off {off}+{from} size {size}" => Memory {
-        problem: "read of stack that was not written",
+        problem: "read of uninitialised stack",
         reason: "Of {size} bytes of stack at {off}, byte {from} was never written on this path.",
-        here: "reads bytes that hold nothing yet",
+        here: "reads uninitialised bytes",
         expected: "stack that was written on every path before it is read",
         help: "initialise all of the variable where it is declared; padding counts: clear a struct with __builtin_memset",
     }
     "misaligned {what} access off {off} size {size}" => Memory {
         problem: "misaligned access",
-        reason: "{size} bytes are accessed at an address that is no multiple of {size}: {what} access needs alignment here.",
+        reason: "{size} bytes are accessed at an address that is not a multiple of {size}: {what} access needs alignment here.",
         here: "is not aligned to {size} bytes",
         expected: "an offset that is a multiple of the access's size",
-        help: "align the field (no `packed`, members by falling size), or read it in smaller pieces: __builtin_memcpy",
+        help: "align the field (no `packed`, members by decreasing size), or read it in smaller pieces: __builtin_memcpy",
     }
     "R{reg} min value is negative, either use unsigned or 'var &= const'" => Memory {
         problem: "size that may be negative",
@@ -138,11 +138,11 @@ pub(super) const ADVICE: &[Advice] = rows! {
         help: "copy what is to be changed to the stack or into a map's value",
     }
     "invalid bpf_context access off={off} size={size}" => Memory {
-        problem: "context field that cannot be accessed so",
+        problem: "context field that cannot be accessed like this",
         reason: "A {prog_type} program may not access {size} bytes at offset {off} of its context in this way.",
         here: "no such field for this program type",
         expected: "a field that this program type has, read in its own size and written only where that is allowed",
-        help: "look up the context's fields for the type: `bpflab inspect` tells a program's type, and the section name decides it",
+        help: "look up the context's fields for the type: `bpflab inspect` shows a program's type, and the section name decides it",
     }
     "variable {what} access var_off={var} disallowed" => Memory {
         problem: "access at an offset that is not constant",

@@ -1,9 +1,9 @@
-//! What the kernel's error lines mean, and what helps: one table, by category.
+//! Explanations and advice for the kernel's error lines: one table, by category.
 //!
-//! A template names the parts of the kernel's line (`{reg}`, `{off}`); the texts of its
-//! row use them again, and further ones that come from the program: `{helper}` (what the
-//! instruction calls), `{made}` (what made the value), `{prog_type}`, `{cause}` (the call
-//! that the row's condition found), `{sum}` (why an access is out of bounds), `{place}`.
+//! A template captures parts of the kernel's line (`{reg}`, `{off}`) for the texts of its
+//! row. The texts also use values from the program: `{helper}` (the callee of the
+//! instruction), `{made}` (what made the value), `{prog_type}`, `{cause}` (the call that
+//! the row's condition found), `{sum}` (why an access is out of bounds), `{place}`.
 
 mod calls;
 mod memory;
@@ -15,8 +15,8 @@ use super::template::{Captures, fit};
 pub use row::Category;
 pub(super) use row::{Advice, When};
 
-/// The first row that fits: the later of a reject's lines before the earlier ones, since
-/// the last is what people search for.
+/// The first row that matches. Later lines of a reject are tried first, since users search
+/// for the last line.
 pub(super) fn advice<'l>(
     lines: impl DoubleEndedIterator<Item = &'l str> + Clone,
     holds: impl Fn(&When, &Captures) -> bool,
@@ -50,7 +50,7 @@ mod tests {
         .flatten()
     }
 
-    /// The places that come from the program and not from the line.
+    /// The values that come from the program and not from the line.
     const KNOWN: [&str; 8] = [
         "helper",
         "made",

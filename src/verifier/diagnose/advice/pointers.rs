@@ -1,4 +1,4 @@
-//! Registers that don't hold what an instruction needs.
+//! Registers of the wrong type for an instruction.
 
 use super::row::{Advice, When, rows};
 
@@ -12,10 +12,10 @@ pub(super) const ADVICE: &[Advice] = rows! {
         help: "test it first: `if (!pointer) return 0;`",
     }
     "R{reg} invalid mem access 'scalar'", When::Released => Resource {
-        problem: "pointer used after a call that ended it",
-        reason: "R{reg} was a pointer until {cause}: after that call it means nothing any more.",
-        here: "the pointer is void since {cause}",
-        expected: "a pointer that is still good",
+        problem: "pointer used after a call that invalidated it",
+        reason: "R{reg} was a pointer until {cause}, which invalidated it.",
+        here: "the pointer is invalid since {cause}",
+        expected: "a pointer that is still valid",
         help: "move the access before the call; a packet's pointers must be loaded from the context and compared again after it",
     }
     "R{reg} invalid mem access 'scalar'" => RegisterType {
@@ -27,30 +27,30 @@ pub(super) const ADVICE: &[Advice] = rows! {
     }
     "R{reg} invalid mem access 'map_ptr'" => RegisterType {
         problem: "access through a map",
-        reason: "R{reg} holds a map. Its elements don't lie behind it.",
+        reason: "R{reg} holds the map itself, not a pointer to an element.",
         here: "reads or writes through a map",
         expected: "a pointer to an element",
         help: "use bpf_map_lookup_elem() to get a pointer to the element",
     }
     "R{reg} invalid mem access '{type}'" => RegisterType {
-        problem: "access through something that is no memory",
+        problem: "access through a pointer that is not memory",
         reason: "R{reg} holds {kind}, which can't be read or written through.",
-        here: "no memory that can be accessed",
+        here: "not accessible memory",
         expected: "a pointer to memory: context, stack, map value, packet, or what a helper returned",
         help: "pass it to a helper that takes it",
     }
     "R{reg} !read_ok", When::LostByCall => RegisterType {
-        problem: "register used after a call has lost it",
+        problem: "register used after a call clobbered it",
         reason: "R{reg} held a value before {cause}; calls leave R1 to R5 undefined.",
-        here: "R{reg} holds nothing since {cause}",
+        here: "R{reg} is undefined since {cause}",
         expected: "a value written to R{reg} after the call",
         help: "keep what is needed later in a variable (R6 to R9 survive calls); in inline assembly, name R1 to R5 as clobbered",
     }
     "R{reg} !read_ok" => RegisterType {
         problem: "register used before it was written",
         reason: "On this path nothing has written to R{reg}.",
-        here: "R{reg} holds nothing yet",
-        expected: "a value in R{reg} on every path; at the beginning only R1, the context, and R10, the frame, hold one",
+        here: "R{reg} is uninitialised",
+        expected: "a value in R{reg} on every path; at the start only R1 (the context) and R10 (the frame pointer) have one",
         help: "initialise the variable where it is declared; a function that returns a value must do so on every path (R0)",
     }
     "frame pointer is read only" => RegisterType {
@@ -68,11 +68,11 @@ pub(super) const ADVICE: &[Advice] = rows! {
         help: "pass the pointer itself (`ctx`, not `ctx + 8` or `&ctx->field`); where a field's value is wanted, copy it to the stack and pass that",
     }
     "R{reg} pointer arithmetic with {op} operator prohibited" => RegisterType {
-        problem: "arithmetic that makes no pointer",
-        reason: "{op} is applied to R{reg}, a pointer; only adding and subtracting numbers leaves it one.",
+        problem: "arithmetic whose result is not a pointer",
+        reason: "{op} is applied to R{reg}, a pointer; only adding or subtracting a number keeps it one.",
         here: "{op} on a pointer",
         expected: "+= or -= of a bounded number",
-        help: "calculate with numbers, before the pointer is made of them; for a hash of an address, copy it through bpf_probe_read_kernel()",
+        help: "compute the offset as a number first, then add it to a pointer; for a hash of an address, copy it through bpf_probe_read_kernel()",
     }
     "R{reg} bitwise operator {op} on pointer prohibited" => RegisterType {
         problem: "bitwise arithmetic on a pointer",
@@ -86,40 +86,40 @@ pub(super) const ADVICE: &[Advice] = rows! {
         reason: "The upper half of the pointer in R{reg} would be lost.",
         here: "32 bits of a pointer",
         expected: "64-bit arithmetic on pointers",
-        help: "use `unsigned long` or `__u64` for what is added to pointers",
+        help: "use `unsigned long` or `__u64` for offsets that are added to pointers",
     }
     "R{reg} pointer arithmetic on {type} prohibited, null-check it first" => RegisterType {
         problem: "arithmetic on a pointer that may be NULL",
-        reason: "R{reg} may be NULL here; a sum could no longer be tested for it.",
+        reason: "R{reg} may be NULL here; after the addition it could no longer be tested for NULL.",
         here: "R{reg} may be NULL",
         expected: "a test for NULL between {made} and this instruction",
         help: "test it first: `if (!pointer) return 0;`",
     }
     "R{reg} pointer arithmetic on map_ptr prohibited" => RegisterType {
         problem: "arithmetic on a map",
-        reason: "R{reg} holds a map. Its elements don't lie behind it.",
-        here: "moves what can't be moved",
+        reason: "R{reg} holds the map itself, not a pointer to an element.",
+        here: "this pointer can't be moved",
         expected: "a pointer to an element",
         help: "get one with bpf_map_lookup_elem(), test it for NULL and move that",
     }
     "R{reg} pointer arithmetic on pkt_end prohibited" => RegisterType {
         problem: "arithmetic on the packet's end",
-        reason: "R{reg} holds the packet's end, which can only be compared with.",
-        here: "moves what can't be moved",
+        reason: "R{reg} holds the packet's end, which can only be compared.",
+        here: "this pointer can't be moved",
         expected: "the packet's end as it is",
         help: "move the other side of the comparison: `if (pointer + length > data_end)`",
     }
     "R{reg} pointer arithmetic on {type} prohibited" => RegisterType {
         problem: "arithmetic on a pointer that can't be moved",
-        reason: "R{reg} holds {kind}, which stands for one thing and not for a range of memory.",
-        here: "moves what can't be moved",
+        reason: "R{reg} holds {kind}, and no offset may be added to it.",
+        here: "this pointer can't be moved",
         expected: "the pointer as the program was given it",
         help: "read the fields through the pointer itself (`pointer->field`), and pass it on unchanged",
     }
     "R{reg} pointer comparison prohibited" => RegisterType {
         problem: "comparison of pointers of different kinds",
         reason: "R{reg} is compared with a pointer to something else.",
-        here: "compares what can't be compared",
+        here: "these pointers can't be compared",
         expected: "pointers into the same object, or a test for NULL",
         help: "compare packet pointers with data_end, others only with NULL",
     }
@@ -128,7 +128,7 @@ pub(super) const ADVICE: &[Advice] = rows! {
         reason: "bpf_spin_lock() has locked on this path, and no bpf_spin_unlock() follows.",
         here: "the lock is still held",
         expected: "one bpf_spin_unlock() on every path that locks, before it ends",
-        help: "unlock before this way out, too; a single exit (`goto unlock`) makes that easy",
+        help: "unlock before this return, too; a single exit (`goto unlock`) makes that easy",
     }
     "function calls are not allowed while holding a lock", When::Inside("bpf_spin_lock") => Resource {
         problem: "call under a lock",
@@ -138,21 +138,21 @@ pub(super) const ADVICE: &[Advice] = rows! {
         help: "make the call before locking or after unlocking, and keep its result in a variable",
     }
     "Unreleased reference id={id} alloc_insn={insn}" => Resource {
-        problem: "resource that is not given back",
-        reason: "What instruction {insn} acquired is still held where this path ends.",
-        here: "the path ends here, and it is still held",
+        problem: "reference that is not released",
+        reason: "The reference acquired by instruction {insn} is not released on this path.",
+        here: "the path ends here without a release",
         expected: "one release on every path: bpf_ringbuf_submit() or bpf_ringbuf_discard() for records, bpf_sk_release() for sockets",
         help: "release it before this return, too; a single exit (`goto out`) makes that easy",
     }
     "arg {arg} is an unacquired reference" => Resource {
-        problem: "release of something that is not held",
-        reason: "Argument {arg} was not acquired, or has been given back already.",
+        problem: "release of something that was not acquired",
+        reason: "Argument {arg} was not acquired, or has been released already.",
         here: "nothing to release",
         expected: "what an acquiring helper returned, once",
-        help: "release it on one of the two places only",
+        help: "release it only once",
     }
     "release helper {helper} expects referenced PTR_TO_BTF_ID passed to {func}" => Resource {
-        problem: "release of something that is not held",
+        problem: "release of something that was not acquired",
         reason: "The argument was not acquired by this program.",
         here: "nothing to release",
         expected: "what an acquiring helper returned, once",
@@ -160,10 +160,10 @@ pub(super) const ADVICE: &[Advice] = rows! {
     }
     "At {when} return the register R{reg} has {range} should have been in [0, 1]", When::CalledBack => RegisterType {
         problem: "return value of a callback out of range",
-        reason: "The callback of {cause} returns a value for which R{reg} has {range}. It may return 0 to go on or 1 to stop.",
+        reason: "The callback of {cause} returns a value for which R{reg} has {range}. It may return 0 to continue or 1 to stop.",
         here: "returns neither 0 nor 1",
         expected: "0 or 1 on every path of the callback",
-        help: "`return 0;` to go on, `return 1;` to stop; pass results through the callback's context or a global variable",
+        help: "`return 0;` to continue, `return 1;` to stop; pass results through the callback's context or a global variable",
     }
     "At {when} return the register R{reg} has {range} should have been in {allowed}" => RegisterType {
         problem: "return value of a callback out of range",
@@ -173,14 +173,14 @@ pub(super) const ADVICE: &[Advice] = rows! {
         help: "return a constant from {allowed}; pass results through the callback's context or a global variable",
     }
     "R0 not a scalar value", When::CalledBack => RegisterType {
-        problem: "return value of a callback that is no number",
+        problem: "return value of a callback that is not a number",
         reason: "The callback of {cause} returns a pointer, or nothing. It must return a number.",
-        here: "returns no number",
-        expected: "0 to go on or 1 to stop, on every path of the callback",
-        help: "`return 0;` to go on, `return 1;` to stop; pass results through the callback's context or a global variable",
+        here: "does not return a number",
+        expected: "0 to continue or 1 to stop, on every path of the callback",
+        help: "`return 0;` to continue, `return 1;` to stop; pass results through the callback's context or a global variable",
     }
     "At program exit the register R{reg} is not a known value ({type})" => RegisterType {
-        problem: "return value that is no number",
+        problem: "return value that is not a number",
         reason: "The program returns {kind}, and a {prog_type} program must return a number from its range.",
         here: "returns {kind}",
         expected: "a number that this program type may return",

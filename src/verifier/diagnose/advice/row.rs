@@ -1,19 +1,19 @@
-//! The form of the table's rows.
+//! The rows of the table.
 
-/// What a fault is about; the names are those of the reports of newer kernels.
+/// The category of a fault; the names are those of the reports of newer kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Category {
-    /// A register doesn't hold what an instruction needs.
+    /// A register has the wrong type for an instruction.
     RegisterType,
-    /// An access that may lie outside of its object.
+    /// An access that may be outside of its object.
     Memory,
-    /// A reference that isn't given back, or is used afterwards.
+    /// A reference that isn't released, or is used after its release.
     Resource,
-    /// A call that the helper's declaration doesn't allow.
+    /// A call with arguments that don't match the helper's prototype.
     CallType,
-    /// The shape of the program.
+    /// An error in the structure of the program.
     Structure,
-    /// What this type of program may not do.
+    /// An operation that this program type may not use.
     Policy,
     /// The program is unjudged.
     NotJudged,
@@ -22,7 +22,7 @@ pub enum Category {
 }
 
 impl Category {
-    /// Its name.
+    /// The category's name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -38,39 +38,39 @@ impl Category {
     }
 }
 
-/// What else must be so for a row to count.
+/// An additional condition for a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) enum When {
-    /// Nothing.
+    /// No condition.
     Always,
-    /// A call has released the value, or moved the packet that it points into.
+    /// A call released the value, or moved the packet that it points into.
     Released,
-    /// A call has lost what was in the register.
+    /// A call clobbered the register.
     LostByCall,
-    /// The helper of this name was called, and what ends its section was not.
+    /// The helper of this name was called, and its section has not ended.
     Inside(&'static str),
-    /// The function at fault was called back by a helper.
+    /// The function at fault is a helper's callback.
     CalledBack,
-    /// The place `{id}` of the line is this number: the poison that a loader leaves in
-    /// place of what isn't there.
+    /// The captured `{id}` is in this range: the poison number that a loader writes in
+    /// place of an unresolved reference.
     Poison(std::ops::RangeInclusive<u32>),
 }
 
-/// What a line of the kernel's means.
+/// The explanation of an error line of the kernel.
 pub(in super::super) struct Advice {
-    /// The line, with places.
+    /// The line, with captures in braces.
     pub line: &'static str,
-    /// What else must be so.
+    /// The additional condition.
     pub when: When,
-    /// What it is about.
+    /// The category.
     pub category: Category,
     /// What is wrong, in a few words.
     pub problem: &'static str,
-    /// Why that is wrong here.
+    /// The reason at this instruction.
     pub reason: &'static str,
-    /// What stands at the instruction.
+    /// The label at the instruction.
     pub here: &'static str,
-    /// What the verifier wants to see.
+    /// What the verifier expects.
     pub expected: &'static str,
     /// What to change.
     pub help: &'static str,

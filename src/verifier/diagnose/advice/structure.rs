@@ -1,4 +1,4 @@
-//! The shape of the program.
+//! Errors in the structure of the program.
 
 use super::row::{Advice, rows};
 
@@ -6,10 +6,10 @@ use super::row::{Advice, rows};
 pub(super) const ADVICE: &[Advice] = rows! {
     "infinite loop detected at insn {insn}" => Structure {
         problem: "loop that does not end",
-        reason: "The walk has come back to instruction {insn} with nothing changed that the loop depends on.",
-        here: "comes round again as it was",
-        expected: "a loop with a variable that changes each time round and ends it",
-        help: "count: `for (int i = 0; i < LIMIT; i++)`; bpf_loop() or bpf_for() for many rounds",
+        reason: "The verifier has reached instruction {insn} again in the same state.",
+        here: "loops in the same state",
+        expected: "a loop with a variable that changes in each iteration and ends it",
+        help: "count: `for (int i = 0; i < LIMIT; i++)`; bpf_loop() or bpf_for() for many iterations",
     }
     "back-edge from insn {from} to {to}" => Structure {
         problem: "loop",
@@ -20,14 +20,14 @@ pub(super) const ADVICE: &[Advice] = rows! {
     }
     "BPF program is too large. Processed {count} insn" => Structure {
         problem: "program too complex",
-        reason: "The verifier follows every path and every round of a loop, and gave up after {count} instructions.",
+        reason: "The verifier explores every path and every iteration of a loop, and gave up after {count} instructions.",
         here: "{place}",
         expected: "at most a million instructions along all paths",
         help: "loop with bpf_loop() or bpf_for(), whose body is verified once; lower the bound; split the program by functions with global linkage (verified on their own) or tail calls",
     }
     "The sequence of {count} jumps is too complex." => Structure {
         problem: "program too complex",
-        reason: "{count} branches are waiting to be followed.",
+        reason: "{count} branches are waiting to be explored.",
         here: "{place}",
         expected: "at most 8192 branches at one time",
         help: "loop with bpf_loop() or bpf_for(); split the program by functions with global linkage",
@@ -58,18 +58,18 @@ pub(super) const ADVICE: &[Advice] = rows! {
         reason: "No jump and no instruction before it leads to instruction {insn}.",
         here: "nothing leads here",
         expected: "every instruction on some path",
-        help: "remove what stands behind `exit` or `goto` in inline assembly; compilers remove it by themselves",
+        help: "remove the code after `exit` or `goto` in inline assembly; compilers remove it automatically",
     }
     "last insn is not an exit or jmp" => Structure {
         problem: "program that runs past its end",
-        reason: "Behind the last instruction of the function there is nothing.",
-        here: "goes on behind the end",
+        reason: "The last instruction of the function is neither `exit` nor a jump.",
+        here: "continues past the end",
         expected: "`exit` or a jump as the last instruction of each function",
-        help: "end the function with `exit` (a naked function must do so itself); clang cuts a function at what it holds to be undefined: see its warnings",
+        help: "end the function with `exit` (a naked function must do so itself); clang ends a function at undefined behaviour: see its warnings",
     }
     "jump out of range from insn {from} to {to}" => Structure {
         problem: "jump out of its function",
-        reason: "Instruction {from} jumps to {to}, which is in no or in another function.",
+        reason: "Instruction {from} jumps to {to}, which is outside of its function.",
         here: "jumps out of the function",
         expected: "a target within the function",
         help: "correct the offset; functions are left by `exit` and entered by `call`",

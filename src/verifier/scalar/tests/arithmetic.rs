@@ -2,7 +2,7 @@ use super::*;
 use crate::isa::{AluOp, EndianOp, EndianSize, SignedSize, Width};
 use crate::isa::{movsx, neg};
 
-/// Each result must be a member of the number.
+/// Each result must be a member of the scalar.
 fn assert_holds(number: &Scalar, result: u64, what: impl Fn() -> String) {
     assert!(
         number.contains(result),
@@ -75,7 +75,7 @@ fn shifts_by_every_amount() {
     }
 }
 
-/// Windows in which the sign of some bytes turns.
+/// Windows in which the sign bit of some bytes changes.
 fn byte_windows() -> Vec<Vec<u64>> {
     let middles = [7, 8, 15, 16, 31, 32, 63].map(|bit| window(1 << bit, 1, 6));
     let more = [
@@ -146,7 +146,7 @@ fn a_low_half_is_replaced() {
     }
 }
 
-/// Between the two numbers of a fork, no member is lost.
+/// The two scalars of a fork together contain every member.
 #[test]
 fn a_fork_has_every_member() {
     let mut forks = 0;

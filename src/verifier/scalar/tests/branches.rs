@@ -70,7 +70,7 @@ fn a_number_and_itself() {
     }
 }
 
-/// What is decided of single numbers is decided as the instruction does.
+/// Comparisons of constants have the outcome of the instruction.
 #[test]
 fn constants_are_decided() {
     for window in windows(4) {

@@ -1,4 +1,4 @@
-//! What the log of Linux 6.18.44 shows: results that other versions do not have.
+//! Results from the log of Linux 6.18.44 that differ in other versions.
 
 use super::*;
 use crate::isa::{AluOp, EndianOp, EndianSize, JumpOp, Width};
@@ -9,7 +9,7 @@ fn masked(mask: u64) -> Scalar {
     Scalar::alu(AluOp::And, W64, &Scalar::UNKNOWN, &Scalar::constant(mask))
 }
 
-/// The number on one edge of a comparison with a constant.
+/// A scalar on one branch of a comparison with a constant.
 fn edge(op: JumpOp, number: &Scalar, value: u64, taken: bool) -> Scalar {
     Scalar::refine(op, W64, number, &Scalar::constant(value), taken).0
 }

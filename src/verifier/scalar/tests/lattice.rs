@@ -1,7 +1,7 @@
 use super::*;
 
-/// Bits and two intervals that know nothing of each other: what they have in common
-/// stays, and they do not contradict themselves.
+/// Independent bits and intervals: syncing keeps their common members, and the result is
+/// consistent.
 #[test]
 fn syncing_loses_no_member() {
     for window in windows(3) {

@@ -1,9 +1,9 @@
-//! Soundness, by enumeration: the members of small sets go through the instruction one
-//! by one, and each result must be a member of what is computed of the sets.
+//! Soundness tests by enumeration: the instruction is executed on each member of small
+//! sets, and each result must be a member of the set computed for them.
 //!
-//! The functions are of 64 and 32 bits; the sets are made small by their place. Their
-//! numbers differ in a few bits only, which lie where the arithmetic turns: around
-//! zero, at the signs and at the middle of the register.
+//! The functions take 64-bit and 32-bit scalars. The sets are small because their numbers
+//! differ in a few bits only, at the critical positions: around zero, at the sign bits and
+//! at the middle of the register.
 
 mod arithmetic;
 mod branches;
@@ -14,7 +14,7 @@ mod wide;
 use super::{Scalar, low32};
 use crate::verifier::tnum::Tnum;
 
-/// A number and those of its members that are in the window.
+/// A scalar and its members in the window.
 struct Set {
     number: Scalar,
     members: Vec<u64>,
@@ -28,7 +28,7 @@ fn window(middle: u64, step: u64, bits: u32) -> Vec<u64> {
         .collect()
 }
 
-/// The windows of so many bits.
+/// The windows of this many bits.
 fn windows(bits: u32) -> [Vec<u64>; 7] {
     [
         window(1 << (bits - 1), 1, bits),
@@ -36,14 +36,14 @@ fn windows(bits: u32) -> [Vec<u64>; 7] {
         window(1 << 31, 1, bits),
         window(1 << 32, 1, bits),
         window(1 << 63, 1, bits),
-        // The low bits are zero, and the numbers differ across the middle or at the top.
+        // The low bits are zero; the numbers differ across the middle or at the top.
         window(0, 1 << (32 - bits / 2), bits),
         window(0, 1 << (64 - bits), bits),
     ]
 }
 
-/// The sets in a window: each set of bits that two of its numbers have in common, and
-/// each interval that two of them are the ends of, in each of the four readings.
+/// The sets in a window: the common bits of any two of its numbers, and the interval
+/// between any two, in each of the four readings.
 fn sets(window: &[u64]) -> Vec<Set> {
     let all = window
         .iter()
@@ -60,7 +60,7 @@ fn sets(window: &[u64]) -> Vec<Set> {
         let ends = ends(x, y);
         let candidates = [
             Scalar { bits, ..any },
-            // The bits without an end: ends and bits must agree on the next.
+            // The bits without the smallest number: bounds and bits must agree on the next.
             Scalar {
                 bits,
                 umin: low.saturating_add(1),
@@ -102,7 +102,7 @@ fn sets(window: &[u64]) -> Vec<Set> {
     sets
 }
 
-/// Each two numbers, and each with itself.
+/// All pairs of numbers, including a number with itself.
 fn pairs(numbers: &[u64]) -> impl Iterator<Item = (u64, u64)> {
     numbers
         .iter()

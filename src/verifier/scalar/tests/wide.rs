@@ -3,7 +3,7 @@ use crate::isa::{AluOp, EndianOp, EndianSize, JumpOp, SignedSize, Width};
 use crate::isa::{movsx, neg};
 use proptest::prelude::*;
 
-/// Numbers of all lengths, of both signs, and those beside powers of two.
+/// Numbers of all lengths, both signs, and those next to powers of two.
 fn value() -> impl Strategy<Value = u64> {
     prop_oneof![
         any::<u64>(),
@@ -13,8 +13,8 @@ fn value() -> impl Strategy<Value = u64> {
     ]
 }
 
-/// A number and a member of it: bits and ends are drawn around the member, each kind
-/// or not, and synced or not.
+/// A scalar and one of its members: bits and bounds are generated around the member, each
+/// of them optional, synced or not.
 fn number() -> impl Strategy<Value = (Scalar, u64)> {
     let parts = (value(), value(), value(), value(), value(), value());
     (parts, any::<[bool; 4]>()).prop_map(|((x, mask, a, b, c, d), [bits, whole, half, sync])| {
@@ -42,7 +42,7 @@ fn number() -> impl Strategy<Value = (Scalar, u64)> {
     })
 }
 
-/// The intervals from the least to the greatest of three, in each reading.
+/// The intervals from the smallest to the largest of three numbers, in each reading.
 fn around(x: u64, a: u64, b: u64) -> Scalar {
     let (one, other) = (ends(x, a), ends(x, b));
     Scalar {
@@ -104,7 +104,7 @@ proptest! {
         }
     }
 
-    /// A constant is known exactly, on the shorter way too.
+    /// Constants stay constants, on the fast path too.
     #[test]
     fn constants_stay_constants(x in value(), y in value()) {
         let (a, b) = (Scalar::constant(x), Scalar::constant(y));

@@ -1,5 +1,5 @@
-//! Each case of the corpus: what the kernel refuses before it walks the program is
-//! refused here in the same words, and nothing else is.
+//! Each corpus case that the kernel rejects before exploration is rejected here with the
+//! same message, and no other case is.
 
 use super::*;
 use crate::object::Target;
@@ -30,7 +30,7 @@ fn as_the_kernel_says() {
         let line = format!("{} {}", kernel.errno, kernel.log_last);
         match structure(&program) {
             Err(reject) if reject.feature().is_some() => {}
-            // The descriptor was another one when the corpus was made.
+            // The descriptor had another number when the corpus was recorded.
             Err(reject) if reject.message().starts_with("fd -1 ") && line.contains("fd ") => {}
             Ok(_) if kernel.accepts() || kernel.processed > 0 => passed += 1,
             Ok(_) => wrong.push(format!("{}: ok, not {line}", case.id)),

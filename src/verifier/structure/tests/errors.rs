@@ -1,4 +1,4 @@
-//! Errors before the walk. Each was seen on Linux 6.18.
+//! Errors before exploration. Each was seen on Linux 6.18.
 
 use super::*;
 use crate::spec::limits::MAX_INSNS;
@@ -38,7 +38,7 @@ fn programs_in_text() {
             "call pc+1\nexit\nr0 = 0\ncall pc+1\nr0 = 0\nr0 = 1\nexit",
             "EINVAL last insn is not an exit or jmp",
         ),
-        // Out of its own function, though into another.
+        // A jump out of its function, into another.
         (
             "call pc+1\nexit\ngoto -2\nexit",
             "EINVAL jump out of range from insn 2 to 1",
@@ -51,9 +51,9 @@ fn programs_in_text() {
             "call pc+1\nexit\nr0 = *(u8 *)skb[0]\nexit",
             "EINVAL LD_ABS is not allowed in subprogs without BTF",
         ),
-        // A loop without an end is the walk's business.
+        // An infinite loop is found during exploration.
         ("r0 = 0\ngoto -2", "ok"),
-        // Functions that call one another in a circle, too.
+        // Recursion, too.
         ("call pc-1\nr0 = 0\nexit", "ok"),
     ];
     for (text, expected) in cases {
@@ -65,7 +65,8 @@ fn programs_in_text() {
     }
 }
 
-/// Slots that no text has: opcode, dst, src, off, imm. They stand after `r0 = 0`.
+/// Slots that the assembler can't produce: opcode, dst, src, off, imm. They follow `r0 =
+/// 0`.
 #[test]
 fn slots_that_are_no_instruction() {
     let cases = [
@@ -75,7 +76,7 @@ fn slots_that_are_no_instruction() {
         ((0x8d, 1, 0, 0, 0), "EINVAL unknown opcode 8d"),
         ((0x79, 0, 1, 0, 5), "EINVAL BPF_LDX uses reserved fields"),
         ((0xa1, 0, 1, 0, 0), "EINVAL BPF_LDX uses reserved fields"),
-        // These are found on a path that is walked.
+        // These are errors only on an explored path.
         ((0x07, 11, 0, 0, 1), "ok"),
         ((0x7a, 10, 1, -8, 1), "ok"),
         ((0xdb, 10, 0, -8, 2), "ok"),
@@ -109,7 +110,7 @@ fn immediates_of_two_slots() {
             (0, 0),
             "EBADF fd -1 is not pointing to valid bpf_map",
         ),
-        // The walk says what is wrong with the register.
+        // The invalid register is reported during exploration.
         ((11, 0, 0), (0, 0), "ok"),
     ];
     for ((dst, src, imm), (regs, second), expected) in cases {
@@ -134,7 +135,7 @@ fn sizes_have_limits() {
     long.insns.extend(slots("exit"));
     assert_eq!(verdict(&long), "E2BIG ");
 
-    // `functions` calls, then as many functions.
+    // `functions` calls, then that many functions.
     let calls = |functions: usize| {
         let offset = |at: usize| functions + 1 + at;
         let calls = (0..functions).map(|at| format!("call pc+{}\n", offset(at)));
@@ -160,7 +161,7 @@ fn the_type_decides_where_it_attaches() {
     );
 }
 
-/// The kernel finds unknown functions of its own before anything else.
+/// The kernel rejects unknown kfuncs before anything else.
 #[test]
 fn kernel_functions_are_looked_at_first() {
     let mut program = program(ProgType::Xdp, "r0 = 0\nr0 = 0\nexit\nexit");
@@ -174,7 +175,7 @@ fn kernel_functions_are_looked_at_first() {
         verdict(&program),
         "EINVAL kernel btf_id 77 is not a function"
     );
-    // A weak function that isn't there.
+    // An unresolved weak kfunc.
     program.insns[1] = RawInsn::new(0x85, 0, 2, 0, 0);
     assert_eq!(verdict(&program), "EINVAL unreachable insn 3");
 }

@@ -1,10 +1,10 @@
-//! `func_info` and `line_info` against the functions.
+//! `func_info` and `line_info`, checked against the functions.
 
 use super::*;
 use crate::btf::{Btf, Builder, Encoding, FuncInfo, LineInfo, Linkage};
 use crate::util::TypeId;
 
-/// Two functions that return `int`, the second global, one that returns nothing.
+/// Two functions that return `int`, the second global, and one that returns `void`.
 struct Types {
     btf: Btf,
     main: TypeId,
@@ -36,7 +36,7 @@ fn types(tags: &[&str]) -> Types {
     }
 }
 
-/// The program that calls another function, which begins at 2.
+/// A program that calls a second function, which begins at 2.
 fn two(text: &str, types: &Types, records: &[(u32, TypeId)]) -> Program {
     let mut program = program(ProgType::SocketFilter, &format!("call pc+1\nexit\n{text}"));
     program.btf = Some(types.btf.clone());

@@ -1,4 +1,4 @@
-//! Which maps a program may use. Each line was seen on Linux 6.18.
+//! The maps that a program may use. Each line was seen on Linux 6.18.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::btf::{Array, Builder, Encoding, Member};
 use crate::program::MapDef;
 use crate::spec::{MapType, ProgFlags};
 
-/// A program that names each of these maps once, or a place in its value.
+/// A program that references each of these maps once, or an offset in its value.
 fn naming(prog_type: ProgType, maps: &[MapDef], place: Option<i32>) -> Program {
     let text = "r1 = 0 ll\n".repeat(maps.len()) + "r0 = 0\nexit";
     let mut program = program(prog_type, &text);
@@ -81,7 +81,7 @@ fn maps_are_counted() {
     let mut both = storage;
     both[1].map_type = MapType::PercpuCgroupStorage;
     assert_eq!(verdict(&naming(ProgType::CgroupSkb, &both, None)), "ok");
-    // The same one again is no other one.
+    // A second reference to the same map is allowed.
     let mut again = naming(ProgType::Xdp, &maps, None);
     again.insns[128].imm = 0;
     assert_eq!(verdict(&again), "ok");
@@ -95,8 +95,8 @@ fn maps_are_counted() {
     );
 }
 
-/// A value with a watched struct in an array in a struct, and one under another name. A
-/// struct counts only in its size and at its alignment.
+/// A value with a special field in an array in a struct, and one behind a typedef. A struct
+/// counts only with its size and at its alignment.
 #[test]
 fn watched_fields_are_not_for_every_program() {
     let mut b = Builder::new();
@@ -140,11 +140,11 @@ fn watched_fields_are_not_for_every_program() {
     assert_eq!(with(ProgType::Kprobe, locked), tracing("bpf_spin_lock"));
     assert_eq!(with(ProgType::Tracepoint, nested), tracing("bpf_timer"));
     assert_eq!(with(ProgType::Tracepoint, queued), tracing("bpf_wq"));
-    // The kernel does not look behind a typedef.
+    // The kernel doesn't resolve the typedef.
     assert_eq!(with(ProgType::Tracepoint, aliased), "ok");
 }
 
-/// A map whose types are not of its sizes is made without them.
+/// BTF that doesn't match the map's sizes is ignored.
 #[test]
 fn types_of_other_sizes_count_for_nothing() {
     let mut b = Builder::new();

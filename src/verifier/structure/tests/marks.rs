@@ -1,10 +1,10 @@
-//! What is known of each instruction.
+//! The properties of each instruction.
 
 use super::*;
 use crate::util::Pc;
 
-/// A line an instruction: loop, live registers, and a letter for each mark: states are
-/// kept (p), always (f), the way is remembered (j), it calls back (c).
+/// A line for each instruction: loop, live registers, and a letter for each property: prune
+/// point (p), forced checkpoint (f), jump point (j), calls a callback (c).
 fn marks(prog_type: ProgType, text: &str) -> Vec<String> {
     let structure = of(prog_type, text);
     let line = |pc: Pc| {
@@ -80,8 +80,8 @@ fn may_goto_is_a_checkpoint() {
     assert_eq!(marks(ProgType::Xdp, text), expected);
 }
 
-/// A packet load is taken to read everything, a helper what its prototype says, an
-/// unknown one all arguments.
+/// A packet load reads every register, a helper the arguments of its prototype, an unknown
+/// helper all arguments.
 #[test]
 fn calls_read_their_arguments() {
     let live = |text: &str| of(ProgType::SocketFilter, text).info(Pc(0)).live;
@@ -91,7 +91,7 @@ fn calls_read_their_arguments() {
     assert_eq!(live("r0 = *(u8 *)skb[0]\nexit"), 0xffff);
 }
 
-/// What a slot reads that is no instruction, as if it were one.
+/// An invalid slot reads the same registers as a valid one.
 #[test]
 fn faults_do_not_hide_what_is_read() {
     let mut program = program(ProgType::Xdp, "r0 = 0\nr0 = 0\nexit");
@@ -106,7 +106,7 @@ fn faults_do_not_hide_what_is_read() {
     assert_eq!(live(RawInsn::new(0xd7, 3, 0, 0, 5)), 0b1001);
 }
 
-/// What a callee does its caller does; a caller's deeds stay its own.
+/// The effects of a callee apply to its caller, but not the reverse.
 #[test]
 fn effects_go_to_the_callers() {
     // 11 is l4_csum_replace, which moves packet bytes.
@@ -120,7 +120,7 @@ fn effects_go_to_the_callers() {
     assert_eq!(changes, [true, true, false, true]);
 }
 
-/// What may leave a function early does not lead to what follows for sure.
+/// After an instruction that may return early, writes by the next ones are not certain.
 #[test]
 fn early_exits_are_edges() {
     let text = "r6 = r1\nr0 = *(u8 *)skb[0]\nr0 = 0\nexit";

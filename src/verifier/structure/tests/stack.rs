@@ -1,10 +1,9 @@
-//! Spills around calls, and the stack of chains of calls. Each figure was seen on Linux
-//! 6.18.
+//! `bpf_fastcall` spills, and the stack of call chains. Each figure was seen on Linux 6.18.
 
 use super::*;
 use crate::util::Pc;
 
-/// The stack that is left of 16 bytes in the first function.
+/// The final stack size of the first function, from 16 bytes.
 fn left(prog_type: ProgType, text: &str, touched: &[(u32, i32)]) -> u32 {
     let structure = of(prog_type, text);
     let mut usage: Vec<Usage> = structure.subprograms.iter().map(Usage::of).collect();
@@ -29,7 +28,7 @@ fn spills_around_calls_that_keep_registers_can_go() {
     assert_eq!(left(ProgType::Xdp, &around(7), &pattern), 16);
     // Another access to the slot.
     assert_eq!(left(ProgType::Xdp, &around(8), &[(1, -8), (4, -8)]), 16);
-    // An access to what is above.
+    // An access above the slot.
     let text = "r1 = 1\n*(u64 *)(r10 - 8) = r1\n*(u64 *)(r10 - 16) = r1\ncall 8\n\
                 r1 = *(u64 *)(r10 - 16)\nr0 = 0\nexit";
     assert_eq!(left(ProgType::Xdp, text, &[(1, -8), (2, -16), (4, -16)]), 8);
@@ -48,7 +47,7 @@ fn pairs_nest() {
     assert_eq!(left(ProgType::Xdp, &crossed, &[]), 16);
 }
 
-/// Who jumps between the spill and the fill has not spilled.
+/// A jump between the spill and the fill breaks the pattern.
 #[test]
 fn a_pattern_is_entered_at_its_first_instruction() {
     let jump = |off: u32| {
@@ -63,7 +62,7 @@ fn a_pattern_is_entered_at_its_first_instruction() {
     assert_eq!(left(ProgType::Xdp, &jump(3), &[]), 0);
 }
 
-/// A spill around a call that keeps nothing stays, and so does the stack.
+/// A spill around a clobbering call stays, and so does the stack.
 #[test]
 fn one_call_that_keeps_nothing_keeps_the_stack() {
     let text = "r1 = 1\n*(u64 *)(r10 - 8) = r1\ncall 8\nr1 = *(u64 *)(r10 - 8)\n\
@@ -73,7 +72,7 @@ fn one_call_that_keeps_nothing_keeps_the_stack() {
     assert_eq!(left(ProgType::Xdp, text, &[]), 16);
 }
 
-/// Functions that call one another in a row, with these depths.
+/// A chain of functions that call each other, with these depths.
 fn chain(prog_type: ProgType, depths: &[u32]) -> String {
     let calls = depths.len() - 1;
     let text = "call pc+1\nexit\n".repeat(calls) + "r0 = 0\nexit";
@@ -107,7 +106,7 @@ fn chains_of_calls_have_a_limit() {
     assert_eq!(xdp(&[0; 9]), "the call stack of 8 frames is too deep !");
 }
 
-/// In programs that watch, a function of 64 bytes or more has a stack of its own.
+/// In tracing programs, a function of 64 bytes or more has a private stack.
 #[test]
 fn watching_programs_have_private_stacks() {
     for prog_type in [
@@ -123,8 +122,8 @@ fn watching_programs_have_private_stacks() {
     assert_eq!(chain(ProgType::RawTracepointWritable, &[512, 8]), error);
 }
 
-/// A callback that runs on its own is no part of the chain, and what both call is on
-/// the common stack.
+/// An asynchronous callback is not part of the chain. A function that both call uses the
+/// common stack.
 #[test]
 fn callbacks_that_run_later_have_the_stack_for_themselves() {
     let text = "r2 = 0 ll\nr0 = 0\nexit\nr0 = 0\nexit";
@@ -144,7 +143,7 @@ fn callbacks_that_run_later_have_the_stack_for_themselves() {
     assert_eq!(message(&usage), None);
 }
 
-/// What was never walked is gone; what is rewritten takes more.
+/// Dead code is removed; rewritten instructions add stack.
 #[test]
 fn statistics_show_the_stack_after_rewriting() {
     let text = "call pc+4\nr0 = 0\nmay_goto +1\ngoto -2\nexit\nr0 = 0\nexit";

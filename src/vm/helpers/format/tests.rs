@@ -1,10 +1,10 @@
-//! Formats against what Linux 6.18 prints: each row was run with
-//! `bpf_trace_vprintk` and four arguments there.
+//! Formats compared with Linux 6.18: each row was run there with `bpf_trace_vprintk` and four
+//! arguments.
 
 use super::super::testing::Bench;
 use super::*;
 
-/// Stands for the address of `"hello"` in kernel memory, 32 bytes with its zeros.
+/// Placeholder for the address of `"hello"` in kernel memory, 32 bytes with its zeros.
 const S: u64 = 0xfeed;
 
 const fn n(number: i64) -> u64 {
@@ -119,7 +119,7 @@ const ROWS: &[Row] = &[
     (b"%4294967301d|", &[1], Some(b"    1|")),
 ];
 
-/// Formats on a machine that has `"hello"` in its memory.
+/// Prints a format on a machine with `"hello"` in memory.
 fn run(text: &[u8], args: &[u64], room: usize) -> Result<Line, Errno> {
     let mut bench = Bench::new();
     let mut hello = b"hello".to_vec();

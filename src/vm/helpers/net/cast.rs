@@ -1,9 +1,9 @@
-//! Helpers that make a typed kernel pointer of a socket (`bpf_skc_to_*`,
+//! Helpers that convert a socket to a typed kernel pointer (`bpf_skc_to_*`,
 //! `net/core/filter.c`).
 //!
 //! The object of a socket of [`Net`](crate::vm::world::Net) is the one that the test
-//! [gave](Socket::kernel_object) it, or is made from the kernel's types. What is kernel
-//! memory already stays what it is.
+//! [set](Socket::kernel_object), or is created from the kernel's types. Pointers to kernel
+//! memory are returned unchanged.
 
 use super::socket;
 use crate::vm::fault::HelperProblem;
@@ -16,7 +16,7 @@ const AF_UNIX: u32 = 1;
 /// `SOCK_DGRAM`.
 const DATAGRAM: u32 = 2;
 
-/// The pointer, if the socket is one of these; null otherwise.
+/// The typed pointer if `is` holds for the socket; null otherwise.
 fn cast(call: &mut Call<'_>, name: &str, is: fn(&Socket) -> bool) -> Returned {
     let address = call.arg(1);
     if address == 0 {
@@ -41,35 +41,35 @@ fn cast(call: &mut Call<'_>, name: &str, is: fn(&Socket) -> bool) -> Returned {
     }
 }
 
-/// `(socket)`: a full TCP socket of IPv6.
+/// `bpf_skc_to_tcp6_sock(socket)`: a full IPv6 TCP socket.
 pub fn to_tcp6_sock(call: &mut Call<'_>) -> Returned {
     cast(call, "tcp6_sock", |socket| {
         socket.is_full() && socket.protocol == TCP && socket.family == AF_INET6
     })
 }
 
-/// `(socket)`: a full TCP socket.
+/// `bpf_skc_to_tcp_sock(socket)`: a full TCP socket.
 pub fn to_tcp_sock(call: &mut Call<'_>) -> Returned {
     cast(call, "tcp_sock", |socket| {
         socket.is_full() && socket.protocol == TCP
     })
 }
 
-/// `(socket)`: one that waits for the end of a connection.
+/// `bpf_skc_to_tcp_timewait_sock(socket)`: a socket in TIME_WAIT.
 pub fn to_tcp_timewait_sock(call: &mut Call<'_>) -> Returned {
     cast(call, "tcp_timewait_sock", |socket| {
         socket.protocol == TCP && socket.state == SocketState::TimeWait as u32
     })
 }
 
-/// `(socket)`: one that is asked for.
+/// `bpf_skc_to_tcp_request_sock(socket)`: a request socket (NEW_SYN_RECV).
 pub fn to_tcp_request_sock(call: &mut Call<'_>) -> Returned {
     cast(call, "tcp_request_sock", |socket| {
         socket.protocol == TCP && socket.state == SocketState::NewSynRecv as u32
     })
 }
 
-/// `(socket)`: a UDP socket of IPv6.
+/// `bpf_skc_to_udp6_sock(socket)`: an IPv6 UDP socket.
 pub fn to_udp6_sock(call: &mut Call<'_>) -> Returned {
     cast(call, "udp6_sock", |socket| {
         let is_udp = socket.protocol == UDP && socket.kind == DATAGRAM;
@@ -77,19 +77,19 @@ pub fn to_udp6_sock(call: &mut Call<'_>) -> Returned {
     })
 }
 
-/// `(socket)`: a Unix socket.
+/// `bpf_skc_to_unix_sock(socket)`: a Unix socket.
 pub fn to_unix_sock(call: &mut Call<'_>) -> Returned {
     cast(call, "unix_sock", |socket| {
         socket.is_full() && socket.family == AF_UNIX
     })
 }
 
-/// `(socket)`: none here is part of an MPTCP connection.
+/// `bpf_skc_to_mptcp_sock(socket)`: always null, MPTCP is not mocked.
 pub fn to_mptcp_sock(call: &mut Call<'_>) -> Returned {
     cast(call, "mptcp_sock", |_| false)
 }
 
-/// `(file)`: the `struct socket` that is its private data.
+/// `bpf_sock_from_file(file)`: the `struct socket` in the file's private data.
 pub fn sock_from_file(call: &mut Call<'_>) -> Returned {
     let file = call.arg(1);
     private_socket(call.machine, file)

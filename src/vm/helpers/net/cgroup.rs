@@ -1,5 +1,4 @@
-//! Helpers of cgroup hooks: what the caller gets, sysctls, binding a socket
-//! (`kernel/bpf/cgroup.c`).
+//! Helpers of cgroup hooks: return values, sysctls, binding a socket (`kernel/bpf/cgroup.c`).
 
 use std::net::SocketAddr;
 
@@ -13,7 +12,8 @@ use crate::vm::helpers::packet;
 use crate::vm::memory::AccessKind;
 use crate::vm::world::{AF_INET, AF_INET6};
 
-/// What a hook's caller gets: for socket options it is a field of the context.
+/// `bpf_get_retval()`: the return value of the hook; for socket options a field of the
+/// context.
 pub fn get_retval(call: &mut Call<'_>) -> Returned {
     let field = packet::field(call, "retval").and_then(|(block, at)| block.load(at, 4));
     let field = field.and_then(|value| u32::try_from(value).ok());
@@ -22,7 +22,7 @@ pub fn get_retval(call: &mut Call<'_>) -> Returned {
     Ok(i64::from(retval).cast_unsigned())
 }
 
-/// `(number)`: sets it.
+/// `bpf_set_retval(number)`: sets the return value of the hook.
 pub fn set_retval(call: &mut Call<'_>) -> Returned {
     let retval = call.arg_i32(1);
     if let Some((block, at)) = packet::field(call, "retval") {
@@ -36,7 +36,7 @@ pub fn set_retval(call: &mut Call<'_>) -> Returned {
     Ok(0)
 }
 
-/// The kernel's side of the current context, which argument 1 points to.
+/// The kernel data of the current context, which argument 1 must point to.
 fn kern<'a>(call: &'a mut Call<'_>) -> Result<&'a mut Kern, HelperProblem> {
     let wrong = call.wrong(1, "the context");
     let context = call.arg(1);
@@ -47,26 +47,26 @@ fn kern<'a>(call: &'a mut Call<'_>) -> Result<&'a mut Kern, HelperProblem> {
         .ok_or(wrong)
 }
 
-/// The sysctl that the event is about.
+/// The sysctl of the event.
 fn sysctl(call: &mut Call<'_>) -> Result<Sysctl, HelperProblem> {
     let sysctl = kern(call)?.sysctl.clone();
     sysctl.ok_or_else(|| {
         HelperProblem::Other(
-            "the event says of no sysctl which it is: \
+            "the event has no sysctl; set it with \
              event.with(|kern| kern.sysctl = Some(Sysctl::read(\"net/ipv4/tcp_mem\", \"1 2 3\\n\")))"
                 .to_owned(),
         )
     })
 }
 
-/// Whether the sysctl is written.
+/// Whether the sysctl is being written.
 fn is_written(call: &Call<'_>) -> bool {
     let field = packet::field(call, "write").and_then(|(block, at)| block.load(at, 4));
     field.is_some_and(|write| write != 0)
 }
 
-/// `(context, buffer, its size, flags)`: the name below `/proc/sys`, or its last part; cut
-/// off, and `E2BIG`, where there is no room for it and a NUL.
+/// `bpf_sysctl_get_name(context, buffer, its size, flags)`: copies the name below `/proc/sys`
+/// or its last part; truncated, with `E2BIG`, if it does not fit with a NUL.
 pub fn sysctl_get_name(call: &mut Call<'_>) -> Returned {
     const BASE_NAME: u64 = 1;
     let (size, flags) = (call.size(3), call.arg(4));
@@ -86,7 +86,7 @@ pub fn sysctl_get_name(call: &mut Call<'_>) -> Returned {
     })
 }
 
-/// Gives a value to the program, with zeros behind it; `E2BIG` where it is cut off.
+/// Copies a value to the program and zeroes the rest of the buffer; `E2BIG` if truncated.
 fn give(call: &mut Call<'_>, value: Option<Vec<u8>>) -> Returned {
     let size = call.size(3);
     call.check(2, size, AccessKind::Write)?;
@@ -103,20 +103,20 @@ fn give(call: &mut Call<'_>, value: Option<Vec<u8>>) -> Returned {
     Ok(returned)
 }
 
-/// `(context, buffer, its size)`: the value now.
+/// `bpf_sysctl_get_current_value(context, buffer, its size)`: copies the current value.
 pub fn sysctl_get_current_value(call: &mut Call<'_>) -> Returned {
     let value = sysctl(call)?.current;
     give(call, Some(value))
 }
 
-/// `(context, buffer, its size)`: the value that is being written.
+/// `bpf_sysctl_get_new_value(context, buffer, its size)`: copies the value being written.
 pub fn sysctl_get_new_value(call: &mut Call<'_>) -> Returned {
     let Sysctl { new, replaced, .. } = sysctl(call)?;
     let value = replaced.or(new).filter(|_| is_written(call));
     give(call, value)
 }
 
-/// `(context, value, its size)`: what is to be written instead.
+/// `bpf_sysctl_set_new_value(context, value, its size)`: replaces the value being written.
 pub fn sysctl_set_new_value(call: &mut Call<'_>) -> Returned {
     let size = call.size(3);
     let value = call.read(2, size)?.to_vec();
@@ -133,7 +133,7 @@ pub fn sysctl_set_new_value(call: &mut Call<'_>) -> Returned {
     Ok(0)
 }
 
-/// `(context, address, its length)`: binds the socket that is about to connect.
+/// `bpf_bind(context, address, its length)`: binds the socket that is about to connect.
 pub fn bind(call: &mut Call<'_>) -> Returned {
     // `sizeof(struct sockaddr_in)`, `SIN6_LEN_RFC2133`.
     const INET: usize = 16;
@@ -166,7 +166,7 @@ pub fn bind(call: &mut Call<'_>) -> Returned {
     if own_family != family && own_family == AF_INET {
         return Ok(Errno::EAFNOSUPPORT.to_ret());
     }
-    // A socket is bound to a port once; whether others have it is not looked at.
+    // A socket can be bound to a port once; conflicts with other sockets are not checked.
     if bound.is_some_and(|bound| bound.port() != 0) {
         return Ok(Errno::EINVAL.to_ret());
     }

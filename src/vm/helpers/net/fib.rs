@@ -11,7 +11,7 @@ use crate::vm::helpers::call::{Call, Returned};
 use crate::vm::helpers::packet;
 use crate::vm::world::{AF_INET, AF_INET6, MAIN_TABLE, Net, RouteKind, Wanted, bytes_of};
 
-/// What a look-up says (`BPF_FIB_LKUP_RET_*`).
+/// Result of a lookup (`BPF_FIB_LKUP_RET_*`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Found {
     Success = 0,
@@ -44,16 +44,16 @@ struct Parameters([u8; Self::SIZE]);
 impl Parameters {
     const SIZE: usize = 64;
     const FAMILY: usize = 0;
-    /// The packet's length going in, the MTU coming out.
+    /// Input: the packet's length. Output: the MTU.
     const TOTAL_LEN: usize = 6;
     const IFINDEX: usize = 8;
-    /// Flow information going in, the route's metric coming out.
+    /// Input: flow information. Output: the route's metric.
     const METRIC: usize = 12;
     const SOURCE: usize = 16;
     const DESTINATION: usize = 32;
-    /// The table's number going in; coming out, a tag of a virtual LAN, which is none.
+    /// Input: the table's ID. Output: a VLAN tag, always 0.
     const TABLE: usize = 48;
-    /// The mark going in; the hardware addresses begin here coming out.
+    /// Input: the mark. Output: start of the hardware addresses.
     const MARK: usize = 52;
     const SOURCE_MAC: usize = 52;
     const DESTINATION_MAC: usize = 58;
@@ -94,7 +94,7 @@ impl Parameters {
         }
     }
 
-    /// Puts an address where one of its family belongs; of IPv4 only its four bytes.
+    /// Stores an address in the field for its family; an IPv4 address takes four bytes.
     fn put_address(&mut self, at: usize, address: IpAddr) {
         let bytes = bytes_of(address);
         let len = if address.is_ipv4() { 4 } else { 16 };
@@ -102,7 +102,7 @@ impl Parameters {
     }
 }
 
-/// `(context, parameters, their size, flags)`.
+/// `bpf_skb_fib_lookup`, `bpf_xdp_fib_lookup(context, parameters, their size, flags)`.
 pub fn fib_lookup(call: &mut Call<'_>) -> Returned {
     let (size, flags) = (call.arg_i32(3), call.arg_u32(4));
     let known = usize::try_from(size).is_ok_and(|size| size >= Parameters::SIZE);
@@ -132,16 +132,16 @@ pub fn fib_lookup(call: &mut Call<'_>) -> Returned {
     Ok(found.map_or_else(Errno::to_ret, |found| found as u64))
 }
 
-/// Bytes of the packet, and whether it is one of several segments.
+/// The packet's length for the MTU check; 0 for GSO packets.
 fn packet_len(call: &mut Call<'_>) -> Result<u32, HelperProblem> {
     let skb = Skb::of(call)?;
-    // Segments are cut to fit.
+    // GSO packets are segmented to fit.
     let len = if skb.is_gso() { 0 } else { skb.len() };
     Ok(u32::try_from(len).unwrap_or(u32::MAX))
 }
 
-/// Where nobody said how long the packet is, the one that is there is held against the
-/// device's MTU, with a tag of a virtual LAN (`is_skb_forwardable`).
+/// If the program gave no length, compares the actual length with the device's MTU and a VLAN
+/// tag (`is_skb_forwardable`).
 fn against_device(net: &Net, parameters: &mut Parameters, len: u32) -> Found {
     const TAG: u32 = 4;
     let Some(device) = net.find_device(parameters.word(Parameters::IFINDEX)) else {
@@ -238,13 +238,13 @@ fn find(
     Ok(Found::Success)
 }
 
-/// The source address of a device without any.
+/// The source address if a device has none.
 fn from_nowhere() -> IpAddr {
     Ipv4Addr::UNSPECIFIED.into()
 }
 
-/// IPv6 addresses that are never forwarded (`rt6_need_strict`): link-local and multicast
-/// ones, and loopback.
+/// IPv6 addresses that are never forwarded (`rt6_need_strict`): link-local, multicast and
+/// loopback.
 fn is_link_local(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(_) => false,
@@ -254,7 +254,8 @@ fn is_link_local(address: IpAddr) -> bool {
     }
 }
 
-/// `(context, device or 0 for the packet's, length in and MTU out, difference, flags)`.
+/// `bpf_skb_check_mtu`, `bpf_xdp_check_mtu(context, device or 0 for the packet's, length in
+/// and MTU out, difference, flags)`.
 pub fn check_mtu(call: &mut Call<'_>) -> Returned {
     const SEGMENTS: u64 = 1;
     const FRAGMENTATION_NEEDED: u64 = 1;
@@ -290,11 +291,11 @@ pub fn check_mtu(call: &mut Call<'_>) -> Returned {
         0 => u32::try_from(len).unwrap_or(u32::MAX),
         given => given.wrapping_add(with_link - mtu),
     };
-    // In 32 bits with a sign, as the kernel adds them.
+    // The kernel adds signed 32-bit numbers.
     let len = len.cast_signed().wrapping_add(difference);
     let fits = len <= with_link.cast_signed();
     if !fits && is_gso && flags & SEGMENTS != 0 {
-        // The kernel wants to know where the transport header is, which nobody said.
+        // The kernel needs the offset of the transport header, which is not set.
         return Ok(Errno::EINVAL.to_ret());
     }
     call.write(3, &mtu.to_ne_bytes())?;

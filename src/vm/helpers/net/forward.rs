@@ -1,12 +1,12 @@
-//! `bpf_clone_redirect` (`net/core/filter.c`): a copy of the packet goes elsewhere at
-//! once. Nothing is sent here; the copy is in the [outputs](crate::vm::Output::Clone).
+//! `bpf_clone_redirect` (`net/core/filter.c`): redirects a copy of the packet immediately.
+//! Nothing is sent; the copy is in the [outputs](crate::vm::Output::Clone).
 
 use super::skb::Skb;
 use crate::util::Errno;
 use crate::vm::helpers::call::{Call, Returned};
 use crate::vm::outcome::Output;
 
-/// `(context, device, flags)`.
+/// `bpf_clone_redirect(context, device, flags)`.
 pub fn clone_redirect(call: &mut Call<'_>) -> Returned {
     const INGRESS: u64 = 1;
     let (ifindex, flags) = (call.arg_u32(2), call.arg(3));
@@ -14,7 +14,7 @@ pub fn clone_redirect(call: &mut Call<'_>) -> Returned {
     if flags & !INGRESS != 0 {
         return Ok(Errno::EINVAL.to_ret());
     }
-    // Of several packets in one nobody said which kind they are.
+    // As for a GSO packet of a test run, which has no gso_type.
     if skb.is_gso() {
         return Ok(Errno::EBADMSG.to_ret());
     }

@@ -1,4 +1,4 @@
-//! `bpf_lwt_push_encap`: lightweight tunnels put an outer header before a packet
+//! `bpf_lwt_push_encap`: adds the outer header of a lightweight tunnel
 //! (`bpf_lwt_push_ip_encap`, `net/core/lwt_bpf.c`).
 
 use super::seg6;
@@ -21,7 +21,7 @@ const UDP: u8 = 17;
 /// Bytes of a UDP header.
 const UDP_HEADER: usize = 8;
 
-/// `(context, kind, header, its size)`.
+/// `bpf_lwt_in_push_encap`, `bpf_lwt_xmit_push_encap(context, type, header, its size)`.
 pub fn push_encap(call: &mut Call<'_>) -> Returned {
     let (kind, size) = (call.arg_u32(2), call.size(4));
     let header = call.read(3, size)?.to_vec();
@@ -30,7 +30,7 @@ pub fn push_encap(call: &mut Call<'_>) -> Returned {
     match kind {
         SEG6 | SEG6_INLINE if is_in => {
             let done = seg6::push(&mut skb, kind == SEG6_INLINE, &header);
-            skb.settle();
+            skb.commit();
             match done {
                 Ok(()) => seg6::next_hop(call, None),
                 Err(errno) => Ok(errno.to_ret()),
@@ -38,7 +38,7 @@ pub fn push_encap(call: &mut Call<'_>) -> Returned {
         }
         IP => {
             let done = push_ip(&mut skb, &header, is_in);
-            skb.settle();
+            skb.commit();
             Ok(done.map_or_else(Errno::to_ret, |()| 0))
         }
         _ => Ok(Errno::EINVAL.to_ret()),
@@ -65,7 +65,7 @@ fn push_ip(skb: &mut Skb<'_>, header: &[u8], is_in: bool) -> Result<(), Errno> {
     }
     skb.write(0, header);
     if is_in {
-        skb.learn(0, header.len());
+        skb.add_to_checksum(0, header.len());
     }
     skb.headers.is_encapsulated = true;
     skb.headers.network = skb.data;
@@ -78,7 +78,7 @@ fn push_ip(skb: &mut Skb<'_>, header: &[u8], is_in: bool) -> Result<(), Errno> {
         let sum = partial(header.get(..ip).unwrap_or_default(), 0);
         skb.write(10, &(!folded(sum)).to_le_bytes());
     }
-    // Segments of TCP are let through, as far as one can tell.
+    // The kernel allows only TCP GSO packets; here the type of a GSO packet is not known.
     if skb.is_gso() {
         return Err(Errno::ENOTSUPP);
     }

@@ -1,5 +1,5 @@
-//! Helpers of networking programs: packets that change their shape, what the kernel
-//! knows of them, routes, sockets, and the hooks of cgroups.
+//! Helpers of networking programs: packet size and headers, kernel data of packets, routes,
+//! sockets, cgroup hooks.
 
 pub(super) mod cast;
 pub(super) mod cgroup;

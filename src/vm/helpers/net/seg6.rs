@@ -11,11 +11,11 @@ use crate::vm::fault::HelperProblem;
 use crate::vm::helpers::call::{Call, Returned};
 use crate::vm::world::{MAIN_TABLE, RouteKind, Wanted};
 
-/// Next headers: routing, IPv6, none.
+/// Next-header values: routing, IPv6, no next header.
 const ROUTING: u8 = 43;
 const INNER_IPV6: u8 = 41;
 const NONE: u8 = 59;
-/// Extension headers: options of hops and of the destination, fragments, authentication.
+/// Extension headers: hop-by-hop and destination options, fragment, authentication.
 const HOP_OPTIONS: u8 = 0;
 const DESTINATION_OPTIONS: u8 = 60;
 const FRAGMENT: u8 = 44;
@@ -41,8 +41,8 @@ fn byte(bytes: &[u8], at: usize) -> usize {
     bytes.get(at).copied().unwrap_or(0).into()
 }
 
-/// Whether a segment routing header makes sense (`seg6_validate_srh`). In a reduced one
-/// the first segment may be missing.
+/// Whether a segment routing header is valid (`seg6_validate_srh`). A reduced header may lack
+/// the first segment.
 fn is_valid(header: &[u8], reduced: bool) -> bool {
     let (left, first) = (byte(header, field::LEFT), byte(header, field::FIRST));
     let len = byte(header, field::LEN);
@@ -57,7 +57,7 @@ fn is_valid(header: &[u8], reduced: bool) -> bool {
     if !fits || at > header.len() {
         return false;
     }
-    // What follows the segments are types, lengths and values.
+    // The segments are followed by TLVs.
     while at < header.len() {
         if header.len() - at < 2 {
             return false;
@@ -67,7 +67,7 @@ fn is_valid(header: &[u8], reduced: bool) -> bool {
     at == header.len()
 }
 
-/// Where the first header of this kind begins in the packet (`ipv6_find_hdr`).
+/// Offset of the first header of this kind in the packet (`ipv6_find_hdr`).
 fn find(skb: &Skb<'_>, wanted: u8) -> Result<usize, Errno> {
     let network = skb.headers.network.saturating_sub(skb.data);
     let ip = skb.read(network, IPV6_HEADER).ok_or(Errno::EBADMSG)?;
@@ -102,11 +102,11 @@ fn find(skb: &Skb<'_>, wanted: u8) -> Result<usize, Errno> {
     }
 }
 
-/// What the kernel knows of the packet's segment routing header when the program starts:
-/// seg6local runs it on packets with a valid one only.
+/// The packet's segment routing header: length of segments and TLVs, and whether it is valid.
+/// At program start it is: seg6local runs programs only on packets with a valid header.
 fn segments(skb: &mut Skb<'_>) -> Option<(usize, bool)> {
     if skb.kern().segments == Segments::Unseen {
-        see(skb);
+        update_state(skb);
     }
     match skb.kern().segments {
         Segments::Header { len, valid } => Some((len, valid)),
@@ -114,8 +114,8 @@ fn segments(skb: &mut Skb<'_>) -> Option<(usize, bool)> {
     }
 }
 
-/// Looks at the header anew (`bpf_update_srh_state`).
-fn see(skb: &mut Skb<'_>) {
+/// Parses the header (`bpf_update_srh_state`).
+fn update_state(skb: &mut Skb<'_>) {
     let found = find(skb, ROUTING).ok().and_then(|at| skb.read(at, SRH));
     skb.kern().segments = match found {
         Some(header) if byte(&header, field::TYPE) == usize::from(TYPE) => Segments::Header {
@@ -126,7 +126,7 @@ fn see(skb: &mut Skb<'_>) {
     };
 }
 
-/// Whether the packet has a valid header; one that was changed is looked at again
+/// Whether the packet has a valid header; a changed header is validated again
 /// (`seg6_bpf_has_valid_srh`).
 fn has_valid(skb: &mut Skb<'_>) -> bool {
     match segments(skb) {
@@ -151,15 +151,15 @@ fn has_valid(skb: &mut Skb<'_>) -> bool {
     }
 }
 
-/// Says in the IPv6 header how much follows it.
+/// Sets the payload length in the IPv6 header.
 fn put_payload_len(skb: &Skb<'_>, at: usize) {
     let len = skb.len().saturating_sub(at + IPV6_HEADER);
     let len = u16::try_from(len).unwrap_or(u16::MAX);
     skb.write(at + 4, &len.to_be_bytes());
 }
 
-/// Puts a segment routing header into the packet, behind its IPv6 header or with another
-/// one before it (`bpf_push_seg6_encap`).
+/// Adds a segment routing header to the packet: after its IPv6 header (inline), or with a new
+/// outer IPv6 header (`bpf_push_seg6_encap`).
 pub fn push(skb: &mut Skb<'_>, inline: bool, header: &[u8]) -> Result<(), Errno> {
     if !is_valid(header, false) {
         return Err(Errno::EINVAL);
@@ -180,7 +180,7 @@ pub fn push(skb: &mut Skb<'_>, inline: bool, header: &[u8]) -> Result<(), Errno>
     let segment = header.get(first..first + 16).unwrap_or_default().to_vec();
     let mut new = match inline {
         true => ip.clone(),
-        // The class of traffic is that of the inner header; the source is the device's.
+        // The traffic class is that of the inner header; the source is the device's address.
         false => {
             let mut new = vec![0; IPV6_HEADER];
             if skb.protocol() == IPV6 {
@@ -217,12 +217,12 @@ pub fn push(skb: &mut Skb<'_>, inline: bool, header: &[u8]) -> Result<(), Errno>
     skb.write(0, &new);
     skb.write(IPV6_HEADER, &srh);
     put_payload_len(skb, 0);
-    skb.learn(0, IPV6_HEADER + srh.len());
+    skb.add_to_checksum(0, IPV6_HEADER + srh.len());
     skb.headers.transport = Some(skb.data + IPV6_HEADER);
     Ok(())
 }
 
-/// Where the packet goes now: 0, or why nowhere (`seg6_lookup_nexthop`).
+/// Looks up the next hop: returns 0, or the reason why there is none (`seg6_lookup_nexthop`).
 pub fn next_hop(call: &mut Call<'_>, to: Option<Ipv6Addr>) -> Returned {
     look_up(call, to, None)
 }
@@ -251,8 +251,8 @@ fn look_up(call: &mut Call<'_>, to: Option<Ipv6Addr>, table: Option<u32>) -> Ret
     Ok(errno.to_ret())
 }
 
-/// `(context, offset, bytes, their size)`: what of the header a program may write: its
-/// flags and tag, and what follows the segments.
+/// `bpf_lwt_seg6_store_bytes(context, offset, bytes, their size)`: writes the header's flags,
+/// tag or TLVs.
 pub fn store_bytes(call: &mut Call<'_>) -> Returned {
     let (at, len) = (call.size(2), call.size(4));
     let bytes = call.read(3, len)?;
@@ -277,8 +277,7 @@ pub fn store_bytes(call: &mut Call<'_>) -> Returned {
     })
 }
 
-/// `(context, offset, difference)`: makes room among what follows the segments, or takes
-/// some from there.
+/// `bpf_lwt_seg6_adjust_srh(context, offset, difference)`: grows or shrinks the TLVs.
 pub fn adjust(call: &mut Call<'_>) -> Returned {
     let (at, difference) = (call.size(2), call.arg_i32(3));
     let mut skb = Skb::of(call)?;
@@ -306,7 +305,7 @@ pub fn adjust(call: &mut Call<'_>) -> Returned {
         behind - len
     };
     skb.kern().segments = Segments::Header { len, valid: false };
-    skb.settle();
+    skb.commit();
     Ok(0)
 }
 
@@ -317,7 +316,7 @@ const END_DT6: u32 = 7;
 const END_B6: u32 = 9;
 const END_B6_ENCAP: u32 = 10;
 
-/// `(context, action, parameter, its size)`.
+/// `bpf_lwt_seg6_action(context, action, parameter, its size)`.
 pub fn action(call: &mut Call<'_>) -> Returned {
     let (action, size) = (call.arg_u32(2), call.size(4));
     let parameter = call.read(3, size)?.to_vec();
@@ -344,9 +343,9 @@ pub fn action(call: &mut Call<'_>) -> Returned {
                 false => push(&mut skb, action == END_B6, &parameter),
             };
             if pushed.is_ok() {
-                see(&mut skb);
+                update_state(&mut skb);
             }
-            skb.settle();
+            skb.commit();
             return match pushed {
                 Ok(()) => next_hop(call, None),
                 Err(errno) => Ok(errno.to_ret()),
@@ -365,15 +364,15 @@ pub fn action(call: &mut Call<'_>) -> Returned {
             let Ok(at) = find(&skb, INNER_IPV6) else {
                 return Ok(Errno::EBADMSG.to_ret());
             };
-            skb.forget(0, at);
+            skb.subtract_from_checksum(0, at);
             if !skb.pull(at) {
                 return Ok(Errno::EBADMSG.to_ret());
             }
             skb.headers.network = skb.data;
             skb.headers.transport = Some(skb.data);
             skb.headers.is_encapsulated = false;
-            see(&mut skb);
-            skb.settle();
+            update_state(&mut skb);
+            skb.commit();
             look_up(call, None, table)
         }
     }

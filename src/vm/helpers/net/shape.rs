@@ -1,18 +1,17 @@
-//! Helpers that make a packet longer or shorter, or another protocol's
-//! (`net/core/filter.c`).
+//! Helpers that change a packet's size or protocol (`net/core/filter.c`).
 
 use super::skb::{IPV4, IPV6, Skb};
 use crate::util::Errno;
 use crate::vm::events::{Checksum, ETH_HLEN, Headers, MAX_GROWN};
 use crate::vm::helpers::call::{Call, Returned};
 
-/// Bytes that an IPv6 header has more than an IPv4 header.
+/// Size difference of an IPv6 and an IPv4 header.
 const DIFFERENCE: usize = 20;
 /// `sizeof(struct iphdr)`.
 const IPV4_HEADER: usize = 20;
 /// `sizeof(struct ipv6hdr)`.
 const IPV6_HEADER: usize = 40;
-/// The most that a packet's room is adjusted by.
+/// The largest change of a packet's room.
 const MAX_ROOM: u32 = 0xfff;
 
 /// Flags of `bpf_skb_adjust_room` (`BPF_F_ADJ_ROOM_*`).
@@ -26,7 +25,7 @@ mod room {
     pub const ENCAP_L2_ETH: u64 = 1 << 6;
     pub const DECAP_L3_IPV4: u64 = 1 << 7;
     pub const DECAP_L3_IPV6: u64 = 1 << 8;
-    /// Where the length of the inner link header stands.
+    /// Bit position of the inner link header's length.
     pub const ENCAP_L2_SHIFT: u32 = 56;
     pub const ENCAP_L3: u64 = ENCAP_L3_IPV4 | ENCAP_L3_IPV6;
     pub const DECAP_L3: u64 = DECAP_L3_IPV4 | DECAP_L3_IPV6;
@@ -40,21 +39,20 @@ mod room {
         | NO_CSUM_RESET;
 }
 
-/// Zero, or the errno that stopped it.
+/// `Ok`, or the errno that stopped the helper.
 pub type Done = Result<(), Errno>;
 
-/// What a helper returns for that; the packet is as far as it came in either case.
+/// The helper's return value; partial changes of the packet remain on an error.
 fn returned(skb: Skb<'_>, done: Done) -> Returned {
-    let settled = skb.settle();
+    let committed = skb.commit();
     Ok(match done {
-        Ok(()) if settled => 0,
+        Ok(()) if committed => 0,
         Ok(()) => Errno::ENOMEM.to_ret(),
         Err(errno) => errno.to_ret(),
     })
 }
 
-/// Makes room for a header `off` bytes into the packet, its bytes zero
-/// (`bpf_skb_net_hdr_push`).
+/// Inserts a zeroed header `off` bytes into the packet (`bpf_skb_net_hdr_push`).
 pub fn push_header(skb: &mut Skb<'_>, off: usize, len: usize) -> Done {
     if !skb.push(len) {
         return Err(Errno::ENOMEM);
@@ -65,19 +63,19 @@ pub fn push_header(skb: &mut Skb<'_>, off: usize, len: usize) -> Done {
     Ok(())
 }
 
-/// Takes `len` bytes from the packet, `off` bytes into it (`bpf_skb_net_hdr_pop`).
+/// Removes `len` bytes, `off` bytes into the packet (`bpf_skb_net_hdr_pop`).
 pub fn pop_header(skb: &mut Skb<'_>, off: usize, len: usize) -> Done {
     if off + len > skb.len() {
         return Err(Errno::ENOMEM);
     }
-    skb.forget(off, len);
+    skb.subtract_from_checksum(off, len);
     skb.copy_within(0, len, off);
     skb.pull(len);
     move_headers(skb, |at| at + len);
     Ok(())
 }
 
-/// Link and network header move; the transport header only where it stood at the network
+/// Moves the link and network header; the transport header only if it was at the network
 /// header.
 fn move_headers(skb: &mut Skb<'_>, moved: impl Fn(usize) -> usize) {
     let Headers {
@@ -93,8 +91,8 @@ fn move_headers(skb: &mut Skb<'_>, moved: impl Fn(usize) -> usize) {
     }
 }
 
-/// `(context, protocol in network order, flags)`: from IPv4 to IPv6 or back; what the
-/// new header says is the program's business.
+/// `bpf_skb_change_proto(context, protocol in network order, flags)`: changes IPv4 to IPv6 or
+/// back; the program has to fill in the new header.
 pub fn change_proto(call: &mut Call<'_>) -> Returned {
     let (wanted, flags) = (call.arg(2), call.arg(3));
     let [low, high, ..] = wanted.to_le_bytes();
@@ -116,7 +114,8 @@ pub fn change_proto(call: &mut Call<'_>) -> Returned {
     returned(skb, done)
 }
 
-/// `(context, type)`: `PACKET_HOST` to `PACKET_OTHERHOST`, from one of them to another.
+/// `bpf_skb_change_type(context, type)`: changes the packet type, `PACKET_HOST` to
+/// `PACKET_OTHERHOST`.
 pub fn change_type(call: &mut Call<'_>) -> Returned {
     const OTHERHOST: u32 = 3;
     let wanted = call.arg_u32(2);
@@ -128,7 +127,7 @@ pub fn change_type(call: &mut Call<'_>) -> Returned {
     Ok(0)
 }
 
-/// `(context, length, flags)`: cuts the packet off, or adds zeros.
+/// `bpf_skb_change_tail(context, length, flags)`: truncates the packet or appends zeros.
 pub fn change_tail(call: &mut Call<'_>) -> Returned {
     let (len, flags) = (call.size(2), call.arg(3));
     let mut skb = Skb::of(call)?;
@@ -150,7 +149,7 @@ fn tail(skb: &mut Skb<'_>, len: usize, flags: u64) -> Done {
         return Err(Errno::ENOTSUPP);
     }
     if let (Checksum::Complete(_), true) = (skb.kern().checksum, len != skb.len()) {
-        // Nobody adds up again (`__skb_trim_rcsum`, `__skb_grow_rcsum`).
+        // The checksum is dropped, not recomputed (`__skb_trim_rcsum`, `__skb_grow_rcsum`).
         skb.kern().checksum = Checksum::None;
     }
     if !skb.resize(len) {
@@ -162,7 +161,7 @@ fn tail(skb: &mut Skb<'_>, len: usize, flags: u64) -> Done {
     Ok(())
 }
 
-/// `(context, length, flags)`: puts zeros before the packet, as its new link header.
+/// `bpf_skb_change_head(context, length, flags)`: prepends zeros as a new link header.
 pub fn change_head(call: &mut Call<'_>) -> Returned {
     let (len, flags) = (call.size(2), call.arg(3));
     let mut skb = Skb::of(call)?;
@@ -180,8 +179,9 @@ pub fn change_head(call: &mut Call<'_>) -> Returned {
     returned(skb, done)
 }
 
-/// `(context, difference, mode, flags)`: makes room behind the link header or the
-/// network header, or takes bytes from there. For `sk_skb` programs at the start.
+/// `bpf_skb_adjust_room(context, difference, mode, flags)`: adds or removes bytes after the
+/// link header or the network header; for `sk_skb` programs at the start of the data
+/// (`sk_skb_adjust_room`).
 pub fn adjust_room(call: &mut Call<'_>) -> Returned {
     let (difference, mode, flags) = (call.arg_i32(2), call.arg_u32(3), call.arg(4));
     let mut skb = Skb::of(call)?;
@@ -237,8 +237,8 @@ fn packet_room(skb: &mut Skb<'_>, difference: i32, mode: u32, flags: u64) -> Don
         room::DECAP_L3_IPV6 => IPV6_HEADER,
         _ => return Err(Errno::EINVAL),
     };
-    let behind_link = skb.end.saturating_sub(skb.headers.network);
-    let too_short = len >= behind_link || behind_link - len < least;
+    let after_link = skb.end.saturating_sub(skb.headers.network);
+    let too_short = len >= after_link || after_link - len < least;
     let too_long = skb.len() + len > MAX_GROWN && !skb.is_gso();
     if if shrinks { too_short } else { too_long } {
         return Err(Errno::ENOTSUPP);
@@ -253,8 +253,8 @@ fn packet_room(skb: &mut Skb<'_>, difference: i32, mode: u32, flags: u64) -> Don
     Ok(())
 }
 
-/// A packet that stands for several is one of UDP here, or of TCP: what a test says of
-/// its segments does not tell, and so the TCP rule counts.
+/// Adds bytes (`bpf_skb_net_grow`). A GSO packet may be UDP or TCP: the test's fields don't
+/// say which, so the rule for TCP applies.
 fn grow(skb: &mut Skb<'_>, off: usize, len: usize, flags: u64) -> Done {
     let encapsulates = flags & room::ENCAP_L3 != 0;
     let inner_link = usize::try_from(flags >> room::ENCAP_L2_SHIFT).unwrap_or(0);

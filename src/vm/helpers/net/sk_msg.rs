@@ -1,5 +1,5 @@
-//! Helpers on a message on its way into a socket (`net/core/filter.c`). Its bytes are one
-//! piece here; the kernel may have it in several, of which a program sees the first
+//! Helpers on a message being sent to a socket (`net/core/filter.c`). The message is
+//! contiguous here; in the kernel it may be fragmented, and a program sees the first fragment
 //! until it pulls more.
 
 use crate::util::Errno;
@@ -12,21 +12,22 @@ fn kern<'a>(call: &'a mut Call<'_>) -> Result<&'a mut Kern, HelperProblem> {
     Ok(packet::of(call)?.kern)
 }
 
-/// `(context, bytes)`: how far the verdict reaches.
+/// `bpf_msg_apply_bytes(context, bytes)`: the number of bytes that the verdict applies to.
 pub fn apply_bytes(call: &mut Call<'_>) -> Returned {
     let bytes = call.arg_u32(2);
     kern(call)?.apply_bytes = bytes;
     Ok(0)
 }
 
-/// `(context, bytes)`: how many to wait for before the program runs again.
+/// `bpf_msg_cork_bytes(context, bytes)`: the number of bytes to wait for before the program
+/// runs again.
 pub fn cork_bytes(call: &mut Call<'_>) -> Returned {
     let bytes = call.arg_u32(2);
     kern(call)?.cork_bytes = bytes;
     Ok(0)
 }
 
-/// The message's bytes and where they begin, whatever part of it the program sees.
+/// The whole message and its offset in the block, including bytes hidden from the program.
 fn whole(call: &mut Call<'_>) -> Result<(Vec<u8>, usize), HelperProblem> {
     let packet = packet::of(call)?;
     let (start, end) = packet.message();
@@ -34,7 +35,7 @@ fn whole(call: &mut Call<'_>) -> Result<(Vec<u8>, usize), HelperProblem> {
     Ok((bytes.unwrap_or_default(), start))
 }
 
-/// Makes the program see some of the message, and says how long all of it is.
+/// Sets the part of the message that the program sees, and the message's length.
 fn show(call: &mut Call<'_>, message: (usize, usize), seen: (usize, usize)) -> bool {
     let range = PacketRange {
         meta: seen.0,
@@ -54,7 +55,7 @@ fn show(call: &mut Call<'_>, message: (usize, usize), seen: (usize, usize)) -> b
     moved
 }
 
-/// `(context, start, end, flags)`: makes these bytes the ones that the program sees.
+/// `bpf_msg_pull_data(context, start, end, flags)`: makes these bytes visible to the program.
 pub fn pull_data(call: &mut Call<'_>) -> Returned {
     let (from, to, flags) = (call.size(2), call.size(3), call.arg(4));
     let (bytes, start) = whole(call)?;
@@ -66,8 +67,8 @@ pub fn pull_data(call: &mut Call<'_>) -> Returned {
     Ok(0)
 }
 
-/// `(context, start, length, flags)`: puts bytes into the message, whatever they are:
-/// zeros here.
+/// `bpf_msg_push_data(context, start, length, flags)`: inserts bytes; zeros here, undefined
+/// in the kernel.
 pub fn push_data(call: &mut Call<'_>) -> Returned {
     let (at, len, flags) = (call.size(2), call.size(3), call.arg(4));
     let (bytes, start) = whole(call)?;
@@ -82,7 +83,7 @@ pub fn push_data(call: &mut Call<'_>) -> Returned {
     rewrite(call, start, &longer, bytes.len() + len)
 }
 
-/// `(context, start, length, flags)`: takes bytes out of the message.
+/// `bpf_msg_pop_data(context, start, length, flags)`: removes bytes from the message.
 pub fn pop_data(call: &mut Call<'_>) -> Returned {
     let (at, len, flags) = (call.size(2), call.size(3), call.arg(4));
     let (bytes, start) = whole(call)?;
@@ -100,7 +101,7 @@ pub fn pop_data(call: &mut Call<'_>) -> Returned {
     rewrite(call, start, &shorter, bytes.len() - len)
 }
 
-/// Replaces the message; all of it is seen then.
+/// Replaces the message and makes all of it visible.
 fn rewrite(call: &mut Call<'_>, start: usize, bytes: &[u8], len: usize) -> Returned {
     let packet = packet::of(call)?;
     let fits = len == bytes.len() && packet.write_block(start, bytes).is_some();

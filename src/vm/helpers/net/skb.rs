@@ -16,21 +16,21 @@ pub const IPV4: u16 = 0x0800;
 /// `ETH_P_IPV6`.
 pub const IPV6: u16 = 0x86dd;
 
-/// The packet of the program that runs. What a helper changes of its ends and headers
-/// counts when it is [settled](Self::settle).
+/// The packet of the running program. Changes of its ends and headers take effect with
+/// [`commit`](Self::commit).
 pub struct Skb<'a> {
-    /// Type of the program.
+    /// The program type.
     pub prog_type: ProgType,
     placed: &'a mut Placed,
     space: &'a mut Space,
     block: Arc<SharedBytes>,
     context: Arc<SharedBytes>,
     meta_len: usize,
-    /// Its first byte, in bytes from the start of the block.
+    /// Offset of its first byte in the block.
     pub data: usize,
-    /// The byte behind it.
+    /// Offset of its end in the block, exclusive.
     pub end: usize,
-    /// Where its headers begin.
+    /// Offsets of its headers.
     pub headers: Headers,
 }
 
@@ -42,7 +42,7 @@ fn bytes_at(space: &Space, address: Address) -> Option<Arc<SharedBytes>> {
 }
 
 impl<'a> Skb<'a> {
-    /// The packet that belongs to the context in argument 1.
+    /// The packet of the context in argument 1.
     pub fn of(call: &'a mut Call<'_>) -> Result<Self, HelperProblem> {
         let wrong = call.wrong(1, "the context of a packet");
         let context = call.arg(1);
@@ -68,17 +68,17 @@ impl<'a> Skb<'a> {
         })
     }
 
-    /// Bytes of the packet.
+    /// Length of the packet in bytes.
     pub const fn len(&self) -> usize {
         self.end.saturating_sub(self.data)
     }
 
-    /// What the kernel knows beside the context.
+    /// Kernel data outside the context.
     pub fn kern(&mut self) -> &mut Kern {
         &mut self.placed.kern
     }
 
-    /// A field of `__sk_buff`.
+    /// The value of a field of `__sk_buff`.
     pub fn field(&self, name: &str) -> u32 {
         let value =
             field(self.prog_type, name).and_then(|(at, size)| self.context.load(at, size.min(4)));
@@ -95,7 +95,7 @@ impl<'a> Skb<'a> {
         }
     }
 
-    /// `skb->protocol` in the host's order.
+    /// `skb->protocol` in host order.
     pub fn protocol(&self) -> u16 {
         let [low, high, ..] = self.field("protocol").to_le_bytes();
         u16::from_be_bytes([low, high])
@@ -109,28 +109,28 @@ impl<'a> Skb<'a> {
         );
     }
 
-    /// Whether it stands for several packets (`skb_is_gso`).
+    /// Whether it is a GSO packet (`skb_is_gso`).
     pub fn is_gso(&self) -> bool {
         self.field("gso_size") != 0
     }
 
-    /// Forgets that it stands for several packets (`skb_gso_reset`).
+    /// Clears the GSO fields (`skb_gso_reset`).
     pub fn reset_gso(&self) {
         self.set_field("gso_size", 0);
         self.set_field("gso_segs", 0);
     }
 
-    /// Forgets its hash (`skb_clear_hash`).
+    /// Clears its hash (`skb_clear_hash`).
     pub fn clear_hash(&self) {
         self.set_field("hash", 0);
     }
 
-    /// Bytes from the link header to the network header (`skb_mac_header_len`).
+    /// Length of the link header (`skb_mac_header_len`).
     pub const fn link_header_len(&self) -> usize {
         self.headers.network.saturating_sub(self.headers.mac)
     }
 
-    /// Bytes of the packet at a place in it.
+    /// Copies out bytes at an offset in the packet; `None` if they are outside.
     pub fn read(&self, at: usize, len: usize) -> Option<Vec<u8>> {
         if at.checked_add(len)? > self.len() {
             return None;
@@ -138,7 +138,7 @@ impl<'a> Skb<'a> {
         self.block.copy(self.data + at, len)
     }
 
-    /// Overwrites bytes of the packet; false where it has none there.
+    /// Overwrites bytes at an offset in the packet; false if they are outside.
     pub fn write(&self, at: usize, bytes: &[u8]) -> bool {
         let fits = at
             .checked_add(bytes.len())
@@ -146,15 +146,14 @@ impl<'a> Skb<'a> {
         fits && self.block.write(self.data + at, bytes).is_some()
     }
 
-    /// Copies bytes from one place of the packet to another (`memmove`).
+    /// Copies bytes within the packet (`memmove`).
     pub fn copy_within(&self, from: usize, to: usize, len: usize) {
         if let Some(bytes) = self.read(from, len) {
             self.write(to, &bytes);
         }
     }
 
-    /// Puts bytes before it (`skb_push`), whatever they are; false where there is no
-    /// room.
+    /// Prepends bytes with undefined contents (`skb_push`); false if there is no room.
     pub const fn push(&mut self, len: usize) -> bool {
         match self.data.checked_sub(len) {
             Some(data) if data >= self.meta_len => {
@@ -165,7 +164,7 @@ impl<'a> Skb<'a> {
         }
     }
 
-    /// Takes bytes from its start (`skb_pull`); false where it has not so many.
+    /// Removes bytes from the start (`skb_pull`); false if the packet is shorter.
     pub const fn pull(&mut self, len: usize) -> bool {
         if len > self.len() {
             return false;
@@ -174,7 +173,7 @@ impl<'a> Skb<'a> {
         true
     }
 
-    /// Moves its end; false where there is no room.
+    /// Changes the length; false if there is no room.
     pub fn resize(&mut self, len: usize) -> bool {
         let old = self.end;
         match self
@@ -185,7 +184,7 @@ impl<'a> Skb<'a> {
             Some(end) => {
                 self.end = end;
                 let grown = vec![0; end.saturating_sub(old)];
-                // In the block, as `end` is.
+                // In bounds, as `end` is.
                 let _ = self.block.write(old, &grown);
                 true
             }
@@ -193,9 +192,8 @@ impl<'a> Skb<'a> {
         }
     }
 
-    /// Takes bytes that leave the packet off its complete checksum
-    /// (`skb_postpull_rcsum`).
-    pub fn forget(&mut self, at: usize, len: usize) {
+    /// Subtracts removed bytes from the complete checksum (`skb_postpull_rcsum`).
+    pub fn subtract_from_checksum(&mut self, at: usize, len: usize) {
         if let Checksum::Complete(Some(sum)) = self.placed.kern.checksum {
             let bytes = self.read(at, len).unwrap_or_default();
             let part = checksum::partial(&bytes, 0);
@@ -203,9 +201,8 @@ impl<'a> Skb<'a> {
         }
     }
 
-    /// Adds bytes that come to the packet to its complete checksum
-    /// (`skb_postpush_rcsum`).
-    pub fn learn(&mut self, at: usize, len: usize) {
+    /// Adds new bytes to the complete checksum (`skb_postpush_rcsum`).
+    pub fn add_to_checksum(&mut self, at: usize, len: usize) {
         if let Checksum::Complete(Some(sum)) = self.placed.kern.checksum {
             let bytes = self.read(at, len).unwrap_or_default();
             let part = checksum::partial(&bytes, 0);
@@ -213,16 +210,16 @@ impl<'a> Skb<'a> {
         }
     }
 
-    /// Forgets that its checksum was found right (`__skb_reset_checksum_unnecessary`).
+    /// Drops the state of a verified checksum (`__skb_reset_checksum_unnecessary`).
     pub fn reset_unnecessary(&mut self) {
         if let Checksum::Unnecessary { .. } = self.placed.kern.checksum {
             self.placed.kern.checksum = Checksum::None;
         }
     }
 
-    /// Makes what was done count: the context's pointers and length follow. False where
-    /// the metadata before the packet has no room any more.
-    pub fn settle(self) -> bool {
+    /// Applies the changes to the context's pointers and length. False if the metadata before
+    /// the packet no longer fits.
+    pub fn commit(self) -> bool {
         let Some(meta) = self.data.checked_sub(self.meta_len) else {
             return false;
         };
@@ -238,7 +235,7 @@ impl<'a> Skb<'a> {
     }
 }
 
-/// Where a field of this type's context is, and its size.
+/// Offset and size of a field in this program type's context.
 fn field(prog_type: ProgType, name: &str) -> Option<(usize, usize)> {
     let layout = context::layout(prog_type.info().context, Arch::HOST)?;
     let (offset, size) = layout.find(name)?;

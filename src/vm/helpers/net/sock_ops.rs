@@ -1,4 +1,4 @@
-//! Helpers of `sock_ops` programs: which callbacks they want, and TCP header options
+//! Helpers of `sock_ops` programs: callback flags and TCP header options
 //! (`net/core/filter.c`).
 
 use super::socket::of_event;
@@ -16,14 +16,14 @@ const LEN_CB: u64 = 14;
 const WRITE_CB: u64 = 15;
 /// Bytes of a TCP header without options.
 const HEADER: usize = 20;
-/// Kinds of options.
+/// Option kinds.
 const END: u8 = 0;
 const NOTHING: u8 = 1;
-/// Kinds for experiments, told apart by the bytes behind.
+/// Experimental option kinds, identified by the following bytes.
 const EXPERIMENTS: [u8; 2] = [253, 254];
 
-/// `(context, flags)`: which callbacks the connection wants; those that are not known
-/// come back.
+/// `bpf_sock_ops_cb_flags_set(context, flags)`: sets the connection's callbacks and returns
+/// the unknown flags.
 pub fn cb_flags_set(call: &mut Call<'_>) -> Returned {
     let wanted = call.arg_u32(2);
     let done = of_event(call, |socket| {
@@ -44,20 +44,20 @@ pub fn cb_flags_set(call: &mut Call<'_>) -> Returned {
     Ok(i64::from(unknown).cast_unsigned())
 }
 
-/// Which operation the program runs at.
+/// The operation that the program runs for.
 fn operation(call: &Call<'_>) -> u64 {
     let field = packet::field(call, "op");
     field.and_then(|(block, at)| block.load(at, 4)).unwrap_or(0)
 }
 
-/// The bytes of the packet that the event brings along: a TCP header and what follows.
+/// The event's packet: a TCP header and data.
 fn bytes(call: &Call<'_>) -> Option<Vec<u8>> {
     let current = call.machine.current()?;
     current.placed.packet_bytes(&call.machine.space)
 }
 
-/// Where an option stands among others (`bpf_search_tcp_opt`); where there is none,
-/// whether they were ended.
+/// Offset of an option (`bpf_search_tcp_opt`). The error says whether an end-of-options
+/// option was found.
 fn search(options: &[u8], kind: u8, magic: &[u8]) -> Result<usize, (Errno, bool)> {
     let mut at = 0;
     while let Some(&this) = options.get(at) {
@@ -87,7 +87,8 @@ fn search(options: &[u8], kind: u8, magic: &[u8]) -> Result<usize, (Errno, bool)
     Err((Errno::ENOMSG, false))
 }
 
-/// `(context, what to look for and the place for it, its size, flags)`.
+/// `bpf_sock_ops_load_hdr_opt(context, search key and result, its size, flags)`: finds an
+/// option.
 pub fn load_hdr_opt(call: &mut Call<'_>) -> Returned {
     const FROM_SYN: u64 = 1;
     let (size, flags) = (call.size(3), call.arg(4));
@@ -121,7 +122,7 @@ pub fn load_hdr_opt(call: &mut Call<'_>) -> Returned {
             _ => return Ok(Errno::EPERM.to_ret()),
         }
     };
-    // A header says how long it is; what is written has no such end yet.
+    // A received header has its length; a header being written has none yet.
     let end = header
         .get(12)
         .map_or(HEADER, |byte| usize::from(byte >> 4) * 4);
@@ -145,7 +146,7 @@ pub fn load_hdr_opt(call: &mut Call<'_>) -> Returned {
     })
 }
 
-/// `(context, option, its size, flags)`: writes an option behind those that are there.
+/// `bpf_sock_ops_store_hdr_opt(context, option, its size, flags)`: appends an option.
 pub fn store_hdr_opt(call: &mut Call<'_>) -> Returned {
     let (size, flags) = (call.size(3), call.arg(4));
     let option = call.read(2, size)?;
@@ -184,13 +185,13 @@ pub fn store_hdr_opt(call: &mut Call<'_>) -> Returned {
     if !packet::set_range(call, longer) {
         return Ok(Errno::ENOSPC.to_ret());
     }
-    // Within the block, as the new end is.
+    // In bounds, as the new end is.
     let _ = packet::of(call)?.write_block(range.end, written);
     take_room(call, len)?;
     Ok(0)
 }
 
-/// `(context, size, flags)`: asks for room for options.
+/// `bpf_sock_ops_reserve_hdr_opt(context, size, flags)`: reserves room for options.
 pub fn reserve_hdr_opt(call: &mut Call<'_>) -> Returned {
     let (size, flags) = (call.size(2), call.arg(3));
     if operation(call) != LEN_CB {
@@ -206,7 +207,7 @@ pub fn reserve_hdr_opt(call: &mut Call<'_>) -> Returned {
     Ok(0)
 }
 
-/// Bytes that are left for options.
+/// Bytes left for options.
 fn room(call: &Call<'_>) -> Result<usize, HelperProblem> {
     let current = call.machine.current();
     let room = current.map(|current| current.placed.kern.option_room as usize);
@@ -221,8 +222,8 @@ fn take_room(call: &mut Call<'_>, len: usize) -> Result<(), HelperProblem> {
     Ok(())
 }
 
-/// `(TCP socket, sequence number)`: an acknowledgement that a congestion control wants
-/// sent.
+/// `bpf_tcp_send_ack(TCP socket, sequence number)`: records an ACK that a congestion control
+/// sends.
 pub fn tcp_send_ack(call: &mut Call<'_>) -> Returned {
     let number = call.arg_u32(2);
     call.machine.output(Output::TcpAck(number));

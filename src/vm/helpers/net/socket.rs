@@ -1,9 +1,8 @@
-//! Helpers that find sockets, turn pointers to them into others, and say whose they are
+//! Helpers that look up sockets, convert socket pointers and return a socket's owner
 //! (`net/core/filter.c`).
 //!
-//! Sockets are those of [`Net`](crate::vm::world::Net). That of an event which brings
-//! none of these along is made up, as in `BPF_PROG_TEST_RUN`: full, closed, of no
-//! protocol.
+//! Sockets are those of [`Net`](crate::vm::world::Net). An event without one gets a socket as
+//! in `BPF_PROG_TEST_RUN`: full, closed, without a protocol.
 
 use std::net::SocketAddr;
 
@@ -15,16 +14,16 @@ use crate::vm::helpers::packet;
 use crate::vm::sockets::SocketRef;
 use crate::vm::world::{AF_INET, Socket, SocketId, TCP, UDP};
 
-/// The user of a packet without a socket (`overflowuid`).
+/// The UID of a packet without a socket (`overflowuid`).
 const OVERFLOW_UID: u64 = 65_534;
 
-/// The socket that argument `n` points to.
+/// The socket in argument `n`.
 pub fn at(call: &Call<'_>, n: usize) -> Result<SocketRef, HelperProblem> {
     let found = call.machine.socket_at(call.arg(n));
     found.ok_or_else(|| call.wrong(n, "a socket"))
 }
 
-/// What is to be known of the socket that argument `n` points to.
+/// Reads or changes the socket in argument `n`.
 fn known<T>(
     call: &mut Call<'_>,
     n: usize,
@@ -35,13 +34,13 @@ fn known<T>(
     call.machine.socket(socket).map(ask).ok_or(wrong)
 }
 
-/// What is to be known of the socket that the event is about; `None` where there is none.
+/// Reads or changes the event's socket; `None` if there is none.
 pub fn of_event<T>(call: &mut Call<'_>, ask: impl FnOnce(&mut Socket) -> T) -> Option<T> {
     let socket = call.machine.event_socket()?;
     call.machine.socket(socket).map(ask)
 }
 
-/// Addresses of `struct bpf_sock_tuple`: whom a packet is from, and whom it is for.
+/// Source and destination of a `struct bpf_sock_tuple`.
 fn tuple(bytes: &[u8]) -> Option<(SocketAddr, SocketAddr)> {
     let port = |at: usize| match bytes.get(at..at + 2) {
         Some(&[high, low]) => Some(u16::from_be_bytes([high, low])),
@@ -60,7 +59,7 @@ fn tuple(bytes: &[u8]) -> Option<(SocketAddr, SocketAddr)> {
     }
 }
 
-/// The device that the event's packet came in by.
+/// The ingress device of the event's packet.
 fn device(call: &Call<'_>) -> u32 {
     let field = |name| {
         let (block, at) = packet::field(call, name)?;
@@ -74,14 +73,15 @@ fn device(call: &Call<'_>) -> u32 {
     field(name).unwrap_or(0)
 }
 
-/// `(context, tuple, its size, namespace, flags)`: a socket that is to be released.
+/// Looks up a socket and acquires a reference: `(context, tuple, its size, namespace,
+/// flags)`.
 fn lookup(call: &mut Call<'_>, protocol: u32, wanted: fn(&Socket) -> bool) -> Returned {
     let bytes = call.read(2, call.size(3))?;
     let (namespace, flags) = (call.arg(4), call.arg(5));
     let Some((from, to)) = tuple(&bytes) else {
         return Ok(0);
     };
-    // A negative 32-bit number is the packet's own namespace.
+    // A negative 32-bit number selects the packet's own namespace.
     let low = call.arg_i32(4);
     let namespace = match low {
         ..0 => None,
@@ -96,27 +96,27 @@ fn lookup(call: &mut Call<'_>, protocol: u32, wanted: fn(&Socket) -> bool) -> Re
     let found = net.find_socket(protocol, from, to, device, namespace);
     let found: Option<SocketId> = found.filter(|socket| wanted(socket)).map(Socket::id);
     match found {
-        Some(id) => Ok(call.machine.hold_socket(id)?),
+        Some(id) => Ok(call.machine.acquire_socket(id)?),
         None => Ok(0),
     }
 }
 
-/// A full TCP socket.
+/// `bpf_sk_lookup_tcp`: looks up a full TCP socket.
 pub fn sk_lookup_tcp(call: &mut Call<'_>) -> Returned {
     lookup(call, TCP, Socket::is_full)
 }
 
-/// A UDP socket.
+/// `bpf_sk_lookup_udp`: looks up a UDP socket.
 pub fn sk_lookup_udp(call: &mut Call<'_>) -> Returned {
     lookup(call, UDP, Socket::is_full)
 }
 
-/// A TCP socket, full or not.
+/// `bpf_skc_lookup_tcp`: looks up a TCP socket, full or not.
 pub fn skc_lookup_tcp(call: &mut Call<'_>) -> Returned {
     lookup(call, TCP, |_| true)
 }
 
-/// `(socket)`: gives back what was looked up; what an event brought along is not counted.
+/// `bpf_sk_release(socket)`: releases a looked-up socket; the event's socket is not counted.
 pub fn sk_release(call: &mut Call<'_>) -> Returned {
     if let SocketRef::World(id) = at(call, 1)?
         && !call.machine.release_socket(id)
@@ -127,13 +127,13 @@ pub fn sk_release(call: &mut Call<'_>) -> Returned {
     Ok(0)
 }
 
-/// `(socket)`: the same, if it is a full one.
+/// `bpf_sk_fullsock(socket)`: the same pointer if the socket is full, else null.
 pub fn sk_fullsock(call: &mut Call<'_>) -> Returned {
     let full = known(call, 1, |socket| socket.is_full())?;
     Ok(if full { call.arg(1) } else { 0 })
 }
 
-/// `(socket)`: what TCP knows of it.
+/// `bpf_tcp_sock(socket)`: the `struct bpf_tcp_sock` of a full TCP socket.
 pub fn tcp_sock(call: &mut Call<'_>) -> Returned {
     let socket = at(call, 1)?;
     let is_tcp = known(call, 1, |socket| socket.is_full() && socket.protocol == TCP)?;
@@ -143,7 +143,8 @@ pub fn tcp_sock(call: &mut Call<'_>) -> Returned {
     })
 }
 
-/// `(socket)`: the socket that listens where this connection was made, or the same.
+/// `bpf_get_listener_sock(socket)`: the listener that accepted this connection, or the socket
+/// itself if it listens.
 pub fn get_listener_sock(call: &mut Call<'_>) -> Returned {
     let (listens, full, protocol, local, remote, namespace) = known(call, 1, |socket| {
         (
@@ -171,13 +172,13 @@ pub fn get_listener_sock(call: &mut Call<'_>) -> Returned {
     })
 }
 
-/// Whether the context is that of an `sk_lookup` program.
+/// Whether the program type is `sk_lookup`.
 fn looks_up(call: &Call<'_>) -> bool {
     let current = call.machine.current();
     current.is_some_and(|current| current.prog_type == ProgType::SkLookup)
 }
 
-/// `(context, socket, flags)`: whose the packet is.
+/// `bpf_sk_assign(context, socket, flags)`: assigns the packet to a socket.
 pub fn sk_assign(call: &mut Call<'_>) -> Returned {
     if looks_up(call) {
         return assign_looked_up(call);
@@ -201,8 +202,8 @@ pub fn sk_assign(call: &mut Call<'_>) -> Returned {
     Ok(0)
 }
 
-/// `(context, socket or null, flags)`: what the look-up is to find. Connections are not
-/// found this way.
+/// `bpf_sk_lookup_assign(context, socket or null, flags)`: sets the result of the lookup.
+/// Connected sockets are refused.
 fn assign_looked_up(call: &mut Call<'_>) -> Returned {
     const REPLACE: u64 = 1;
     const NO_REUSEPORT: u64 = 2;
@@ -239,7 +240,7 @@ fn assign_looked_up(call: &mut Call<'_>) -> Returned {
         return Ok(Errno::EEXIST.to_ret());
     }
     call.machine.assign_socket(chosen)?;
-    // What a test run shows of the socket.
+    // The context field that a test run returns.
     let cookie = of_event(call, |socket| socket.cookie).unwrap_or(0);
     if let Some((block, at)) = packet::field(call, "cookie") {
         // The field is in the context's layout.
@@ -248,13 +249,13 @@ fn assign_looked_up(call: &mut Call<'_>) -> Returned {
     Ok(0)
 }
 
-/// Whether argument 1 is the context of a hook, and no pointer to a socket.
+/// Whether argument 1 is the hook's context and not a socket.
 fn is_context(call: &Call<'_>) -> bool {
     let current = call.machine.current();
     current.is_some_and(|current| current.placed.r1() == call.arg(1))
 }
 
-/// `(context or socket)`: the socket's cookie; 0 where there is none.
+/// `bpf_get_socket_cookie(context or socket)`: the socket's cookie; 0 without a socket.
 pub fn get_socket_cookie(call: &mut Call<'_>) -> Returned {
     if call.arg(1) == 0 {
         return Ok(0);
@@ -265,20 +266,19 @@ pub fn get_socket_cookie(call: &mut Call<'_>) -> Returned {
     }
 }
 
-/// `(context)`: whose the packet's socket is.
+/// `bpf_get_socket_uid(context)`: the UID of the packet's socket.
 pub fn get_socket_uid(call: &mut Call<'_>) -> Returned {
     let uid = of_event(call, |socket| socket.is_full().then_some(socket.uid));
     Ok(uid.flatten().map_or(OVERFLOW_UID, u64::from))
 }
 
-/// `(context or null)`: the cookie of the network namespace.
+/// `bpf_get_netns_cookie(context or null)`: the cookie of the network namespace.
 pub fn get_netns_cookie(call: &mut Call<'_>) -> Returned {
     Ok(call.machine.world.net().namespace_cookie())
 }
 
-/// `(context)`: the class of the packet's cgroup; tc programs without a socket, and
-/// programs that see no packet, have the current task's, which is 0 here unless the
-/// event's socket says so.
+/// `bpf_get_cgroup_classid(context)`: the class ID of the packet's cgroup. Without a socket
+/// the kernel uses the current task's class ID; here it is 0.
 pub fn get_cgroup_classid(call: &mut Call<'_>) -> Returned {
     let class = of_event(call, |socket| socket.classid);
     Ok(class.unwrap_or(0).into())
@@ -289,23 +289,23 @@ fn full<T: Default>(call: &mut Call<'_>, ask: impl FnOnce(&Socket) -> T) -> T {
     told.flatten().unwrap_or_default()
 }
 
-/// `(context)`: the class of the packet's socket.
+/// `bpf_skb_cgroup_classid(context)`: the class ID of the packet's socket.
 pub fn skb_cgroup_classid(call: &mut Call<'_>) -> Returned {
     Ok(full(call, |socket| socket.classid).into())
 }
 
-/// `(context)`: the cgroup of the packet's socket.
+/// `bpf_skb_cgroup_id(context)`: the cgroup ID of the packet's socket.
 pub fn skb_cgroup_id(call: &mut Call<'_>) -> Returned {
     Ok(full(call, |socket| socket.cgroup.id()))
 }
 
-/// `(context, level)`: an ancestor of it.
+/// `bpf_skb_ancestor_cgroup_id(context, level)`: the ID of an ancestor of that cgroup.
 pub fn skb_ancestor_cgroup_id(call: &mut Call<'_>) -> Returned {
     let level = call.arg_i32(2);
     Ok(full(call, |socket| socket.cgroup.ancestor(level)))
 }
 
-/// `(socket)`: its cgroup.
+/// `bpf_sk_cgroup_id(socket)`: the socket's cgroup ID.
 pub fn sk_cgroup_id(call: &mut Call<'_>) -> Returned {
     known(call, 1, |socket| {
         if socket.is_full() {
@@ -316,7 +316,7 @@ pub fn sk_cgroup_id(call: &mut Call<'_>) -> Returned {
     })
 }
 
-/// `(socket, level)`: an ancestor of it.
+/// `bpf_sk_ancestor_cgroup_id(socket, level)`: the ID of an ancestor of that cgroup.
 pub fn sk_ancestor_cgroup_id(call: &mut Call<'_>) -> Returned {
     let level = call.arg_i32(2);
     known(call, 1, |socket| match socket.is_full() {

@@ -1,5 +1,5 @@
-//! `bpf_setsockopt` and `bpf_getsockopt` (`net/core/filter.c`): which options there are,
-//! and a table of them for each socket.
+//! `bpf_setsockopt` and `bpf_getsockopt` (`net/core/filter.c`): the supported options, and a
+//! table of values for each socket.
 
 use super::socket;
 use crate::util::Errno;
@@ -9,13 +9,13 @@ use crate::vm::memory::AccessKind;
 use crate::vm::sockets::SocketRef;
 use crate::vm::world::{AF_INET, AF_INET6, Socket, TCP};
 
-/// Levels (`SOL_*`).
+/// Option levels (`SOL_*`).
 const SOCKET: i32 = 1;
 const IP: i32 = 0;
 const IPV6: i32 = 41;
 const SOL_TCP: i32 = 6;
 
-/// Options that are more than a number in the table.
+/// Options with special handling.
 const SO_PRIORITY: i32 = 12;
 const SO_REUSEPORT: i32 = 15;
 const SO_BINDTODEVICE: i32 = 25;
@@ -31,10 +31,10 @@ const TCP_BPF_SYN: i32 = 1005;
 const TCP_BPF_SYN_MAC: i32 = 1007;
 const TCP_BPF_SOCK_OPS_CB_FLAGS: i32 = 1008;
 
-/// Callbacks that a connection can ask for (`BPF_SOCK_OPS_ALL_CB_FLAGS`).
+/// Callback flags of a connection (`BPF_SOCK_OPS_ALL_CB_FLAGS`).
 pub const ALL_CALLBACKS: u32 = 0x7f;
 
-/// The options of each level that are numbers.
+/// The numeric options of each level.
 const NUMBERS: &[(i32, &[i32])] = &[
     // REUSEADDR, SNDBUF, RCVBUF, KEEPALIVE, PRIORITY, REUSEPORT, RCVLOWAT, MARK,
     // MAX_PACING_RATE, BINDTOIFINDEX, TXREHASH
@@ -63,10 +63,10 @@ const NUMBERS: &[(i32, &[i32])] = &[
     (SOL_TCP, &[1, 2, 4, 5, 6, 7, 10, 16, 18, 25, 27]),
 ];
 
-/// The congestion control of a socket that was told no other.
+/// The default congestion control.
 const CUBIC: &[u8] = b"cubic";
 
-/// The socket that a call is about: the context's, or the one in argument 1.
+/// The socket of a call: the context's, or the socket in argument 1.
 fn socket_of(call: &Call<'_>) -> Result<SocketRef, HelperProblem> {
     let current = call.machine.current();
     if current.is_some_and(|current| current.placed.r1() == call.arg(1)) {
@@ -76,7 +76,7 @@ fn socket_of(call: &Call<'_>) -> Result<SocketRef, HelperProblem> {
     socket::at(call, 1)
 }
 
-/// Whether a socket knows a level at all.
+/// Whether a socket supports a level.
 fn has_level(socket: &Socket, level: i32) -> bool {
     match level {
         SOCKET => true,
@@ -92,7 +92,7 @@ fn is_number(level: i32, name: i32) -> bool {
     level.is_some_and(|(_, names)| names.contains(&name))
 }
 
-/// `(context or socket, level, name, value, its length)`.
+/// `bpf_setsockopt(context or socket, level, name, value, its length)`.
 pub fn set(call: &mut Call<'_>) -> Returned {
     let (level, name, len) = (call.arg_i32(2), call.arg_i32(3), call.size(5));
     let value = call.read(4, len)?.to_vec();
@@ -102,7 +102,7 @@ pub fn set(call: &mut Call<'_>) -> Returned {
         None => Err(Errno::EINVAL),
     };
     if let (Ok(()), SocketRef::World(id)) = (&done, socket) {
-        // Programs see the change.
+        // Update the socket's structures that programs read.
         call.machine.socket_address(id)?;
     }
     Ok(done.map_or_else(Errno::to_ret, |()| 0))
@@ -144,7 +144,7 @@ fn change(socket: &mut Socket, level: i32, name: i32, value: Vec<u8>) -> Result<
     Ok(())
 }
 
-/// Options that only programs have (`bpf_sol_tcp_setsockopt`).
+/// Options available only to BPF programs (`bpf_sol_tcp_setsockopt`).
 fn change_connection(socket: &mut Socket, name: i32, number: i32) -> Result<(), Errno> {
     let positive = u64::try_from(number).ok().filter(|number| *number > 0);
     let positive = positive.ok_or(Errno::EINVAL);
@@ -158,7 +158,7 @@ fn change_connection(socket: &mut Socket, name: i32, number: i32) -> Result<(), 
     match name {
         TCP_BPF_IW => put("snd_cwnd", positive?),
         TCP_BPF_SNDCWND_CLAMP => put("snd_ssthresh", positive?),
-        // Up to what a connection may wait at all: 200 ms.
+        // At most 200 ms.
         TCP_BPF_DELACK_MAX | TCP_BPF_RTO_MIN => {
             let microseconds = positive?;
             if microseconds > 200_000 || microseconds.div_ceil(TICK) < SHORTEST {
@@ -177,12 +177,13 @@ fn change_connection(socket: &mut Socket, name: i32, number: i32) -> Result<(), 
     Ok(())
 }
 
-/// Microseconds of a tick at 250 a second.
+/// Microseconds per tick at 250 Hz.
 const TICK: u64 = 4_000;
 /// `TCP_TIMEOUT_MIN`, in ticks.
 const SHORTEST: u64 = 2;
 
-/// `(context or socket, level, name, buffer, its length)`: zeros where there is none.
+/// `bpf_getsockopt(context or socket, level, name, buffer, its length)`: zeroes the buffer on
+/// an error.
 pub fn get(call: &mut Call<'_>) -> Returned {
     let (level, name, len) = (call.arg_i32(2), call.arg_i32(3), call.size(5));
     call.check(4, len, AccessKind::Write)?;
@@ -236,8 +237,8 @@ fn read(socket: &Socket, level: i32, name: i32, len: usize) -> Result<Vec<u8>, E
     }
 }
 
-/// The headers of the SYN that the connection began with (`bpf_sock_ops_get_syn`), TCP's,
-/// IP's and TCP's; the link header is not kept here.
+/// The headers of the SYN that opened the connection (`bpf_sock_ops_get_syn`): TCP, or IP and
+/// TCP; the link header is not stored.
 fn get_syn(call: &mut Call<'_>, name: i32, len: usize) -> Returned {
     let syn = call
         .machine
@@ -260,7 +261,7 @@ fn get_syn(call: &mut Call<'_>, name: i32, len: usize) -> Returned {
     Ok(returned)
 }
 
-/// The TCP header behind an IP header.
+/// The TCP header after an IP header.
 pub fn tcp_header(packet: &[u8]) -> &[u8] {
     let ip = match packet.first().map(|byte| (byte >> 4, byte & 0xf)) {
         Some((4, words)) => usize::from(words) * 4,

@@ -1,5 +1,5 @@
-//! Helpers on what the kernel knows of a packet beside its bytes: its checksum, when it
-//! leaves, how congested its way was (`net/core/filter.c`).
+//! Helpers on kernel data of a packet: checksum, time stamp, congestion mark, route realm
+//! (`net/core/filter.c`).
 
 use super::skb::{IPV4, IPV6, Skb};
 use crate::util::Errno;
@@ -8,7 +8,7 @@ use crate::vm::events::{Checksum, ETH_HLEN};
 use crate::vm::helpers::call::{Call, Returned};
 use crate::vm::helpers::checksum::add16;
 
-/// `(context, partial sum)`: adds to a complete checksum, if there is one.
+/// `bpf_csum_update(context, partial sum)`: adds to a complete checksum, if there is one.
 pub fn csum_update(call: &mut Call<'_>) -> Returned {
     let part = call.arg_u32(2);
     let mut skb = Skb::of(call)?;
@@ -22,7 +22,7 @@ pub fn csum_update(call: &mut Call<'_>) -> Returned {
     })
 }
 
-/// `(context, what to do)`: how many checksums were found right.
+/// `bpf_csum_level(context, operation)`: reads or changes the number of verified checksums.
 pub fn csum_level(call: &mut Call<'_>) -> Returned {
     const QUERY: u64 = 0;
     const INC: u64 = 1;
@@ -50,9 +50,9 @@ pub fn csum_level(call: &mut Call<'_>) -> Returned {
     Ok(0)
 }
 
-/// `(context, time, clock)`: when the packet is to leave.
+/// `bpf_skb_set_tstamp(context, time, clock)`: sets the delivery time.
 pub fn set_tstamp(call: &mut Call<'_>) -> Returned {
-    // `BPF_SKB_CLOCK_…`; 0 is the real time.
+    // `BPF_SKB_CLOCK_…`; 0 is the real-time clock.
     const MONOTONIC: u32 = 1;
     const TAI: u32 = 2;
     let (time, clock) = (call.arg(2), call.arg_u32(3));
@@ -68,7 +68,7 @@ pub fn set_tstamp(call: &mut Call<'_>) -> Returned {
     Ok(0)
 }
 
-/// The protocol behind tags in the packet (`skb_protocol`, `vlan_get_protocol`).
+/// The protocol after VLAN tags in the packet (`skb_protocol`, `vlan_get_protocol`).
 fn inner_protocol(skb: &Skb<'_>) -> u16 {
     let mut protocol = skb.protocol();
     let mut at = ETH_HLEN;
@@ -82,7 +82,8 @@ fn inner_protocol(skb: &Skb<'_>) -> u16 {
     protocol
 }
 
-/// `(context)`: marks the packet as having met congestion; 1 if it is marked now.
+/// `bpf_skb_ecn_set_ce(context)`: sets the ECN mark Congestion Experienced; returns 1 if it
+/// is set.
 pub fn ecn_set_ce(call: &mut Call<'_>) -> Returned {
     const CE: u8 = 3;
     let mut skb = Skb::of(call)?;
@@ -97,7 +98,7 @@ pub fn ecn_set_ce(call: &mut Call<'_>) -> Returned {
             let (Some(&tos), Some(&[high, low])) = (header.get(1), header.get(10..12)) else {
                 return Ok(0);
             };
-            // 01, 10, 11 and 00 for a sender that does not know of it, ECT(1), ECT(0), CE.
+            // 01, 10, 11 and 00 for a sender without ECN, ECT(1), ECT(0), CE.
             let ecn = (tos.wrapping_add(1)) & CE;
             if ecn & 2 == 0 {
                 return Ok(u64::from(ecn == 0));
@@ -111,7 +112,7 @@ pub fn ecn_set_ce(call: &mut Call<'_>) -> Returned {
             let Some(&from @ [a, b, c, d]) = header.first_chunk() else {
                 return Ok(0);
             };
-            // The class of traffic lies across the first two bytes.
+            // The traffic class spans the first two bytes.
             if b >> 4 & CE == 0 {
                 return Ok(0);
             }
@@ -128,7 +129,7 @@ pub fn ecn_set_ce(call: &mut Call<'_>) -> Returned {
     Ok(marked.into())
 }
 
-/// `(context)`: the realm of the packet's route.
+/// `bpf_get_route_realm(context)`: the realm of the packet's route.
 pub fn get_route_realm(call: &mut Call<'_>) -> Returned {
     Ok(Skb::of(call)?.kern().realm.into())
 }

@@ -1,11 +1,11 @@
-//! SYN cookies (`net/ipv4/syncookies.c`, `net/ipv6/syncookies.c`): a connection's
-//! addresses, ports and sequence number, the minute and the size of its segments, in the
-//! 32 bits of a sequence number.
+//! SYN cookies (`net/ipv4/syncookies.c`, `net/ipv6/syncookies.c`): a connection's addresses,
+//! ports and sequence number, the minute and the segment size, encoded in a 32-bit sequence
+//! number.
 //!
-//! A cookie has the kernel's layout. What is mixed is not the kernel's: it has two secret
-//! keys of a SipHash, drawn when the first cookie is made; here it is
-//! [`Net::secret`](crate::vm::world::Net::secret) in the [mixer](Random) of everything that
-//! is chance, so that a test gets the same cookie each time.
+//! Cookies have the kernel's layout but another hash. The kernel uses SipHash with two secret
+//! keys, chosen when the first cookie is made. Here it is the generator of all random numbers
+//! ([`Random`]) with [`Net::secret`](crate::vm::world::Net::secret) as its seed, so a test
+//! always gets the same cookie.
 
 use super::socket;
 use crate::util::Errno;
@@ -13,23 +13,23 @@ use crate::vm::fault::HelperProblem;
 use crate::vm::helpers::call::{Call, Returned};
 use crate::vm::world::{AF_INET, AF_INET6, Random, TCP};
 
-/// Bits of a cookie below the minute (`COOKIEBITS`).
+/// Bits of a cookie below the minute counter (`COOKIEBITS`).
 const BITS: u32 = 24;
 /// These bits.
 const MASK: u32 = (1 << BITS) - 1;
-/// Minutes that a cookie is good for (`MAX_SYNCOOKIE_AGE`).
+/// Minutes for which a cookie is valid (`MAX_SYNCOOKIE_AGE`).
 const AGE: u32 = 2;
-/// Nanoseconds of a minute, as cookies count them.
+/// Nanoseconds per unit of the minute counter.
 const MINUTE: u64 = 60_000_000_000;
-/// Sizes of segments that fit a cookie.
+/// Segment sizes that a cookie can encode.
 const SIZES_V4: [u16; 4] = [536, 1300, 1440, 1460];
 const SIZES_V6: [u16; 4] = [1220, 1440, 1452, 8940];
-/// Bytes of headers.
+/// Header lengths in bytes.
 const TCP_HEADER: usize = 20;
 const IPV4_HEADER: usize = 20;
 const IPV6_HEADER: usize = 40;
 
-/// A family's sizes of segments, and the one that counts where a SYN names none.
+/// A family's segment sizes, and the default for a SYN without an MSS option.
 struct Family {
     sizes: [u16; 4],
     default: u16,
@@ -41,11 +41,11 @@ const V4: Family = Family {
 };
 const V6: Family = Family {
     sizes: SIZES_V6,
-    // The least MTU without both headers.
+    // The minimum MTU without both headers.
     default: 1280 - 20 - 40,
 };
 
-/// What a TCP header says.
+/// A parsed TCP header.
 struct Header {
     source: [u8; 2],
     destination: [u8; 2],
@@ -76,13 +76,13 @@ impl Header {
         })
     }
 
-    /// Which of these flags it has.
+    /// The subset of these flags that are set.
     const fn has(&self, flags: u8) -> u8 {
         self.flags & flags
     }
 }
 
-/// Who talks to whom: the addresses of an IP header.
+/// The addresses of an IP header, and its family.
 fn addresses(ip: &[u8]) -> Option<(&[u8], &'static Family)> {
     match ip.first().map(|byte| byte >> 4) {
         Some(4) => Some((ip.get(12..IPV4_HEADER)?, &V4)),
@@ -91,14 +91,14 @@ fn addresses(ip: &[u8]) -> Option<(&[u8], &'static Family)> {
     }
 }
 
-/// What makes and checks cookies.
-struct Baker {
+/// Makes and checks cookies.
+struct SynCookies {
     secret: u64,
-    /// Minutes since the machine started.
+    /// Minutes since boot.
     minute: u32,
 }
 
-impl Baker {
+impl SynCookies {
     fn of(call: &mut Call<'_>) -> Self {
         let minute = call.machine.world.clock().monotonic_ns() / MINUTE;
         Self {
@@ -107,7 +107,7 @@ impl Baker {
         }
     }
 
-    /// Mixes a connection, one of two ways (`cookie_hash`).
+    /// Hashes a connection; `way` selects one of two hashes (`cookie_hash`).
     fn mix(&self, addresses: &[u8], tcp: &Header, count: u32, way: u64) -> u32 {
         let ports = [tcp.source, tcp.destination].concat();
         let count = count.to_le_bytes();
@@ -128,8 +128,8 @@ impl Baker {
             .wrapping_add(second.wrapping_add(size) & MASK)
     }
 
-    /// The number of the segment size in the cookie that an ACK brings back; anything for
-    /// a wrong one.
+    /// The index of the segment size in the cookie that an ACK returns; an arbitrary number
+    /// for an invalid cookie.
     fn check(&self, addresses: &[u8], tcp: &Header) -> Option<u32> {
         let cookie = tcp.acknowledged.wrapping_sub(1);
         let first = self.mix(addresses, tcp, 0, 0);
@@ -144,7 +144,7 @@ impl Baker {
     }
 }
 
-/// The segment size that a SYN names (`tcp_parse_mss_option`).
+/// The segment size in a SYN's options (`tcp_parse_mss_option`).
 fn named_size(tcp: &[u8]) -> Option<u16> {
     const SIZE: u8 = 2;
     let mut options = tcp.get(TCP_HEADER..)?;
@@ -166,7 +166,7 @@ fn named_size(tcp: &[u8]) -> Option<u16> {
     }
 }
 
-/// A cookie for a SYN, and above it the segment size that is in it.
+/// A cookie for a SYN, with its segment size in the upper bits.
 fn cookie(call: &mut Call<'_>, ip: &[u8], tcp: &[u8]) -> Result<u64, Errno> {
     let (addresses, family) = addresses(ip).ok_or(Errno::EPROTONOSUPPORT)?;
     let header = Header::parse(tcp).ok_or(Errno::EINVAL)?;
@@ -174,17 +174,17 @@ fn cookie(call: &mut Call<'_>, ip: &[u8], tcp: &[u8]) -> Result<u64, Errno> {
     let numbered = (0u32..).zip(family.sizes);
     let fitting = numbered.filter(|(number, size)| *number == 0 || named >= *size);
     let (number, size) = fitting.last().unwrap_or_default();
-    let cookie = Baker::of(call).make(addresses, &header, number);
+    let cookie = SynCookies::of(call).make(addresses, &header, number);
     Ok(u64::from(cookie) | u64::from(size) << 32)
 }
 
-/// Whether an ACK brings back a cookie.
+/// Whether an ACK returns a valid cookie.
 fn is_good(call: &mut Call<'_>, ip: &[u8], tcp: &[u8]) -> bool {
     let parts = addresses(ip).zip(Header::parse(tcp));
     let Some(((addresses, family), header)) = parts else {
         return false;
     };
-    let number = Baker::of(call).check(addresses, &header);
+    let number = SynCookies::of(call).check(addresses, &header);
     number.is_some_and(|number| (number as usize) < family.sizes.len())
 }
 
@@ -200,7 +200,7 @@ fn raw_generate(call: &mut Call<'_>, ip_len: usize) -> Returned {
     Ok(cookie(call, &ip, &tcp).unwrap_or_else(Errno::to_ret))
 }
 
-/// These helpers take the header for what their name says, whatever its version.
+/// These helpers ignore the header's version field and use the version in their name.
 fn of_version(ip: &[u8]) -> Vec<u8> {
     let mut ip = ip.to_vec();
     let version = if ip.len() == IPV4_HEADER { 0x45 } else { 0x60 };
@@ -210,12 +210,12 @@ fn of_version(ip: &[u8]) -> Vec<u8> {
     ip
 }
 
-/// `(IPv4 header, TCP header, its size)`: a cookie for a SYN.
+/// `bpf_tcp_raw_gen_syncookie_ipv4(IPv4 header, TCP header, its size)`: a cookie for a SYN.
 pub fn raw_generate_v4(call: &mut Call<'_>) -> Returned {
     raw_generate(call, IPV4_HEADER)
 }
 
-/// `(IPv6 header, TCP header, its size)`: a cookie for a SYN.
+/// `bpf_tcp_raw_gen_syncookie_ipv6(IPv6 header, TCP header, its size)`: a cookie for a SYN.
 pub fn raw_generate_v6(call: &mut Call<'_>) -> Returned {
     raw_generate(call, IPV6_HEADER)
 }
@@ -229,20 +229,20 @@ fn raw_check(call: &mut Call<'_>, ip_len: usize) -> Returned {
     })
 }
 
-/// `(IPv4 header, TCP header)`: whether an ACK brings back a cookie.
+/// `bpf_tcp_raw_check_syncookie_ipv4(IPv4 header, TCP header)`: checks the cookie in an ACK.
 pub fn raw_check_v4(call: &mut Call<'_>) -> Returned {
     raw_check(call, IPV4_HEADER)
 }
 
-/// `(IPv6 header, TCP header)`: whether an ACK brings back a cookie.
+/// `bpf_tcp_raw_check_syncookie_ipv6(IPv6 header, TCP header)`: checks the cookie in an ACK.
 pub fn raw_check_v6(call: &mut Call<'_>) -> Returned {
     raw_check(call, IPV6_HEADER)
 }
 
-/// What both helpers on a listener look at: headers of IP and TCP, if all is well.
+/// IP and TCP header of a valid call of the two helpers on a listener.
 type Headers = Result<(Vec<u8>, Vec<u8>), Errno>;
 
-/// `(socket, IP header, its size, TCP header, its size)`.
+/// The headers in `(socket, IP header, its size, TCP header, its size)`.
 fn headers(
     call: &mut Call<'_>,
     off: Errno,
@@ -269,7 +269,7 @@ fn headers(
         if ip.len() < IPV4_HEADER {
             return Err(Errno::EINVAL);
         }
-        // An IPv6 socket takes IPv4, too.
+        // An IPv6 socket also accepts IPv4.
         match ip.first().map_or(0, |byte| byte >> 4) {
             4 if matches!(family, AF_INET | AF_INET6) => {}
             6 if ip.len() < IPV6_HEADER || family != AF_INET6 => return Err(Errno::EINVAL),
@@ -281,7 +281,7 @@ fn headers(
     Ok(headers())
 }
 
-/// A cookie for the SYN that a listener got.
+/// `bpf_tcp_gen_syncookie`: a cookie for the SYN that a listener received.
 pub fn generate(call: &mut Call<'_>) -> Returned {
     let size = call.size(5);
     let found = headers(call, Errno::ENOENT, |header| {
@@ -299,8 +299,8 @@ pub fn generate(call: &mut Call<'_>) -> Returned {
     Ok(made.unwrap_or_else(Errno::to_ret))
 }
 
-/// Whether the ACK that a listener got brings back a cookie. (The kernel looks only where
-/// its queue has overflown of late.)
+/// `bpf_tcp_check_syncookie`: checks the cookie in the ACK that a listener received. (The
+/// kernel checks only if its queue has overflowed recently.)
 pub fn check(call: &mut Call<'_>) -> Returned {
     let found = headers(call, Errno::EINVAL, |header| {
         let answers = header.has(ACK) != 0 && header.has(RST | SYN) == 0;

@@ -1,5 +1,4 @@
-//! Helpers on the tunnel that a packet came through or goes through, and on what IPsec
-//! did to it (`net/core/filter.c`).
+//! Helpers on a packet's tunnel and IPsec state (`net/core/filter.c`).
 
 use super::skb::Skb;
 use crate::util::Errno;
@@ -9,8 +8,8 @@ use crate::vm::memory::AccessKind;
 
 /// `sizeof(struct bpf_tunnel_key)`.
 const KEY: usize = 44;
-/// The sizes that the structure had in its time: up to the remote IPv4 address, the
-/// flow label and what extends it, the local address.
+/// Former sizes of the structure: up to the remote IPv4 address; the flow label and its
+/// extension; the local address.
 const FORMER_V4: usize = 8;
 const FORMER: [usize; 3] = [22, 24, 28];
 /// `BPF_F_TUNINFO_IPV6`.
@@ -35,11 +34,11 @@ mod bit {
     pub const SEQ: u16 = 1 << 3;
     pub const DONT_FRAGMENT: u16 = 1 << 8;
     pub const NOCACHE: u16 = 1 << 13;
-    /// That there are options: any of the kinds that there may be.
+    /// Options are present: all kinds of options.
     pub const OPTIONS: u16 = 1 << 11 | 1 << 12 | 1 << 14 | 1 << 15;
 }
 
-/// An address of the tunnel in the host's order, as the structure has IPv4 addresses.
+/// A tunnel address with IPv4 in host order, as in the structure.
 fn in_host_order(address: [u8; 16]) -> [u8; 16] {
     let mut bytes = address;
     if let Some(first) = bytes.first_chunk_mut::<4>() {
@@ -49,7 +48,7 @@ fn in_host_order(address: [u8; 16]) -> [u8; 16] {
     bytes
 }
 
-/// The structure for a tunnel.
+/// The `struct bpf_tunnel_key` of a tunnel.
 fn key(tunnel: &Tunnel, flags: u64) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(KEY);
     let [id @ .., _, _, _, _] = tunnel.id.to_le_bytes();
@@ -75,7 +74,7 @@ fn key(tunnel: &Tunnel, flags: u64) -> Vec<u8> {
     bytes
 }
 
-/// `(context, key, its size, flags)`: what the outer header said.
+/// `bpf_skb_get_tunnel_key(context, key, its size, flags)`: reads the outer header's data.
 pub fn get_key(call: &mut Call<'_>) -> Returned {
     let (size, flags) = (call.size(3), call.arg(4));
     call.check(2, size, AccessKind::Write)?;
@@ -101,7 +100,7 @@ pub fn get_key(call: &mut Call<'_>) -> Returned {
     Ok(returned)
 }
 
-/// `(context, key, its size, flags)`: the tunnel that the packet is to go through.
+/// `bpf_skb_set_tunnel_key(context, key, its size, flags)`: sets the tunnel to send through.
 pub fn set_key(call: &mut Call<'_>) -> Returned {
     const KNOWN: u64 = IPV6 | ZERO_CSUM | DONT_FRAGMENT | SEQ_NUMBER | NO_KEY;
     /// `IPV6_FLOWLABEL_MASK`.
@@ -150,7 +149,7 @@ pub fn set_key(call: &mut Call<'_>) -> Returned {
         label: if is_ipv6 { word(24) & LABEL } else { 0 },
         flags: set,
         is_ipv6,
-        // The remote address is where the packet goes.
+        // The remote address is the destination.
         destination: address(4),
         source: address(28),
         options: Vec::new(),
@@ -160,7 +159,7 @@ pub fn set_key(call: &mut Call<'_>) -> Returned {
     Ok(0)
 }
 
-/// `(context, options, their size)`: those of the outer header.
+/// `bpf_skb_get_tunnel_opt(context, options, their size)`: reads the outer header's options.
 pub fn get_options(call: &mut Call<'_>) -> Returned {
     let size = call.size(3);
     call.check(2, size, AccessKind::Write)?;
@@ -183,7 +182,8 @@ pub fn get_options(call: &mut Call<'_>) -> Returned {
     Ok(returned)
 }
 
-/// `(context, options, their size)`: of the tunnel that was set.
+/// `bpf_skb_set_tunnel_opt(context, options, their size)`: sets the options of the outgoing
+/// tunnel.
 pub fn set_options(call: &mut Call<'_>) -> Returned {
     let size = call.size(3);
     let options = call.read(2, size)?.to_vec();
@@ -205,8 +205,7 @@ pub fn set_options(call: &mut Call<'_>) -> Returned {
     })
 }
 
-/// `(context, index, state, its size, flags)`: a transformation that the packet went
-/// through.
+/// `bpf_skb_get_xfrm_state(context, index, state, its size, flags)`: reads an IPsec state.
 pub fn get_xfrm_state(call: &mut Call<'_>) -> Returned {
     /// `sizeof(struct bpf_xfrm_state)`.
     const SIZE: usize = 28;

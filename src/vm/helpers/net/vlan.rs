@@ -1,6 +1,5 @@
-//! Tags of virtual LANs (`skb_vlan_push` and `skb_vlan_pop`, `net/core/skbuff.c`): the
-//! outermost one stands beside the packet (`vlan_present`, `vlan_tci`, `vlan_proto`),
-//! others in it.
+//! VLAN tags (`skb_vlan_push`, `skb_vlan_pop`, `net/core/skbuff.c`): the outermost tag is
+//! stored in fields (`vlan_present`, `vlan_tci`, `vlan_proto`), the others in the packet.
 
 use super::skb::Skb;
 use crate::util::Errno;
@@ -11,9 +10,9 @@ use crate::vm::helpers::call::{Call, Returned};
 const DOT1Q: u16 = 0x8100;
 /// `ETH_P_8021AD`.
 const DOT1AD: u16 = 0x88a8;
-/// Bytes of a tag in a packet.
+/// Size of a tag in the packet.
 const TAG: usize = 4;
-/// Bytes of both hardware addresses.
+/// Size of both hardware addresses.
 const ADDRESSES: usize = 12;
 
 /// `eth_type_vlan`.
@@ -30,7 +29,8 @@ fn put_tag(skb: &Skb<'_>, protocol: u16, tci: u16) {
     );
 }
 
-/// `(context, protocol in network order, tag)`: a tag beside the packet goes into it.
+/// `bpf_skb_vlan_push(context, protocol in network order, tag)`: moves a tag in the fields
+/// into the packet.
 pub fn push(call: &mut Call<'_>) -> Returned {
     let [low, high, ..] = call.arg(2).to_le_bytes();
     let [tci_low, tci_high, ..] = call.arg(3).to_le_bytes();
@@ -51,18 +51,19 @@ pub fn push(call: &mut Call<'_>) -> Returned {
         skb.headers.mac = skb.data;
         skb.headers.network = skb.headers.network.saturating_sub(TAG);
         skb.set_protocol(u16::from_be_bytes(kind));
-        skb.learn(ADDRESSES, TAG);
+        skb.add_to_checksum(ADDRESSES, TAG);
     }
     put_tag(&skb, protocol, u16::from_le_bytes([tci_low, tci_high]));
-    skb.settle();
+    skb.commit();
     Ok(0)
 }
 
-/// `(context)`: takes the outermost tag away; the next one in the packet takes its place.
+/// `bpf_skb_vlan_pop(context)`: removes the outermost tag; the next tag moves from the packet
+/// to the fields.
 pub fn pop(call: &mut Call<'_>) -> Returned {
     let mut skb = Skb::of(call)?;
     let popped = pop_outermost(&mut skb);
-    skb.settle();
+    skb.commit();
     Ok(popped.map_or_else(Errno::to_ret, |()| 0))
 }
 
@@ -84,7 +85,7 @@ fn pop_outermost(skb: &mut Skb<'_>) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Takes a tag out of the packet (`__skb_vlan_pop`).
+/// Removes a tag from the packet (`__skb_vlan_pop`).
 fn take_out(skb: &mut Skb<'_>) -> Result<u16, Errno> {
     if skb.data != skb.headers.mac {
         return Err(Errno::EINVAL);
@@ -94,11 +95,11 @@ fn take_out(skb: &mut Skb<'_>) -> Result<u16, Errno> {
         Some(&[high, low]) => u16::from_be_bytes([high, low]),
         _ => 0,
     };
-    skb.forget(ADDRESSES, TAG);
+    skb.subtract_from_checksum(ADDRESSES, TAG);
     skb.copy_within(0, TAG, ADDRESSES);
     skb.pull(TAG);
     skb.headers.mac += TAG;
-    // What a tag covers is a protocol or, below 0x600, a length (`vlan_set_encap_proto`).
+    // After the tag comes a protocol or, below 0x600, a length (`vlan_set_encap_proto`).
     let inner = word(ETH_HLEN + 2);
     skb.set_protocol(match inner {
         0x600.. => inner,

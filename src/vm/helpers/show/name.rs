@@ -1,14 +1,14 @@
-//! What the kernel's text puts before a value: `.member = (struct type *[])[`.
+//! The text in front of a value: `.member = (struct type *[])[`.
 
 use crate::btf::{Btf, Kind, Type};
 use crate::util::TypeId;
 
-/// The most pointers, arrays and typedefs around one another.
+/// Maximum nesting of pointers, arrays and typedefs.
 const MAX_NESTING: usize = 10;
-/// Bytes of the text, exclusive of its NUL.
+/// Maximum length of the text, without its NUL.
 const MAX_LEN: usize = 79;
 
-/// What a declaration is around the type at its end.
+/// The declarators around a type.
 #[derive(Default)]
 struct Around<'a> {
     /// The first typedef.
@@ -17,8 +17,8 @@ struct Around<'a> {
     arrays: usize,
 }
 
-/// The text before a value of type `id`, which is a member of this name or has none;
-/// without names only the bracket that is opened.
+/// The text in front of a value of type `id`, with the member's name if any. Without names
+/// only the opening bracket.
 pub(super) fn of(btf: &Btf, id: TypeId, member: &str, names: bool) -> String {
     let Some((around, ty)) = walk(btf, id) else {
         return String::new();
@@ -62,7 +62,7 @@ pub(super) fn of(btf: &Btf, id: TypeId, member: &str, names: bool) -> String {
     text
 }
 
-/// Goes from a declaration to the type at its end; `None` where it is too far.
+/// Strips the declarators of a type; `None` if they are nested too deeply.
 fn walk(btf: &Btf, id: TypeId) -> Option<(Around<'_>, Type<'_>)> {
     let mut around = Around::default();
     let mut ty = btf.get(id)?;
@@ -90,7 +90,7 @@ fn walk(btf: &Btf, id: TypeId) -> Option<(Around<'_>, Type<'_>)> {
     None
 }
 
-/// The type without what qualifies it; typedefs stay.
+/// The type without qualifiers; typedefs remain.
 fn unqualified(btf: &Btf, id: TypeId) -> Option<Type<'_>> {
     btf.unqualified(id).ok()
 }

@@ -1,10 +1,9 @@
-//! Texts that Linux 6.18 makes of such types (`tests/formatting.rs` asks a kernel for
-//! its own).
+//! Texts of Linux 6.18 for such types (`tests/library/formatting.rs` compares with a running kernel).
 
 use super::*;
 use crate::btf::{Array, Builder, Enumerator};
 
-/// Memory with an object at an address, and nothing around it.
+/// Memory with one object.
 struct Object {
     at: u64,
     bytes: Vec<u8>,
@@ -32,7 +31,7 @@ fn member(name: &'static str, ty: TypeId, bit_offset: u32) -> Member<'static> {
     }
 }
 
-/// A struct of everything, 64 bytes long.
+/// A struct with all kinds of members, 64 bytes long.
 fn everything() -> (Btf, TypeId) {
     let mut b = Builder::new();
     let int = b.int("int", 4, Encoding::Signed);
@@ -99,7 +98,7 @@ fn text(bytes: &[(usize, u8)], flags: ShowFlags) -> String {
 #[test]
 fn only_what_is_not_zero_is_shown() {
     let compact = ShowFlags::COMPACT;
-    // An enumerator has a name also where it is zero.
+    // A zero enumerator is shown by its name.
     assert_eq!(
         text(&[], compact),
         "(struct all){.color = (enum color)RED,}"
@@ -158,7 +157,7 @@ fn what_can_not_be_read_is_told() {
         (nowhere.text, nowhere.status),
         (Vec::new(), Err(Errno::EFAULT))
     );
-    // The first 32 bytes are there, not all of what follows them.
+    // The first 32 bytes are readable, the rest only partly.
     let partly = show(&btf, all, 0x1000, flags, &mut object);
     assert_eq!(partly.status, Err(Errno::EFAULT));
     assert!(

@@ -3,7 +3,7 @@ use super::*;
 use crate::btf::{Array, Btf, Builder, Encoding, Enumerator, Member};
 use crate::util::TypeId;
 
-/// Types of every kind that an object may have parts of.
+/// Types for every kind of part.
 fn types() -> Btf {
     let member = |name, ty, bit_offset: u32| Member {
         name,
@@ -111,7 +111,7 @@ fn parts_of_every_kind_are_set_and_read() {
     assert_eq!(node.get("name[2]").unwrap(), u64::from(b'n'));
     assert_eq!(node.at("raw").unwrap().bytes(), [1, 2, 3, 4]);
     assert_eq!((node.size(), node.bytes().len()), (80, 80));
-    // Bits leave their neighbours alone.
+    // Setting a bit field leaves its neighbours unchanged.
     let node = node.set("prio", 0).unwrap();
     assert_eq!(node.bytes()[8..16], [0, 0, 0, 0, 3, 0, 0, 0]);
 }
@@ -126,10 +126,10 @@ fn pointers_lead_to_objects_that_are_there_or_made() {
     assert_eq!(first.at("next.next").unwrap(), last);
     assert_eq!(first.at("next").unwrap().name(), "struct node");
     assert_ne!(first.at("next").unwrap(), last);
-    // What a pointer to void points to is what was made there.
+    // A void pointer has the type of the object that it points to.
     let first = first.set("owner", &last).unwrap();
     assert_eq!(first.get("owner.state").unwrap(), 4);
-    // A pointer may point to the second of several.
+    // A pointer may point to the second element.
     let array = memory.make_with_room("node", 80).unwrap();
     let first = first.set("next", array.address()).unwrap();
     let first = first.set("next[1].state", "STOPPED").unwrap();
@@ -162,24 +162,24 @@ fn errors_name_the_type_the_path_and_what_there_is() {
     );
     assert_eq!(
         set("hidden.x", 1.into()),
-        "struct holder: `hidden.x`: `hidden` points to struct hidden, of which no layout \
-         is known: set it to an object's address"
+        "struct holder: `hidden.x`: `hidden` points to struct hidden, whose layout is unknown: \
+         set it to an object's address"
     );
     assert_eq!(
         set("head.prio", 32.into()),
-        "struct holder: field `head.prio` has 5 bits, which 32 does not fit into (-16 to 31)"
+        "struct holder: field `head.prio` has 5 bits: 32 is out of range (-16 to 31)"
     );
-    assert!(set("head.state", "SLEEPING".into()).contains("no such constant is known: 'SLEEPING'"));
+    assert!(set("head.state", "SLEEPING".into()).contains("unknown constant `SLEEPING`"));
     assert!(set("head.comm", "too long a name".into()).contains("has room for 7 bytes"));
     assert!(set("head.numbers[3]", 1.into()).contains("index 3 is outside"));
-    assert!(set("head.prio.x", 1.into()).contains("no struct or union"));
+    assert!(set("head.prio.x", 1.into()).contains("struct or union expected"));
     assert!(set("items[0]", 1.into()).contains("lies beyond the end of struct holder"));
     assert!(set("head[4294967295].prio", 1.into()).contains("lies beyond the end"));
     for path in ["head..x", "head.", "head[", "[x]"] {
         assert!(holder.get(path).is_err(), "{path}");
     }
     let get = |path: &str| holder.get(path).unwrap_err().to_string();
-    assert!(get("wide").contains("__int128 is no number"));
+    assert!(get("wide").contains("__int128 is not a number"));
     let holder = holder.clone().set("head", 0).unwrap();
     let error = holder.get("head.state").unwrap_err().to_string();
     assert_eq!(
@@ -188,7 +188,7 @@ fn errors_name_the_type_the_path_and_what_there_is() {
     );
     let holder = holder.set("head", 0x1234).unwrap();
     let error = holder.get("head.state").unwrap_err().to_string();
-    assert!(error.contains("`head` is 0x1234, where the kernel has no object"));
+    assert!(error.contains("`head` is 0x1234, where there is no kernel object"));
     assert!(holder.text("head").is_err() && holder.text("wide").is_err());
 }
 
@@ -206,7 +206,7 @@ fn a_freed_object_is_no_more() {
     );
     assert!(node.get("state").is_err() && node.write(&[1]).is_err());
     let error = holder.get("head.state").unwrap_err().to_string();
-    assert!(error.contains("where the kernel has no object"), "{error}");
+    assert!(error.contains("where there is no kernel object"), "{error}");
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn bytes_have_no_fields_and_a_type_may_be_given_to_them() {
     let bytes = memory.make_bytes("packet", &[0; 80]).unwrap();
     assert_eq!(
         bytes.get("x").unwrap_err().to_string(),
-        "packet has no type here: its bytes can be read and written, not its fields"
+        "packet has no type: only its bytes can be read and written, not fields"
     );
     let bytes = bytes.write(&[9; 4]).unwrap();
     assert_eq!(bytes.bytes()[..5], [9, 9, 9, 9, 0]);

@@ -15,7 +15,7 @@ fn run<const N: usize>(bench: &mut Bench, body: Body, args: [u64; N]) -> u64 {
     bench.body(body, args).unwrap()
 }
 
-/// A dynptr to these bytes, and where they are.
+/// Makes a dynptr to these bytes; returns the dynptr's and the bytes' address.
 fn local(bench: &mut Bench, bytes: &[u8]) -> (u64, u64) {
     let data = bench.memory(bytes);
     let pointer = bench.memory(&[0; 16]);
@@ -100,7 +100,7 @@ fn a_packet_is_read_in_place_and_by_copy() {
     assert_eq!(on.bytes(direct, 2), [14, 15]);
     on.machine.space.store(direct, 1, 0xaa).unwrap();
     assert_eq!(on.machine.packet_bytes(14, 1).unwrap(), [0xaa]);
-    // In its fragments it is copied.
+    // Bytes in fragments are copied.
     let far = 5000u64;
     assert_eq!(run(on, slice, [pointer, far, buffer, 16]), buffer);
     assert_eq!(on.bytes(buffer, 1), [136]);

@@ -34,7 +34,7 @@ fn pages_are_allocated_and_freed() {
     assert_eq!(arena.allocate(0, 3), 0, "two and two are left");
     assert_eq!(arena.page_count(), 6);
     arena.release(START + PAGE, 2);
-    // The smallest range, and of several the youngest.
+    // The smallest range; of several, the latest.
     assert_eq!(arena.allocate(0, 2), START + PAGE);
     arena.release(START, 100);
     assert_eq!((arena.page_count(), arena.allocate(0, 10)), (0, START));

@@ -1,4 +1,4 @@
-//! Which maps can be made.
+//! Which maps can be created.
 
 use super::super::MapError;
 use super::*;
@@ -24,13 +24,13 @@ fn an_error_names_map_attribute_and_rule() {
     let def = MapDef::new("hist", MapType::Hash, 4, 8, 0);
     assert_eq!(
         refused(&def).to_string(),
-        "map hist (hash): max_entries is 0, at least 1 wanted: EINVAL (Invalid argument)"
+        "map hist (hash): max_entries is 0, expected at least 1: EINVAL (Invalid argument)"
     );
     let def = MapDef::new("rb", MapType::Ringbuf, 0, 0, 5000);
     assert_eq!(
         refused(&def).to_string(),
-        "map rb (ringbuf): max_entries is 5000, a power of two that is a multiple of 4096 \
-         bytes wanted: EINVAL (Invalid argument)"
+        "map rb (ringbuf): max_entries is 5000, expected a power of two that is a \
+         multiple of 4096 bytes: EINVAL (Invalid argument)"
     );
 }
 
@@ -141,7 +141,7 @@ fn maps_of_maps_say_what_they_hold() {
 
 #[test]
 fn large_maps_take_memory_as_it_is_used() {
-    // A gigabyte and more: touching all of it would show in the tests' time.
+    // More than a gigabyte: touching all of it would slow down the test.
     let array = map(MapType::Array, 4, 1024, 1 << 20);
     let hash = map(MapType::Hash, 8, 64, 4 << 20);
     let last = ((1u32 << 20) - 1).to_le_bytes();

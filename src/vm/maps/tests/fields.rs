@@ -1,4 +1,4 @@
-//! Fields that the kernel watches over, and updates under a value's lock.
+//! Special fields, and updates under a value's lock.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,13 +37,13 @@ fn map(map_type: MapType) -> Arc<dyn Map> {
     make(&def(map_type), 2).unwrap()
 }
 
-/// What a program finds under key 1, the special fields as they are.
+/// The value that a program finds at key 1, with special fields as they are.
 fn raw(map: &dyn Map) -> Vec<u8> {
     let element = map.lookup(0, &index(1)).unwrap().unwrap();
     map.slab().unwrap().value(element).unwrap()
 }
 
-/// A value of this byte, with something else where the kernel pointer is.
+/// Sets the kernel pointer of the value to something else.
 fn poke_pointer(map: &dyn Map) {
     let element = map.lookup(0, &index(1)).unwrap().unwrap();
     let slab = map.slab().unwrap();
@@ -96,7 +96,7 @@ fn a_hashs_update_makes_a_new_element_unless_it_locks() {
     assert_eq!(map.update(0, &index(1), &[5; 24], ANY), Ok(()));
     assert_ne!(map.lookup(0, &index(1)), first);
     assert_eq!(raw(&*map), value(5, 0));
-    // What went frees what it held.
+    // Deleting the element frees its fields.
     let slab = map.slab().unwrap();
     assert_eq!(slab.value(first.unwrap().unwrap()), Some(value(9, 0)));
 }
@@ -142,7 +142,7 @@ fn a_map_that_cannot_have_the_fields_has_none() {
     assert_eq!(make(&short, 2).unwrap().def().special.len(), 1);
 }
 
-/// Who holds the lock is waited for.
+/// An update waits for the holder of the lock.
 #[test]
 fn an_update_waits_for_the_lock() {
     for map_type in [MapType::Array, MapType::Hash] {

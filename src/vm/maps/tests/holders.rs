@@ -1,5 +1,5 @@
-//! Random operations on maps that hold programs and maps, and on bloom filters, each held
-//! against a plain model.
+//! Random operations on maps of programs and maps, and on bloom filters, compared with a plain
+//! model.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,7 +31,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// What stands where: slots of an array, or keys of a hash.
+/// The model: what each slot of an array or key of a hash has.
 #[derive(Debug, Default)]
 struct Slots {
     keyed: bool,
@@ -64,7 +64,7 @@ impl Slots {
         self.there.remove(&key).map(drop).ok_or(Errno::ENOENT)
     }
 
-    /// Arrays are walked slot by slot, empty ones too.
+    /// Arrays return every slot, even empty ones.
     fn keys(&self) -> Vec<Vec<u8>> {
         let keys: Vec<u32> = match self.keyed {
             true => self.there.keys().copied().collect(),
@@ -106,7 +106,7 @@ proptest! {
                 }
             }
             prop_assert_eq!(keys(&*map), model.keys());
-            // A batch passes over empty slots.
+            // A batch skips empty slots.
             let batch = map.read_batch(None, 9, ANY);
             prop_assert_eq!(batch.keys.len(), 4 * model.there.len());
         }
@@ -137,7 +137,7 @@ proptest! {
         }
     }
 
-    /// What was added is there; what was not may seem to be, but rarely.
+    /// Every added value is found; a value that was not added is rarely found.
     #[test]
     fn bloom_filters(added in vec(any::<u32>(), 0..200), hashes in 0..16u64) {
         let mut def = MapDef::new("m", MapType::BloomFilter, 0, 4, 200);
@@ -154,7 +154,7 @@ proptest! {
         }
         let absent = (0..2000u32).filter(|value| !model.contains(value));
         let wrong = absent.filter(|value| bloom.contains(&value.to_le_bytes())).count();
-        // With one hash two bits in five are set when it is full.
+        // With one hash function, two in five bits are set when it is full.
         prop_assert!(wrong < if hashes == 1 { 1200 } else { 400 }, "{} of 2000", wrong);
     }
 }

@@ -1,5 +1,5 @@
-//! The index that is read without a lock: what a reader finds while others change the
-//! chain under it, moment by moment, is what was there at one of these moments.
+//! The index without a lock: while writers change the chain at any step of a reader, the
+//! reader's result was true at one of these moments.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -10,18 +10,18 @@ use proptest::prelude::*;
 use super::super::super::memory::Slab;
 use super::super::index::{Index, Key, Number};
 
-/// Few, so that they are soon used anew.
+/// Few, so that they are soon reused.
 const SLOTS: usize = 5;
 
-/// A change of the index, by the number that is a key.
+/// A change of the index; the number is the key.
 #[derive(Debug, Clone, Copy)]
 enum Change {
-    /// Enters it, or gives it another slot.
+    /// Inserts it, or moves it to another slot.
     Put(u64),
     Remove(u64),
 }
 
-/// An index, and where it should have each key.
+/// An index, and the expected slot of each key.
 struct Both {
     index: Index,
     slab: Slab,
@@ -62,13 +62,13 @@ impl Both {
     }
 }
 
-/// A key whose every comparison is a moment at which something may change.
+/// A key that runs a change of the index at each comparison.
 struct Watched<'a> {
     number: u64,
     both: &'a Both,
-    /// What happens at the next moments, the last one first.
+    /// The changes to make, the last one first.
     changes: RefCell<Vec<Vec<Change>>>,
-    /// Where the key was since the walk began.
+    /// The slots that the key had since the look-up began.
     seen: RefCell<Vec<Option<u32>>>,
 }
 
@@ -116,7 +116,7 @@ proptest! {
     #[test]
     fn a_reader_finds_what_was_there_at_some_moment(
         before in vec(change(), 0..24),
-        // No more than a reader begins again before it takes the lock.
+        // At most as often as a reader tries before it takes the lock.
         during in vec(vec(change(), 0..6), 0..16),
         number in prop::sample::select(numbers()),
     ) {
@@ -139,7 +139,7 @@ proptest! {
     }
 }
 
-/// A reader whose chain never stays as it is gets its answer under the lock.
+/// A reader whose chain changes at every attempt finishes under the lock.
 #[test]
 fn a_reader_that_is_disturbed_each_time_ends() {
     let both = Both::new();
@@ -148,7 +148,7 @@ fn a_reader_that_is_disturbed_each_time_ends() {
     };
     both.change(Change::Put(first));
     both.change(Change::Put(second));
-    // One for each attempt, which has two moments or four.
+    // One per attempt, which has two or four steps.
     let changes = (0..32).map(|moment| match moment % 2 {
         0 => vec![Change::Put(second)],
         _ => Vec::new(),

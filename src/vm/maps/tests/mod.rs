@@ -1,4 +1,4 @@
-//! Maps against the kernel's rules, and against plain Rust models of them.
+//! Maps compared with the kernel's rules and with plain Rust models.
 
 mod arena;
 mod create;
@@ -23,14 +23,14 @@ use crate::util::Errno;
 
 const ANY: UpdateFlags = UpdateFlags::empty();
 
-/// A map on a machine of two CPUs.
+/// A map on a machine with two CPUs.
 fn map(map_type: MapType, key: u32, value: u32, entries: u32) -> Arc<dyn Map> {
     let mut def = MapDef::new("m", map_type, key, value, entries);
     def.flags |= map_type.info().flags_needed;
     make(&def, 2).unwrap()
 }
 
-/// All keys in the map's order, by the system call's walk.
+/// All keys in the map's order, with the system call.
 fn keys(map: &dyn Map) -> Vec<Vec<u8>> {
     let mut keys: Vec<Vec<u8>> = Vec::new();
     while let Ok(key) = map.next_key(keys.last().map(Vec::as_slice)) {
@@ -39,7 +39,7 @@ fn keys(map: &dyn Map) -> Vec<Vec<u8>> {
     keys
 }
 
-/// What a program on `cpu` sees under a key.
+/// The value that a program on `cpu` sees at a key.
 fn seen(map: &dyn Map, cpu: u32, key: &[u8]) -> Option<Vec<u8>> {
     let element = map.lookup(cpu, key).unwrap()?;
     map.slab().unwrap().value(element)

@@ -1,5 +1,5 @@
-//! Random operations on arrays and hashes of every kind, and on LPM tries, queues
-//! and stacks, each held against a model that is as plain as can be.
+//! Random operations on arrays and hashes of every kind, LPM tries, queues and stacks, compared
+//! with a model that is as simple as possible.
 
 use std::collections::VecDeque;
 
@@ -48,13 +48,13 @@ enum Op {
         key: Vec<u8>,
     },
     Keys,
-    /// All elements, so many at a time or more.
+    /// All elements, with at least this many per batch.
     Batches {
         count: u32,
     },
 }
 
-/// More keys than there is room for.
+/// More keys than the map has room for.
 fn key() -> impl Strategy<Value = Vec<u8>> + Clone {
     (0..6u32).prop_map(|key| key.to_le_bytes().to_vec())
 }
@@ -77,10 +77,10 @@ fn op(key: impl Strategy<Value = Vec<u8>> + Clone) -> impl Strategy<Value = Op> 
     ]
 }
 
-/// What a map may look like from outside.
+/// The behaviour of a map as seen from outside.
 trait Model {
     fn lookup(&mut self, cpu: usize, key: &[u8]) -> Option<Vec<u8>>;
-    /// `values` is one value for each CPU; `cpu` the one that a program runs on.
+    /// `values` has one value for each CPU; `cpu` is the one that the program runs on.
     fn update(
         &mut self,
         cpu: Option<usize>,
@@ -93,7 +93,7 @@ trait Model {
     fn keys(&self) -> Vec<Vec<u8>>;
 }
 
-/// Runs operations on both; they must agree at each step.
+/// Runs operations on map and model; they must agree at each step.
 fn agree(map: &dyn Map, model: &mut dyn Model, ops: Vec<Op>) -> Result<(), TestCaseError> {
     let per_cpu = map.def().map_type.info().per_cpu;
     let user = |values: Vec<Vec<u8>>| match per_cpu {
@@ -159,7 +159,7 @@ fn agree(map: &dyn Map, model: &mut dyn Model, ops: Vec<Op>) -> Result<(), TestC
     Ok(())
 }
 
-/// All elements, batch after batch; a bucket that is too large for one is asked for again
+/// All elements, batch after batch. A bucket that is too large for a batch is requested again
 /// with a larger one.
 fn batches(map: &dyn Map, mut count: u32) -> Vec<(Vec<u8>, Vec<u8>)> {
     let (mut found, mut from) = (Vec::new(), None);
@@ -194,7 +194,7 @@ fn check_flags(flags: u64, exists: bool) -> Result<(), Errno> {
     }
 }
 
-/// Arrays: every element is there.
+/// Arrays: all elements exist.
 struct ArrayModel {
     per_cpu: bool,
     values: Vec<Vec<Vec<u8>>>,
@@ -220,7 +220,7 @@ impl Model for ArrayModel {
         values: Vec<Vec<u8>>,
         flags: u64,
     ) -> Result<(), Errno> {
-        // A program hears of the missing lock last, user space first.
+        // A program's missing lock is reported last, user space's first.
         let other = if cpu.is_some() { flags & !4 } else { flags };
         if other > 2 {
             return Err(Errno::EINVAL);
@@ -252,16 +252,16 @@ impl Model for ArrayModel {
     }
 }
 
-/// Hashes: keys in the order of insertion, and of last use where they go.
+/// Hashes: keys in the order of insertion and, for LRU maps, of last use.
 #[derive(Default)]
 struct HashModel {
     per_cpu: bool,
     evicts: bool,
-    /// Each CPU makes room among the keys that it put in.
+    /// Each CPU evicts among the keys that it inserted.
     lists: bool,
     entries: Vec<(Vec<u8>, Vec<Vec<u8>>)>,
     used: Vec<Vec<u8>>,
-    /// Who put a key in.
+    /// Which CPU inserted a key.
     owners: Vec<(Vec<u8>, usize)>,
 }
 
@@ -350,7 +350,7 @@ impl Model for HashModel {
     }
 }
 
-/// Tries: bits as text, so that a prefix is a prefix.
+/// Tries: bits as text, so that string prefixes are prefixes.
 #[derive(Default)]
 struct LpmModel {
     entries: Vec<(String, Vec<u8>, Vec<u8>)>,
@@ -408,14 +408,14 @@ impl Model for LpmModel {
     }
 
     fn keys(&self) -> Vec<Vec<u8>> {
-        // A prefix comes after what it covers: its end counts as the greatest bit.
+        // A prefix comes after all longer ones: its end counts as the greatest bit.
         let mut sorted: Vec<_> = self.entries.iter().collect();
         sorted.sort_by_key(|(at, ..)| format!("{at}2"));
         sorted.into_iter().map(|(_, key, _)| key.clone()).collect()
     }
 }
 
-/// Prefixes of up to 9 of 8 bits, over few addresses.
+/// Prefixes of up to 9 bits (of 8), over few addresses.
 fn prefix() -> impl Strategy<Value = Vec<u8>> + Clone {
     let len = prop_oneof![8 => 0..=8u32, 1 => Just(9u32)];
     (len, any::<u8>()).prop_map(|(len, bits)| {
@@ -512,7 +512,7 @@ proptest! {
         agree(&*map, &mut HashModel { per_cpu, evicts, ..HashModel::default() }, ops)?;
     }
 
-    /// Each CPU evicts among its own.
+    /// Each CPU evicts among its own keys.
     #[test]
     fn lists_for_each_cpu(per_cpu: bool, ops in vec(op(key()), 0..80)) {
         let map_type = if per_cpu { MapType::LruPercpuHash } else { MapType::LruHash };

@@ -1,5 +1,5 @@
-//! Maps of cgroups, sockets, devices and CPUs. The error numbers are those that a running
-//! 6.18 gave.
+//! Maps of cgroups, sockets, devices and CPUs. The error numbers were observed on a running
+//! 6.18 kernel.
 
 use super::super::{Kind, RedirectValue};
 use super::*;
@@ -152,7 +152,7 @@ fn a_devmap_takes_numbers_of_devices() {
     );
     assert_eq!(map.lookup(0, &index(1)), Ok(None));
     assert_eq!(map.lookup(0, &PAST), Ok(None));
-    // No device is none.
+    // Device 0 is an empty slot.
     assert_eq!(map.write(&index(0), &[0; 4], ANY), Ok(()));
     assert_eq!(map.read(&index(0)), Err(Errno::ENOENT));
     assert_eq!(

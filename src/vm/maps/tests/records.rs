@@ -1,4 +1,4 @@
-//! The ring buffer against a model, and against the kernel's layout.
+//! The ring buffer compared with a model and with the kernel's layout.
 
 use std::collections::VecDeque;
 
@@ -75,7 +75,7 @@ fn the_ring_is_never_filled_to_its_last_byte() {
     ring.commit(large, NONE, false);
     assert_eq!(ring.reserve(0), None, "not before it is consumed");
     assert_eq!(ring.take(), [[7; LARGEST]]);
-    // Now a record lies across the end.
+    // Now a record wraps around the end.
     let across = record(ring, &[8; 100]);
     ring.commit(across, NONE, false);
     assert_eq!(ring.take(), [[8; 100]]);
@@ -156,7 +156,7 @@ fn threads_lose_and_double_no_record() {
 #[derive(Debug, Clone)]
 enum Op {
     Reserve(usize),
-    /// Of the records that are open, the nth.
+    /// The nth of the open records.
     Commit(prop::sample::Index, bool),
     Take,
 }
@@ -169,8 +169,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// What the model knows of a record: its data, and whether it was discarded, once
-/// it was committed.
+/// The model's record: its data and, once committed, whether it was discarded.
 struct Known {
     data: Vec<u8>,
     record: Record,
@@ -189,7 +188,7 @@ proptest! {
             match op {
                 Op::Reserve(len) => {
                     let span = (len as u64 + 8).next_multiple_of(8);
-                    // The oldest busy record is never behind the consumer.
+                    // The oldest busy record is never before the consumer.
                     let fits = producer + span - consumer < SIZE;
                     count = count.wrapping_add(1);
                     let data = vec![count; len];

@@ -148,7 +148,7 @@ fn a_bloom_filter_forgets_nothing_and_rarely_errs() {
     let wrong = (1000..11_000)
         .filter(|n| bloom.contains(&index(*n)))
         .count();
-    // Five hashes on seven bits an entry: about one in fifty.
+    // Five hash functions, seven bits per entry: about one in fifty.
     assert!(wrong < 600, "{wrong} of 10000");
     assert_eq!(
         bloom.push(&index(1), UpdateFlags::EXIST),

@@ -62,7 +62,7 @@ fn stacks_collide_as_in_the_kernel() {
     let (other, _) = *others.iter().find(is_refused).unwrap();
     let id_of_other = stacks.insert(&other, StackFlags::FAST_STACK_CMP);
     assert_eq!(id_of_other, Err(Errno::EEXIST), "another hash");
-    // Both places are taken, and the new stack needs one before it gives one back.
+    // Both entries are used, and the new stack needs one before it frees the old one.
     assert_eq!(keys(&*two).len(), 2);
     assert_eq!(
         stacks.insert(&other, StackFlags::REUSE_STACKID),
@@ -105,7 +105,7 @@ fn build_ids_take_the_place_of_addresses() {
     let id = stacks.insert(&[7], NONE).unwrap();
     let bytes = map.read(&id.to_le_bytes()).unwrap();
     assert_eq!((bytes[0], bytes[24], &bytes[32..]), (2, 7, &[0; 32][..]));
-    // A place is taken before stacks are compared.
+    // An entry is allocated before stacks are compared.
     assert_eq!(stacks.insert(&[7], NONE), Err(Errno::ENOMEM));
     assert_eq!(stacks.insert(&[7], StackFlags::FAST_STACK_CMP), Ok(id));
     map.remove(&id.to_le_bytes()).unwrap();

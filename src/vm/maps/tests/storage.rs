@@ -1,4 +1,4 @@
-//! Storage of objects and of cgroups.
+//! Local storage of objects and of cgroups.
 
 use super::super::{CgroupStorage, Kind, LocalStorage};
 use super::*;
@@ -75,7 +75,7 @@ fn a_test_sets_values_by_owner_and_the_system_call_finds_no_descriptor() {
 
 #[test]
 fn owners_that_come_and_go_take_no_more_room() {
-    // Large values: few owners fit at once.
+    // Large values: few owners fit.
     let map = map(MapType::TaskStorage, 4, 65_407, 0);
     let storage = storage(&*map);
     for owner in 1..2000u64 {

@@ -1,4 +1,4 @@
-//! Maps used by several threads at once, against models that are as plain as can be.
+//! Maps used by several threads at once, compared with models that are as simple as possible.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,14 +15,13 @@ use crate::util::Errno;
 
 const ANY: UpdateFlags = UpdateFlags::empty();
 
-/// A key of so many bytes for a number, whose words all depend on it, so that a torn one
-/// would show.
+/// A key of `size` bytes for a number; all words depend on it, so that torn reads show.
 fn key(number: u32, size: usize) -> Vec<u8> {
     let bytes = number.to_le_bytes();
     bytes.into_iter().cycle().take(size).collect()
 }
 
-/// Numbers whose keys hang in one chain, of 32, of a small map.
+/// Numbers whose keys are in one chain (of 32) of a small map.
 fn in_chain(chain: u64, size: usize, count: usize) -> Vec<u32> {
     let bucket = |number: &u32| match size {
         8 => Number(u64::from(*number) << 32 | u64::from(*number)).hash() >> 59,
@@ -33,8 +32,8 @@ fn in_chain(chain: u64, size: usize, count: usize) -> Vec<u32> {
     numbers.take(count).collect()
 }
 
-/// Readers find what stays, and never what was never there, while others come and go in
-/// the same chain, and their slots wander to another one and back.
+/// Readers find keys that stay, and no key that never existed, while other keys are added to and
+/// removed from the same chain, and slots move to another chain and back.
 #[test]
 fn what_stays_is_found_while_others_come_and_go() {
     for size in [4, 8, 12, 40u32] {
@@ -106,8 +105,8 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Does operations on keys that are `thread`'s alone: each must do what it does to a
-/// plain map, whatever other threads do beside.
+/// Runs operations on keys that only `thread` uses: each must behave as on a plain map, whatever
+/// other threads do.
 fn alone_with(map: &dyn Map, thread: u32, size: usize, ops: &[Op]) {
     let mut model: HashMap<u32, u64> = HashMap::new();
     let chain = in_chain(7, size, 15);
@@ -162,7 +161,7 @@ proptest! {
     }
 }
 
-/// A map that evicts never loses its order, whoever uses it.
+/// An LRU map stays consistent with concurrent use.
 #[test]
 fn an_lru_map_stays_whole() {
     let map = &*map(MapType::LruHash, 4, 8, 8);

@@ -1,4 +1,4 @@
-//! Ring buffers that user space fills.
+//! User ring buffers.
 
 use super::super::{Kind, Next, UserRingBuf};
 use super::*;
@@ -11,7 +11,7 @@ fn ring(map: &dyn Map) -> &UserRingBuf {
     }
 }
 
-/// The samples that a program would see now.
+/// The samples that a program would see.
 fn drain(ring: &UserRingBuf) -> Vec<Vec<u8>> {
     let draining = ring.drain().unwrap();
     let mut samples = Vec::new();

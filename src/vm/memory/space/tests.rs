@@ -31,7 +31,7 @@ fn accesses_are_judged_whole() {
     );
     assert_eq!(
         space.load(0x1234_5678, 4).unwrap_err().to_string(),
-        "reads 4 bytes at 0x12345678, where nothing is"
+        "reads 4 bytes at 0x12345678 (unmapped)"
     );
 }
 
@@ -67,7 +67,7 @@ fn a_freed_region_is_seen_even_when_its_slot_lives_again() {
     assert_eq!(second.region(), first.region());
     assert_eq!(
         space.load(first.register(), 8).unwrap_err().to_string(),
-        "reads 8 bytes at record, which is gone"
+        "reads 8 bytes at record, which was freed"
     );
     assert_eq!(space.load(second.register(), 8), Ok(0));
     let third = space.renew(second);
@@ -172,7 +172,7 @@ fn a_fork_has_what_all_cpus_share_and_numbers_of_its_own() {
     }
     assert_eq!(
         fork.load(stack.register(), 8).unwrap_err().to_string(),
-        "reads 8 bytes at stack, which is gone"
+        "reads 8 bytes at stack, which was freed"
     );
     let mut next = || {
         fork.insert(Region::bytes("mine", block(8)))
@@ -227,7 +227,7 @@ fn the_kernels_objects_are_seen_by_all_cpus_whenever_they_are_made() {
     space.kernel().free(&task);
     assert_eq!(
         fork.load(at, 8).unwrap_err().to_string(),
-        "reads 8 bytes at struct task_struct, which is gone"
+        "reads 8 bytes at struct task_struct, which was freed"
     );
     assert_eq!(fork.deltas().load(8 * 0xff88, 8), Some(0));
 }

@@ -1,27 +1,27 @@
-//! Addresses and prefixes, from the text that people write.
+//! Parsing addresses and prefixes.
 
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
 use super::error::NetError;
 
-/// A range of addresses: those that begin with the same bits.
+/// An IP prefix: all addresses that begin with the same bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Prefix {
-    /// Any address in it.
+    /// Any address in the prefix.
     pub address: IpAddr,
-    /// How many bits are the same.
+    /// The prefix length in bits.
     pub len: u8,
 }
 
 impl Prefix {
-    /// Whether an address lies in it.
+    /// Whether the prefix contains an address.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         match (bits(self.address), bits(address)) {
             ((own, width), (other, other_width)) if width == other_width => {
                 let differing = own ^ other;
-                // All of its bits lie below the prefix.
+                // All differing bits lie below the prefix.
                 u32::from(width - self.len.min(width)) >= 128 - differing.leading_zeros()
             }
             _ => false,
@@ -29,7 +29,7 @@ impl Prefix {
     }
 }
 
-/// An address as a number, and how many bits it has.
+/// An address as a number, and its width in bits.
 fn bits(address: IpAddr) -> (u128, u8) {
     match address {
         IpAddr::V4(address) => (u128::from(address.to_bits()), 32),
@@ -40,7 +40,7 @@ fn bits(address: IpAddr) -> (u128, u8) {
 impl FromStr for Prefix {
     type Err = NetError;
 
-    /// `10.0.0.0/8`, `fd00::/8`; an address alone is a prefix of all its bits.
+    /// Parses `10.0.0.0/8` or `fd00::/8`; a plain address is a prefix of full length.
     fn from_str(text: &str) -> Result<Self, NetError> {
         let wrong = || NetError::Prefix(text.to_owned());
         let (address, len) = match text.split_once('/') {
@@ -60,19 +60,19 @@ impl FromStr for Prefix {
     }
 }
 
-/// An address from text.
+/// Parses an address.
 pub(super) fn address(text: &str) -> Result<IpAddr, NetError> {
     let parsed = text.parse();
     parsed.map_err(|_| NetError::Address(text.to_owned()))
 }
 
-/// An address and a port from text.
+/// Parses an address with a port.
 pub(super) fn endpoint(text: &str) -> Result<SocketAddr, NetError> {
     let parsed = text.parse();
     parsed.map_err(|_| NetError::Endpoint(text.to_owned()))
 }
 
-/// A hardware address from text.
+/// Parses a hardware address.
 pub(super) fn mac(text: &str) -> Result<[u8; 6], NetError> {
     let wrong = || NetError::Mac(text.to_owned());
     let mut parts = text.split([':', '-']);
@@ -87,8 +87,7 @@ pub(super) fn mac(text: &str) -> Result<[u8; 6], NetError> {
     }
 }
 
-/// The 16 bytes that the kernel's structures have for an address; IPv4 takes the first
-/// four.
+/// An address as the kernel's structures store it, in 16 bytes; IPv4 uses the first four.
 #[must_use]
 pub(in crate::vm) fn bytes_of(address: IpAddr) -> [u8; 16] {
     match address {
@@ -135,7 +134,7 @@ mod tests {
                 bad.parse::<Prefix>()
                     .unwrap_err()
                     .to_string()
-                    .contains("no prefix")
+                    .contains("invalid prefix")
             );
         }
         assert_eq!(mac("02:00:00:00:00:0a"), Ok([2, 0, 0, 0, 0, 10]));

@@ -42,15 +42,14 @@ impl Device {
         }
     }
 
-    /// Sets the largest packet without its link header: 1500 unless it is set, 65,536
+    /// Sets the largest packet size without the link header. The default is 1500, and 65,536
     /// for the loopback device.
     pub fn mtu(&mut self, mtu: u32) -> &mut Self {
         self.mtu = mtu;
         self
     }
 
-    /// Sets the hardware address. Unless it is set, it is `02:00` and the device's
-    /// number.
+    /// Sets the hardware address. The default is `02:00` and the device's number.
     ///
     /// # Errors
     /// [`NetError::Mac`].
@@ -59,21 +58,21 @@ impl Device {
         Ok(self)
     }
 
-    /// Sets the bytes of a link header (`hard_header_len`): 14 for Ethernet, 0 for a
-    /// tunnel of IP packets.
+    /// Sets the size of the link header (`hard_header_len`): 14 for Ethernet, 0 for a tunnel of
+    /// IP packets.
     pub fn link_header(&mut self, bytes: u32) -> &mut Self {
         self.link_header = bytes;
         self
     }
 
-    /// Sets whether packets from this device are forwarded (`forwarding`): those of
-    /// devices that a test makes are, those of the loopback device are not.
+    /// Sets whether packets from this device are forwarded (`forwarding`). The default is yes,
+    /// and no for the loopback device.
     pub fn forwards(&mut self, forwards: bool) -> &mut Self {
         self.forwards = forwards;
         self
     }
 
-    /// Adds an address of its own, the source of packets that it sends.
+    /// Adds an address of the device: the source of packets that it sends.
     ///
     /// # Errors
     /// [`NetError::Address`].
@@ -82,37 +81,37 @@ impl Device {
         Ok(self)
     }
 
-    /// Its number (`ifindex`).
+    /// The device's number (`ifindex`).
     #[must_use]
     pub const fn index(&self) -> u32 {
         self.index
     }
 
-    /// Its name.
+    /// The device's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The largest packet, without and with its link header.
+    /// The largest packet size, without and with the link header.
     #[must_use]
     pub const fn mtus(&self) -> (u32, u32) {
         (self.mtu, self.mtu.saturating_add(self.link_header))
     }
 
-    /// The bytes of its hardware address.
+    /// The bytes of the hardware address.
     #[must_use]
     pub const fn mac_bytes(&self) -> [u8; 6] {
         self.mac
     }
 
-    /// Whether packets from it are forwarded.
+    /// Whether packets from the device are forwarded.
     #[must_use]
     pub const fn is_forwarding(&self) -> bool {
         self.forwards
     }
 
-    /// Its first address of the same family as another one.
+    /// The device's first address of the same family as `other`.
     #[must_use]
     pub fn address_like(&self, other: IpAddr) -> Option<IpAddr> {
         let mut addresses = self.addresses.iter().copied();

@@ -1,31 +1,31 @@
-//! What can be wrong with a mocked network.
+//! Errors of the mocked network.
 
 use thiserror::Error;
 
-/// Why a part of the mocked network can't be.
+/// Why a part of the mocked network is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum NetError {
-    /// Text that is no prefix.
-    #[error("`{0}` is no prefix: write an address, a slash and a length, as in 10.0.0.0/8")]
+    /// An invalid prefix.
+    #[error("invalid prefix `{0}`: write an address, a slash and a length, as in 10.0.0.0/8")]
     Prefix(String),
-    /// Text that is no address.
-    #[error("`{0}` is no IP address")]
+    /// An invalid IP address.
+    #[error("invalid IP address `{0}`")]
     Address(String),
-    /// Text that is no address with a port.
-    #[error("`{0}` is no address with a port: write 10.0.0.1:80 or [fd00::1]:80")]
+    /// An invalid address with a port.
+    #[error("invalid address and port `{0}`: write 10.0.0.1:80 or [fd00::1]:80")]
     Endpoint(String),
-    /// Text that is no hardware address.
-    #[error("`{0}` is no hardware address: write six pairs of digits, as in 02:00:00:00:00:01")]
+    /// An invalid hardware address.
+    #[error("invalid hardware address `{0}`: write six pairs of digits, as in 02:00:00:00:00:01")]
     Mac(String),
-    /// Addresses of two families in one place.
-    #[error("{one} and {other} are of different families")]
+    /// A socket with addresses of different families.
+    #[error("{one} and {other} are of different address families")]
     Families {
-        /// What was there first.
+        /// The address that was set first.
         one: String,
-        /// What was given then.
+        /// The address that was set second.
         other: String,
     },
-    /// There is no such field of a socket.
+    /// `struct bpf_tcp_sock` has no such field.
     #[error("struct bpf_tcp_sock has no field `{0}`")]
     TcpField(String),
 }

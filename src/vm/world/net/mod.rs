@@ -1,4 +1,4 @@
-//! The mocked network: devices, routes, neighbours and sockets, as programs look them up.
+//! The mocked network: devices, routes, neighbours and sockets, for look-ups by programs.
 //!
 //! ```
 //! use bpflab::vm::World;
@@ -30,9 +30,7 @@ pub use socket::{Ancestry, Socket, SocketId, SocketState};
 pub(in crate::vm) use address::bytes_of;
 pub(in crate::vm) use socket::{AF_INET, AF_INET6, TCP, UDP};
 
-/// The network that programs see.
-///
-/// It begins with the loopback device (1, `lo`) and nothing else.
+/// The mocked network. At first it only has the loopback device (1, `lo`).
 #[derive(Debug, Clone)]
 pub struct Net {
     devices: Vec<Device>,
@@ -44,7 +42,7 @@ pub struct Net {
     secret: u64,
 }
 
-/// Who has an address on a device's link.
+/// A neighbour on a device's link: its IP and hardware address.
 #[derive(Debug, Clone, Copy)]
 struct Neighbour {
     address: IpAddr,
@@ -67,7 +65,7 @@ impl Default for Net {
 }
 
 impl Net {
-    /// The device of this number, made if there is none yet.
+    /// The device with this number, created if needed.
     pub fn device(&mut self, index: u32, name: &str) -> &mut Device {
         let at = self.devices.iter().position(|device| device.index == index);
         let at = at.unwrap_or_else(|| {
@@ -79,13 +77,13 @@ impl Net {
         device
     }
 
-    /// The device of this number.
+    /// The device with this number.
     #[must_use]
     pub fn find_device(&self, index: u32) -> Option<&Device> {
         self.devices.iter().find(|device| device.index == index)
     }
 
-    /// Adds a route for a range of addresses: [`Prefix`] as text.
+    /// Adds a route for a [`Prefix`] in text form.
     ///
     /// # Errors
     /// [`NetError::Prefix`].
@@ -95,7 +93,7 @@ impl Net {
         Ok(&mut self.routes[last])
     }
 
-    /// The route that a packet takes, and its device's number.
+    /// The route for a packet, and its device's number.
     #[must_use]
     pub fn find_route(&self, wanted: &Wanted) -> Option<(&Route, u32)> {
         let default = self.default_device();
@@ -108,7 +106,7 @@ impl Net {
         made.map_or(1, Device::index)
     }
 
-    /// Says which hardware address an address has on a device's link.
+    /// Sets the hardware address of a neighbour on a device's link.
     ///
     /// # Errors
     /// [`NetError::Address`], [`NetError::Mac`].
@@ -125,7 +123,7 @@ impl Net {
         Ok(())
     }
 
-    /// The hardware address of a neighbour.
+    /// A neighbour's hardware address.
     #[must_use]
     pub fn find_neighbour(&self, address: IpAddr, device: u32) -> Option<[u8; 6]> {
         let mut known = self.neighbours.iter();
@@ -140,7 +138,7 @@ impl Net {
         &mut self.sockets[at]
     }
 
-    /// Adds a TCP socket, closed.
+    /// Adds a closed TCP socket.
     pub fn tcp(&mut self) -> &mut Socket {
         self.add(Socket::tcp)
     }
@@ -150,20 +148,20 @@ impl Net {
         self.add(Socket::udp)
     }
 
-    /// Adds a socket of another kind: `SOCK_*` and the protocol's number.
+    /// Adds a socket of another type: `SOCK_*` and the protocol number.
     pub fn socket(&mut self, kind: u32, protocol: u32) -> &mut Socket {
         let socket = self.tcp();
         (socket.kind, socket.protocol) = (kind, protocol);
         socket
     }
 
-    /// A socket that was added.
+    /// The socket with this id.
     #[must_use]
     pub fn get(&self, id: SocketId) -> Option<&Socket> {
         self.sockets.get(id.0 as usize)
     }
 
-    /// A socket that was added, to change it.
+    /// The socket with this id, mutable.
     pub fn get_mut(&mut self, id: SocketId) -> Option<&mut Socket> {
         self.sockets.get_mut(id.0 as usize)
     }
@@ -173,9 +171,9 @@ impl Net {
         self.sockets.iter()
     }
 
-    /// The socket that a packet from one address to another reaches on a device: a
-    /// connection before a listener, the more closely bound one before the other, the
-    /// first of equals. `namespace` is the id of another one than the packet's own.
+    /// The socket that receives a packet on a device. Connections take precedence over listeners,
+    /// then the more specific binding, then the first added. `namespace` is the id of a
+    /// network namespace other than the packet's own.
     #[must_use]
     pub fn find_socket(
         &self,
@@ -194,7 +192,7 @@ impl Net {
         Some(best.1)
     }
 
-    /// Cookie of the network namespace (`bpf_get_netns_cookie`): 1 unless it is set.
+    /// The cookie of the network namespace (`bpf_get_netns_cookie`), 1 by default.
     #[must_use]
     pub const fn namespace_cookie(&self) -> u64 {
         self.namespace_cookie
@@ -206,8 +204,7 @@ impl Net {
         self
     }
 
-    /// Whether SYN cookies are on (`net.ipv4.tcp_syncookies`), as they are unless they
-    /// are turned off.
+    /// Whether SYN cookies are on (`net.ipv4.tcp_syncookies`); the default is on.
     #[must_use]
     pub const fn has_syncookies(&self) -> bool {
         self.syncookies
@@ -219,14 +216,13 @@ impl Net {
         self
     }
 
-    /// What SYN cookies are made with; the kernel draws it at boot, here it is 0 unless
-    /// it is set.
+    /// The secret for SYN cookies, 0 by default. The kernel draws it at boot.
     #[must_use]
     pub const fn secret(&self) -> u64 {
         self.secret
     }
 
-    /// Sets what SYN cookies are made with.
+    /// Sets the secret for SYN cookies.
     pub fn set_secret(&mut self, secret: u64) -> &mut Self {
         self.secret = secret;
         self

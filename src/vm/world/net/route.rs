@@ -1,4 +1,4 @@
-//! Routes: what `bpf_fib_lookup` finds.
+//! Routes, for `bpf_fib_lookup`.
 
 use std::net::IpAddr;
 
@@ -8,18 +8,18 @@ use super::error::NetError;
 /// The main table (`RT_TABLE_MAIN`).
 pub const MAIN_TABLE: u32 = 254;
 
-/// What becomes of packets that take a route (`RTN_*`).
+/// The type of a route: what happens to its packets (`RTN_*`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RouteKind {
-    /// They are sent on.
+    /// They are forwarded.
     Unicast,
-    /// They are for this machine.
+    /// They are delivered locally.
     Local,
-    /// They vanish.
+    /// They are dropped silently.
     Blackhole,
-    /// Their sender is told that there is no way.
+    /// They are rejected as unreachable.
     Unreachable,
-    /// Their sender is told that it is forbidden.
+    /// They are rejected as prohibited.
     Prohibit,
 }
 
@@ -54,8 +54,8 @@ impl Route {
         }
     }
 
-    /// Sends packets by this gateway, which may be of the other family; without one
-    /// they go to their destination directly.
+    /// Sets the gateway, which may be of the other family. Without one, packets go directly to
+    /// their destination.
     ///
     /// # Errors
     /// [`NetError::Address`].
@@ -64,14 +64,14 @@ impl Route {
         Ok(self)
     }
 
-    /// Sends packets out of this device. Without one it is the first device that a test
-    /// made, or the loopback device.
+    /// Sets the device. The default is the first device that the test added, or the loopback
+    /// device.
     pub fn dev(&mut self, index: u32) -> &mut Self {
         self.device = Some(index);
         self
     }
 
-    /// Prefers this source address (`BPF_FIB_LOOKUP_SRC`).
+    /// Sets the preferred source address (`BPF_FIB_LOOKUP_SRC`).
     ///
     /// # Errors
     /// [`NetError::Address`].
@@ -80,46 +80,46 @@ impl Route {
         Ok(self)
     }
 
-    /// Sets its metric: of routes with prefixes of one length the lowest counts.
+    /// Sets the metric: of routes with the same prefix length, the lowest metric is used.
     pub fn metric(&mut self, metric: u32) -> &mut Self {
         self.metric = metric;
         self
     }
 
-    /// Sets the MTU of the path, where it is not the device's.
+    /// Sets the MTU of the path, if it differs from the device's.
     pub fn mtu(&mut self, mtu: u32) -> &mut Self {
         self.mtu = Some(mtu);
         self
     }
 
-    /// Puts it into another table than the main one (`BPF_FIB_LOOKUP_TBID`; a rule
-    /// without a mark never leads there).
+    /// Sets the table; the default is the main one. Only `BPF_FIB_LOOKUP_TBID` finds routes in
+    /// other tables, or a rule with a [mark](Self::mark).
     pub fn table(&mut self, table: u32) -> &mut Self {
         self.table = table;
         self
     }
 
-    /// Takes it only for packets with this mark, as a rule `fwmark` does
+    /// Uses the route only for packets with this mark, as a rule with `fwmark` does
     /// (`BPF_FIB_LOOKUP_MARK`), whatever its table.
     pub fn mark(&mut self, mark: u32) -> &mut Self {
         self.mark = Some(mark);
         self
     }
 
-    /// Says what becomes of the packets.
+    /// Sets the type of the route.
     pub fn kind(&mut self, kind: RouteKind) -> &mut Self {
         self.kind = kind;
         self
     }
 
-    /// Marks it as one that encapsulates packets (`lwtunnel`), which the helper does not
-    /// do.
+    /// Marks the route as encapsulating packets (`lwtunnel`). `bpf_fib_lookup` does not
+    /// encapsulate.
     pub fn encapsulated(&mut self) -> &mut Self {
         self.is_encapsulated = true;
         self
     }
 
-    /// What becomes of the packets.
+    /// The type of the route.
     #[must_use]
     pub const fn route_kind(&self) -> RouteKind {
         self.kind
@@ -131,7 +131,7 @@ impl Route {
         self.via
     }
 
-    /// The source address that it prefers.
+    /// The preferred source address.
     #[must_use]
     pub const fn preferred_source(&self) -> Option<IpAddr> {
         self.source
@@ -143,34 +143,34 @@ impl Route {
         self.metric
     }
 
-    /// The MTU of the path, where it is not the device's.
+    /// The MTU of the path, if it differs from the device's.
     #[must_use]
     pub const fn path_mtu(&self) -> Option<u32> {
         self.mtu
     }
 
-    /// Whether it encapsulates packets.
+    /// Whether the route encapsulates packets.
     #[must_use]
     pub const fn is_encapsulated(&self) -> bool {
         self.is_encapsulated
     }
 }
 
-/// What is asked of the routes.
+/// The parameters of a route look-up.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted {
     /// The destination.
     pub to: IpAddr,
-    /// Only this table, and no rules.
+    /// Search only this table, without rules.
     pub table: Option<u32>,
     /// The packet's mark.
     pub mark: u32,
-    /// Only routes out of this device.
+    /// Find only routes out of this device.
     pub device: Option<u32>,
 }
 
 impl Wanted {
-    /// Whether a route is one of those that are looked at.
+    /// Whether a route takes part in the look-up.
     fn allows(&self, route: &Route, device: u32) -> bool {
         let by_rule = match route.mark {
             Some(mark) => mark == self.mark,
@@ -186,8 +186,8 @@ impl Wanted {
     }
 }
 
-/// The best of some routes: rules by mark go first, then the longest prefix counts, then
-/// the lowest metric, then which was there first.
+/// The best route: rules by mark first, then the longest prefix, then the lowest metric, then
+/// the route that was added first.
 pub(super) fn best<'r>(
     routes: &'r [Route],
     wanted: &Wanted,
@@ -201,6 +201,6 @@ pub(super) fn best<'r>(
     let allowed = routes
         .iter()
         .filter(|route| wanted.allows(route, device(route)));
-    // The last of equals is taken: the first one is wanted.
+    // `max_by_key` returns the last of equals; reversed, that is the first route.
     allowed.rev().max_by_key(|route| rank(route))
 }

@@ -1,4 +1,4 @@
-//! Sockets: what programs look up, are about, and see of them.
+//! Sockets of the mocked network.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -20,11 +20,11 @@ const SOCK_STREAM: u32 = 1;
 /// `SOCK_DGRAM`.
 const SOCK_DGRAM: u32 = 2;
 
-/// A socket of the mocked network.
+/// Identifies a socket of the mocked network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SocketId(pub(super) u32);
 
-/// Where a connection stands (`BPF_TCP_*`).
+/// The state of a socket (`BPF_TCP_*`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SocketState {
     /// `BPF_TCP_ESTABLISHED`; a connected datagram socket, too.
@@ -37,7 +37,7 @@ pub enum SocketState {
     FinWait1 = 4,
     /// `BPF_TCP_FIN_WAIT2`.
     FinWait2 = 5,
-    /// `BPF_TCP_TIME_WAIT`: no full socket.
+    /// `BPF_TCP_TIME_WAIT`: not a full socket.
     TimeWait = 6,
     /// `BPF_TCP_CLOSE`; a datagram socket that is not connected.
     Close = 7,
@@ -49,40 +49,40 @@ pub enum SocketState {
     Listen = 10,
     /// `BPF_TCP_CLOSING`.
     Closing = 11,
-    /// `BPF_TCP_NEW_SYN_RECV`: a request, no full socket.
+    /// `BPF_TCP_NEW_SYN_RECV`: a request socket, not a full one.
     NewSynRecv = 12,
 }
 
-/// The cgroups that something is in, as their ids from the root to its own.
+/// A cgroup and its ancestors: their ids, the root's first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ancestry(Vec<u64>);
 
 impl Default for Ancestry {
-    /// The root, whose id is 1.
+    /// The root only, whose id is 1.
     fn default() -> Self {
         Self(vec![1])
     }
 }
 
 impl Ancestry {
-    /// Ids from the root's to the own.
+    /// Ids from the root's to the cgroup's own.
     pub fn new(ids: impl Into<Vec<u64>>) -> Self {
         Self(ids.into())
     }
 
-    /// The own id; 0 if there is none.
+    /// The cgroup's own id; 0 if there is none.
     #[must_use]
     pub fn id(&self) -> u64 {
         self.0.last().copied().unwrap_or(0)
     }
 
-    /// Whether the cgroup of this id is among them.
+    /// Whether this id is the cgroup's or an ancestor's.
     #[must_use]
     pub fn has(&self, id: u64) -> bool {
         self.0.contains(&id)
     }
 
-    /// The id so many levels below the root; 0 where it is not so deep.
+    /// The id of the ancestor at this level (the root is 0); 0 if the cgroup is not so deep.
     #[must_use]
     pub fn ancestor(&self, level: i32) -> u64 {
         let id = usize::try_from(level)
@@ -92,10 +92,10 @@ impl Ancestry {
     }
 }
 
-/// A socket: what `struct sock` says to programs.
+/// A socket, with the contents of `struct sock` that programs see.
 ///
-/// It is made by [`Net::tcp`](super::Net::tcp) and its siblings, in a state that fits
-/// what it was made with.
+/// Created by [`Net::tcp`](super::Net::tcp), [`Net::udp`](super::Net::udp) or
+/// [`Net::socket`](super::Net::socket).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Socket {
     id: SocketId,
@@ -154,7 +154,7 @@ impl Socket {
         Self::new(id, cookie, SOCK_STREAM, TCP)
     }
 
-    /// A socket that belongs to no network: that of a single event.
+    /// A socket outside of the mocked network, for a single event.
     pub(in crate::vm) fn made_up() -> Self {
         Self {
             family: 0,
@@ -166,7 +166,7 @@ impl Socket {
         Self::new(id, cookie, SOCK_DGRAM, UDP)
     }
 
-    /// Its name among the sockets of its network.
+    /// The socket's id in its network.
     #[must_use]
     pub const fn id(&self) -> SocketId {
         self.id
@@ -183,10 +183,10 @@ impl Socket {
         Ok(())
     }
 
-    /// Sets its own address and port: `10.0.0.1:80`, `[::]:53`.
+    /// Sets the local address and port: `10.0.0.1:80`, `[::]:53`.
     ///
     /// # Errors
-    /// [`NetError::Endpoint`], or [`NetError::Families`] where the peer's is of the other
+    /// [`NetError::Endpoint`], or [`NetError::Families`] if the remote address is of the other
     /// family.
     pub fn local(&mut self, local: &str) -> Result<&mut Self, NetError> {
         let local = address::endpoint(local)?;
@@ -195,10 +195,10 @@ impl Socket {
         Ok(self)
     }
 
-    /// Connects it to a peer; a socket that was closed is established then.
+    /// Sets the remote address and port. A closed socket becomes established.
     ///
     /// # Errors
-    /// As of [`local`](Self::local).
+    /// As for [`local`](Self::local).
     pub fn remote(&mut self, remote: &str) -> Result<&mut Self, NetError> {
         let remote = address::endpoint(remote)?;
         self.join(remote, self.local)?;
@@ -209,74 +209,74 @@ impl Socket {
         Ok(self)
     }
 
-    /// Sets its state.
+    /// Sets the socket's state.
     pub fn state(&mut self, state: SocketState) -> &mut Self {
         self.state = state as u32;
         self
     }
 
-    /// Sets its mark (`SO_MARK`).
+    /// Sets the mark (`SO_MARK`).
     pub fn mark(&mut self, mark: u32) -> &mut Self {
         self.mark = mark;
         self
     }
 
-    /// Sets its priority (`SO_PRIORITY`).
+    /// Sets the priority (`SO_PRIORITY`).
     pub fn priority(&mut self, priority: u32) -> &mut Self {
         self.priority = priority;
         self
     }
 
-    /// Binds it to a device: look-ups for packets from others don't find it.
+    /// Binds the socket to a device: packets from other devices don't find it.
     pub fn device(&mut self, index: u32) -> &mut Self {
         self.device = index;
         self
     }
 
-    /// Sets the queue that its packets come in by.
+    /// Sets the receive queue (`rx_queue_mapping`).
     pub fn rx_queue(&mut self, queue: i32) -> &mut Self {
         self.rx_queue = queue;
         self
     }
 
-    /// Sets its cookie: 1 for the first socket unless it is set, then 2, ...
+    /// Sets the cookie. By default sockets have 1, 2 and so on.
     pub fn cookie(&mut self, cookie: u64) -> &mut Self {
         self.cookie = cookie;
         self
     }
 
-    /// Sets whose it is.
+    /// Sets the owner's user id.
     pub fn uid(&mut self, uid: u32) -> &mut Self {
         self.uid = uid;
         self
     }
 
-    /// Sets the class of its cgroup (`net_cls.classid`).
+    /// Sets the class id of the socket's cgroup (`net_cls.classid`).
     pub fn classid(&mut self, classid: u32) -> &mut Self {
         self.classid = classid;
         self
     }
 
-    /// Sets the cgroups that it is in: ids from the root's to its own.
+    /// Sets the socket's cgroup: ids from the root's to its own.
     pub fn cgroup(&mut self, ids: impl Into<Vec<u64>>) -> &mut Self {
         self.cgroup = Ancestry::new(ids);
         self
     }
 
-    /// Puts it into another network namespace, which look-ups name by this id; -1 is the
-    /// packet's own.
+    /// Moves the socket to another network namespace, which look-ups refer to by this id; -1 is
+    /// the packet's own.
     pub fn netns(&mut self, id: i32) -> &mut Self {
         self.netns = (id >= 0).then_some(id);
         self
     }
 
-    /// Makes it one of a group that shares its port (`SO_REUSEPORT`).
+    /// Makes the socket share its port (`SO_REUSEPORT`).
     pub fn reuse_port(&mut self) -> &mut Self {
         self.reuses_port = true;
         self
     }
 
-    /// Sets a field of `struct bpf_tcp_sock` (and of `struct bpf_sock_ops`) by its name:
+    /// Sets a field of `struct bpf_tcp_sock` (and of `struct bpf_sock_ops`) by name:
     /// `snd_cwnd`, `srtt_us`, `bytes_acked`.
     ///
     /// # Errors
@@ -300,38 +300,38 @@ impl Socket {
         Ok(self)
     }
 
-    /// Says where in kernel memory its `struct tcp_sock` (or `udp6_sock`, `unix_sock`, …)
-    /// is, which `bpf_skc_to_tcp_sock` and its siblings give.
+    /// Sets the kernel memory address of its `struct tcp_sock` (or `udp6_sock`, `unix_sock`, …),
+    /// which `bpf_skc_to_tcp_sock` and its siblings return.
     pub fn kernel_object(&mut self, address: u64) -> &mut Self {
         self.object = Some(address);
         self
     }
 
-    /// Sets an option as `setsockopt` of user space would, without a check.
+    /// Sets an option like user space's `setsockopt`, without a check.
     pub fn option(&mut self, level: i32, name: i32, value: impl Into<Vec<u8>>) -> &mut Self {
         self.options.insert((level, name), value.into());
         self
     }
 
-    /// The value of an option that was set, by the test or a program.
+    /// The value of an option that the test or a program set.
     #[must_use]
     pub fn option_value(&self, level: i32, name: i32) -> Option<&[u8]> {
         self.options.get(&(level, name)).map(Vec::as_slice)
     }
 
-    /// Its own address.
+    /// The local address.
     #[must_use]
     pub const fn local_address(&self) -> Option<SocketAddr> {
         self.local
     }
 
-    /// Its mark.
+    /// The mark.
     #[must_use]
     pub const fn mark_value(&self) -> u32 {
         self.mark
     }
 
-    /// What `bpf_sock_ops_cb_flags_set` asked for.
+    /// The flags that `bpf_sock_ops_cb_flags_set` set.
     #[must_use]
     pub const fn callback_flags(&self) -> u32 {
         self.callback_flags
@@ -348,25 +348,25 @@ impl Socket {
         })
     }
 
-    /// Whether it has all that `struct sock` has (`sk_fullsock`).
+    /// Whether it is a full socket (`sk_fullsock`).
     #[must_use]
     pub const fn is_full(&self) -> bool {
         self.state != SocketState::TimeWait as u32 && self.state != SocketState::NewSynRecv as u32
     }
 
-    /// Whether it listens for TCP connections.
+    /// Whether it is a listening TCP socket.
     #[must_use]
     pub const fn is_listener(&self) -> bool {
         self.state == SocketState::Listen as u32
     }
 
-    /// Whether packets can find it (`!sk_unhashed`).
+    /// Whether look-ups can find it (`!sk_unhashed`).
     pub(in crate::vm) const fn is_hashed(&self) -> bool {
         self.protocol != TCP || self.state != SocketState::Close as u32
     }
 
-    /// Whether it waits for whoever comes: a TCP socket that listens, a UDP socket that is
-    /// not connected, or one of another protocol.
+    /// Whether it takes packets from any peer: a listening TCP socket, an unconnected UDP
+    /// socket, or one of another protocol.
     pub(in crate::vm) const fn waits(&self) -> bool {
         match self.protocol {
             TCP => self.is_listener(),
@@ -375,13 +375,12 @@ impl Socket {
         }
     }
 
-    /// Whether it takes packets for this address and port from that one, and how well it
-    /// fits: a connection fits best, then its own address, then the device.
+    /// How specifically it matches packets from `from` to `to`; `None` if it doesn't. A
+    /// connection scores highest, then a bound address, then a bound device.
     pub(super) fn score(&self, to: SocketAddr, from: SocketAddr, device: u32) -> Option<u32> {
         let local = self.local?;
         let wildcard = local.ip().is_unspecified();
-        // An IPv6 socket that is bound to all addresses takes IPv4, too; `IPV6_V6ONLY`
-        // is not mocked.
+        // An IPv6 socket that is bound to `::` takes IPv4, too; `IPV6_V6ONLY` is not mocked.
         let family = local.is_ipv4() == to.is_ipv4() || wildcard && local.is_ipv6();
         if !family || local.port() != to.port() || !wildcard && local.ip() != to.ip() {
             return None;
@@ -433,7 +432,7 @@ impl Socket {
                 None => {}
             }
         }
-        // The one is in the host's order, the other in the network's.
+        // `src_port` is in host byte order, `dst_port` in network byte order.
         let port = |end: Option<SocketAddr>| end.map_or(0, |end| end.port());
         put("src_port", &u32::from(port(self.local)).to_ne_bytes());
         put("dst_port", &port(self.remote).to_be_bytes());

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Headers of a SYN, or of the ACK that answers a cookie: IP, TCP.
+/// Headers of a SYN, or of the ACK that returns a cookie: IP, TCP.
 fn headers(flags: &str, sequence: u32, acknowledged: u32) -> (Vec<u8>, Vec<u8>) {
     let bytes = Packet::ethernet().ipv4("10.0.0.2", "10.0.0.1").tcp(5, 80);
     let bytes = bytes.tcp_flags(flags).tcp_numbers(sequence, acknowledged);

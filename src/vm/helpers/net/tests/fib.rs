@@ -45,7 +45,7 @@ fn mock(net: &mut Net) {
     net.neighbour("fd00::9", 3, "02:00:00:00:00:98").unwrap();
 }
 
-/// What a look-up returns and leaves behind.
+/// The return value of a lookup and the parameters after it.
 fn look_up(prog_type: ProgType, bytes: &[u8], flags: u64) -> (u64, Vec<u8>) {
     let (mut bench, context) = on_packet(prog_type, mock);
     let at = bench.memory(bytes);

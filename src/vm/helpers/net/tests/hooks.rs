@@ -1,4 +1,4 @@
-//! Hooks of cgroups.
+//! Cgroup hooks.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Messages on their way into a socket.
+//! Messages being sent to a socket.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! Helpers on mocked routes, sockets, options and hooks: what no test run of the kernel
-//! can be asked. (What it can be asked stands in `tests/net_kernel.rs`.)
+//! Helpers on mocked routes, sockets, options and hooks, which test runs in the kernel can't
+//! cover. (`tests/kernel/net.rs` compares the other helpers with the kernel.)
 
 mod cookies;
 mod fib;
@@ -25,7 +25,7 @@ fn packet() -> Packet {
         .payload([7; 20])
 }
 
-/// A machine with this network, on which a program of a type runs on a packet.
+/// A machine with this network, running a program of this type on a packet.
 fn on_packet(prog_type: ProgType, mock: impl FnOnce(&mut Net)) -> (Bench, u64) {
     let mut bench = Bench::on(prog_type, &packet().event().unwrap());
     mock(bench.machine.world.net());
@@ -33,7 +33,7 @@ fn on_packet(prog_type: ProgType, mock: impl FnOnce(&mut Net)) -> (Bench, u64) {
     (bench, context)
 }
 
-/// The same on a context.
+/// A machine running a program of this type on a context.
 fn on_context(prog_type: ProgType, event: Event) -> (Bench, u64) {
     let bench = Bench::on(prog_type, &event);
     let context = bench.context();

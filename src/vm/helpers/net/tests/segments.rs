@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// An IPv6 packet with a segment routing header of two segments and 8 bytes behind.
+/// An IPv6 packet with a segment routing header of two segments, followed by 8 bytes.
 fn routed() -> Event {
     let srh = [
         &[59, 5, 4, 1, 1, 0, 0, 0][..],
@@ -71,7 +71,7 @@ fn a_header_grows_and_stays_valid() {
 #[test]
 fn a_broken_header_is_found_out() {
     let (mut bench, context) = on_context(ProgType::LwtSeg6local, routed());
-    // A length that does not reach the end of the header.
+    // A length that does not end at the header's end.
     assert_eq!(bench.ok(id::lwt_seg6_adjust_srh, [context, 88, 4]), 0);
     let next = bench.memory(&[0xfd; 16]);
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Look-ups of sockets, and pointers to them.
+//! Socket lookups and pointers to sockets.
 
 use super::*;
 
@@ -16,7 +16,7 @@ fn server(net: &mut Net) -> SocketId {
     socket.mark(7).cookie(99).uid(33).cgroup([1, 20, 300]).id()
 }
 
-/// A machine with a listener that was looked up: its address.
+/// A machine with a looked-up listener and the socket's address.
 fn looked_up() -> (Bench, u64, u64) {
     let (mut bench, context) = on_packet(ProgType::SchedCls, |net| {
         server(net);

@@ -1,18 +1,18 @@
-//! Going through the keys of a map that programs change meanwhile.
+//! Iterates over the keys of a map that programs change at the same time.
 
 use std::collections::HashSet;
 
 use crate::util::Errno;
 
-/// How often as many keys as the map has room for may come again before it is enough.
+/// Repeated keys, in multiples of the map's capacity, after which the iteration ends.
 const ROUNDS: usize = 8;
 
-/// Hands over the keys that `next` gives (`BPF_MAP_GET_NEXT_KEY` of a map with room for
-/// `most`), each once.
+/// Calls `each` once for each key that `next` returns (`BPF_MAP_GET_NEXT_KEY` of a map with
+/// room for `most`).
 ///
-/// A hash map begins anew where the key that it was asked about is gone, so that keys come
-/// again; where keys go faster than they are walked that would have no end.
-pub(super) fn walk(
+/// A hash map restarts at its first key if the given key has been deleted, so keys repeat; if
+/// programs delete keys faster than this reads them, that would never end.
+pub(super) fn for_each_key(
     most: u32,
     mut next: impl FnMut(Option<&[u8]>) -> Result<Vec<u8>, Errno>,
     mut each: impl FnMut(&[u8]) -> Result<(), Errno>,
@@ -41,7 +41,8 @@ pub(super) fn walk(
 mod tests {
     use super::*;
 
-    /// The keys of a hash map of four, from which `gone` vanishes when it has been told.
+    /// The keys read from a hash map of four, from which `gone` is deleted after the key before
+    /// it.
     fn keys(gone: Option<u8>) -> Vec<u8> {
         let mut there = vec![1, 2, 3, 4];
         let mut told = Vec::new();
@@ -55,7 +56,7 @@ mod tests {
             told.push(key[0]);
             Ok(())
         };
-        walk(4, next, each).unwrap();
+        for_each_key(4, next, each).unwrap();
         told
     }
 
@@ -72,11 +73,11 @@ mod tests {
             asked += 1;
             Ok(vec![7])
         };
-        assert_eq!(walk(4, next, |_| Ok(())), Ok(()));
+        assert_eq!(for_each_key(4, next, |_| Ok(())), Ok(()));
         assert_eq!(asked, 4 * ROUNDS + 2);
-        let failed = walk(4, |_| Err(Errno::ENOTSUPP), |_| Ok(()));
+        let failed = for_each_key(4, |_| Err(Errno::ENOTSUPP), |_| Ok(()));
         assert_eq!(failed, Err(Errno::ENOTSUPP));
-        let failed = walk(4, |_| Ok(vec![1]), |_| Err(Errno::EINVAL));
+        let failed = for_each_key(4, |_| Ok(vec![1]), |_| Err(Errno::EINVAL));
         assert_eq!(failed, Err(Errno::EINVAL));
     }
 }

@@ -1,4 +1,4 @@
-//! What covers what, rule by rule.
+//! Subsumption, rule by rule.
 
 use super::*;
 use crate::spec::helpers::TypeFlags;
@@ -6,8 +6,8 @@ use crate::util::{MapId, Pc};
 use crate::verifier::prune::tests::state;
 use crate::verifier::reg::{ADD_CONST32, ADD_CONST64, AT_END, BEYOND_END, MapRef};
 use crate::verifier::scalar::Scalar;
-use crate::verifier::state::{Entry, Held};
-use Closeness::{Exact, NotExact, RangeWithin};
+use crate::verifier::state::{Entry, ReferenceKind};
+use ExactLevel::{Exact, NotExact, RangeWithin};
 
 const MAP: MapRef = MapRef {
     id: MapId(0),
@@ -15,7 +15,7 @@ const MAP: MapRef = MapRef {
 };
 const VALUE: Kind = Kind::MapValue { map: MAP, uid: 0 };
 
-fn compare<T>(closeness: Closeness, check: impl FnOnce(&mut Comparison<'_>) -> T) -> T {
+fn compare<T>(level: ExactLevel, check: impl FnOnce(&mut Comparison<'_>) -> T) -> T {
     let mut ids = IdMap::default();
     ids.reset(1000);
     let live = InsnInfo {
@@ -25,7 +25,7 @@ fn compare<T>(closeness: Closeness, check: impl FnOnce(&mut Comparison<'_>) -> T
     check(&mut Comparison {
         insns: &[live],
         ids: &mut ids,
-        closeness,
+        level,
         hint: 0,
     })
 }
@@ -49,7 +49,7 @@ fn packet(range: i32) -> RegState {
     pointer(Kind::Packet { range })
 }
 
-/// What covers what: old, current, and the closenesses at which it does.
+/// Old register, current register, and the exact levels at which old subsumes current.
 #[test]
 fn registers() {
     let with_id = |id, reg: RegState| RegState { id, ..reg };
@@ -63,17 +63,17 @@ fn registers() {
         ..reg
     };
     let far = |flag, off| at(off, with_id(5 | flag, precise(0, 9)));
-    let loose: &[Closeness] = &[NotExact, RangeWithin];
-    let all: &[Closeness] = &[NotExact, RangeWithin, Exact];
-    let cases: &[(&str, RegState, RegState, &[Closeness])] = &[
+    let loose: &[ExactLevel] = &[NotExact, RangeWithin];
+    let all: &[ExactLevel] = &[NotExact, RangeWithin, Exact];
+    let cases: &[(&str, RegState, RegState, &[ExactLevel])] = &[
         (
-            "unread covers anything",
+            "unread subsumes anything",
             RegState::NOT_INIT,
             packet(3),
             &[NotExact],
         ),
         (
-            "unread covers unread",
+            "unread subsumes unread",
             RegState::NOT_INIT,
             RegState::NOT_INIT,
             all,
@@ -194,19 +194,15 @@ fn registers() {
         ("the context", pointer(Kind::Ctx), pointer(Kind::Ctx), all),
     ];
     for (what, old, current, expected) in cases {
-        for closeness in all {
-            let covers = compare(*closeness, |it| it.reg(old, current));
-            assert_eq!(
-                covers,
-                expected.contains(closeness),
-                "{what}: {closeness:?}"
-            );
+        for level in all {
+            let subsumes = compare(*level, |it| it.reg(old, current));
+            assert_eq!(subsumes, expected.contains(level), "{what}: {level:?}");
         }
     }
 }
 
-/// Pruning would be wrong: the old path saw the pointer past the end, so the way
-/// on which the packet is read was never walked.
+/// With this pruning, the branch that reads the packet would never be explored: the old
+/// path saw the pointer past the end.
 #[test]
 fn a_pointer_past_the_end_covers_none_before_it() {
     for (old, current) in [
@@ -220,8 +216,8 @@ fn a_pointer_past_the_end_covers_none_before_it() {
     assert!(compare(NotExact, |it| it.reg(&packet(AT_END), &packet(AT_END))));
 }
 
-/// Pruning would be wrong: in the old state, a bound of the one was one of the
-/// other.
+/// With this pruning, a bound of one scalar would wrongly hold for the other, which is
+/// linked to it in the old state only.
 #[test]
 fn linked_numbers_cover_linked_numbers_only() {
     let linked = |id| RegState {
@@ -252,28 +248,28 @@ fn slot(bytes: &str, reg: RegState) -> Slot {
     }
 }
 
-/// Old bytes and register, current ones, and the closenesses; byte 7 is the lowest
+/// Old bytes and register, current ones, and the exact levels; byte 7 has the lowest
 /// address.
 #[test]
 fn slots() {
     let (any, some) = (RegState::UNKNOWN, precise(0, 9));
     let none = RegState::NOT_INIT;
     let ctx = pointer(Kind::Ctx);
-    let loose: &[Closeness] = &[NotExact, RangeWithin];
-    // Where closeness counts, bytes have to be of one kind, unwritten ones included.
-    let lax: &[Closeness] = &[NotExact];
-    let all: &[Closeness] = &[NotExact, RangeWithin, Exact];
+    let loose: &[ExactLevel] = &[NotExact, RangeWithin];
+    // At `RangeWithin`, bytes have to be of the same kind, unwritten ones included.
+    let lax: &[ExactLevel] = &[NotExact];
+    let all: &[ExactLevel] = &[NotExact, RangeWithin, Exact];
     type Case<'a> = (
         &'a str,
         &'a str,
         RegState,
         &'a str,
         RegState,
-        &'a [Closeness],
+        &'a [ExactLevel],
     );
     let cases: &[Case<'_>] = &[
         (
-            "unwritten covers anything",
+            "unwritten subsumes anything",
             "????????",
             none,
             "rrrrrrrr",
@@ -390,14 +386,10 @@ fn slots() {
         ),
     ];
     for (what, old, a, current, b, expected) in cases {
-        for closeness in all {
+        for level in all {
             let (old, current) = (slot(old, *a), slot(current, *b));
-            let covers = compare(*closeness, |it| it.slot(&old, Some(&current)));
-            assert_eq!(
-                covers,
-                expected.contains(closeness),
-                "{what}: {closeness:?}"
-            );
+            let subsumes = compare(*level, |it| it.slot(&old, Some(&current)));
+            assert_eq!(subsumes, expected.contains(level), "{what}: {level:?}");
         }
     }
 }
@@ -408,9 +400,8 @@ fn the_current_stack_may_be_deeper_but_not_shallower() {
         slot("00000000", RegState::NOT_INIT),
         slot("mmmmmmmm", RegState::NOT_INIT),
     );
-    let stacks = |closeness, old: &[Slot], current: &[Slot]| {
-        compare(closeness, |it| it.stacks(old, current))
-    };
+    let stacks =
+        |level, old: &[Slot], current: &[Slot]| compare(level, |it| it.stacks(old, current));
     assert!(stacks(NotExact, &[zero], &[zero, any]));
     assert!(!stacks(NotExact, &[zero, zero], &[zero]));
     assert!(
@@ -422,15 +413,15 @@ fn the_current_stack_may_be_deeper_but_not_shallower() {
 
 #[test]
 fn the_same_is_held_in_the_same_order() {
-    let held = |id, held| Reference {
+    let held = |id, kind| Reference {
         id,
         pc: Pc(1),
-        held,
+        kind,
     };
     let refs = |old: &[Reference], current: &[Reference]| {
         compare(NotExact, |it| it.references(old, current))
     };
-    let (object, lock) = (Held::Object, Held::SpinLock(MAP));
+    let (object, lock) = (ReferenceKind::Object, ReferenceKind::SpinLock(MAP));
     assert!(refs(
         &[held(1, object), held(2, object)],
         &[held(7, object), held(8, object)]
@@ -439,26 +430,26 @@ fn the_same_is_held_in_the_same_order() {
         &[held(1, object), held(1, object)],
         &[held(7, object), held(8, object)]
     ));
-    assert!(!refs(&[held(1, object)], &[]), "given back on this way");
-    assert!(!refs(&[], &[held(1, object)]), "still held on this way");
+    assert!(!refs(&[held(1, object)], &[]), "released on this path");
+    assert!(!refs(&[], &[held(1, object)]), "not released on this path");
     assert!(!refs(&[held(1, object)], &[held(1, lock)]));
 }
 
 #[test]
 fn states_are_told_apart_by_more_than_registers() {
-    let covers = |old: &State, current: &State| compare(NotExact, |it| it.states(old, current));
+    let subsumes = |old: &State, current: &State| compare(NotExact, |it| it.states(old, current));
     let old = state(&[], Pc(0));
     let mut other = old.clone();
-    assert!(covers(&old, &other));
+    assert!(subsumes(&old, &other));
     other.sleepable = true;
-    assert!(!covers(&old, &other));
-    assert!(!covers(&old, &state(&[3], Pc(0))));
-    assert!(!covers(&state(&[3], Pc(0)), &state(&[4], Pc(0))));
-    // A callback that was simulated less often has less behind it.
+    assert!(!subsumes(&old, &other));
+    assert!(!subsumes(&old, &state(&[3], Pc(0))));
+    assert!(!subsumes(&state(&[3], Pc(0)), &state(&[4], Pc(0))));
+    // Fewer simulated calls of a callback: fewer iterations behind it.
     let mut more = old.clone();
     more.frame_mut().callback_depth = 1;
-    assert!(covers(&old, &more) && !covers(&more, &old));
-    // An id stands for one id in the whole state.
+    assert!(subsumes(&old, &more) && !subsumes(&more, &old));
+    // An id has the same counterpart in the whole state.
     let (mut a, mut b) = (old.clone(), old.clone());
     for (n, reg) in [(0, 6), (1, 7)] {
         a.frame_mut().regs[reg] = RegState {
@@ -470,7 +461,7 @@ fn states_are_told_apart_by_more_than_registers() {
             ..pointer(VALUE)
         };
     }
-    assert!(covers(&a, &a) && !covers(&a, &b));
+    assert!(subsumes(&a, &a) && !subsumes(&a, &b));
 }
 
 #[test]
@@ -483,7 +474,7 @@ fn a_register_that_is_dead_is_no_difference() {
     let mut comparison = Comparison {
         insns: &[live],
         ids: &mut ids,
-        closeness: NotExact,
+        level: NotExact,
         hint: 0,
     };
     let (mut old, mut current) = (state(&[], Pc(0)), state(&[], Pc(0)));
@@ -495,8 +486,7 @@ fn a_register_that_is_dead_is_no_difference() {
     assert!(comparison.states(&old, &current));
 }
 
-/// The register that is looked at first is looked at again: it has the same id both
-/// times.
+/// The hinted register is compared twice; its id must map to the same id both times.
 #[test]
 fn a_hint_leaves_no_ids_behind() {
     let (mut old, mut current) = (state(&[], Pc(0)), state(&[], Pc(0)));

@@ -1,16 +1,16 @@
-//! What a program that runs has to give back before it ends. The verifier lets no program
-//! pass that forgets any of it; here it is kept track of.
+//! Resources that the running program acquired and has to release before it ends. The
+//! verifier rejects programs that don't; this module tracks them at run time.
 
 use smallvec::SmallVec;
 
-/// An iterator under way.
+/// An active iterator.
 #[derive(Debug)]
 pub(super) enum Iterator {
-    /// `bpf_iter_num`: the last number given and the one that is not given.
+    /// `bpf_iter_num`: the last number returned, and the end (exclusive).
     Num { last: i32, end: i32 },
-    /// `bpf_iter_bits`: the words, and the next bit to look at.
+    /// `bpf_iter_bits`: the words, and the next bit to test.
     Bits { words: Vec<u64>, next: usize },
-    /// Kernel objects, by kind: what is left of them.
+    /// Kernel objects of a kind: the remaining ones.
     Objects {
         kind: &'static str,
         left: std::vec::IntoIter<u64>,
@@ -18,7 +18,7 @@ pub(super) enum Iterator {
 }
 
 impl Iterator {
-    /// What follows `bpf_iter_` in its functions' names.
+    /// The kind in the names of its kfuncs, after `bpf_iter_`.
     pub(super) const fn name(&self) -> &'static str {
         match self {
             Self::Num { .. } => "num",
@@ -28,23 +28,23 @@ impl Iterator {
     }
 }
 
-/// What one program that runs holds.
+/// Resources that one running program acquired and has not released.
 #[derive(Debug, Default)]
-pub struct Held {
-    /// Addresses of the objects it has references to, once for each reference.
+pub struct AcquiredResources {
+    /// Addresses of referenced objects, one entry per reference.
     pub(super) references: SmallVec<[u64; 4]>,
-    /// Its iterators, by the address of their place on the stack.
+    /// Active iterators, by their address on the stack.
     pub(super) iterators: SmallVec<[(u64, Iterator); 2]>,
-    /// How many RCU read sections it is in.
+    /// Nesting depth of RCU read sections.
     pub(super) rcu: u32,
-    /// How often it disabled preemption.
+    /// Nesting depth of disabled preemption.
     pub(super) preempt: u32,
-    /// Where it saved the interrupts' state, the last one last.
+    /// Addresses of saved interrupt states, the last one last.
     pub(super) interrupts: SmallVec<[u64; 1]>,
 }
 
-impl Held {
-    /// Whether it has to give nothing back.
+impl AcquiredResources {
+    /// Whether everything was released.
     pub(super) fn is_empty(&self) -> bool {
         self.references.is_empty()
             && self.iterators.is_empty()
@@ -53,18 +53,18 @@ impl Held {
             && self.preempt == 0
     }
 
-    /// Notes a reference.
+    /// Records a reference.
     pub(super) fn acquire(&mut self, object: u64) {
         self.references.push(object);
     }
 
-    /// Forgets a reference; whether there was one.
+    /// Removes a reference; returns whether there was one.
     pub(super) fn release(&mut self, object: u64) -> bool {
-        let at = self.references.iter().rposition(|held| *held == object);
+        let at = self.references.iter().rposition(|one| *one == object);
         at.map(|at| self.references.remove(at)).is_some()
     }
 
-    /// Makes an iterator at a place; whether there was none.
+    /// Adds an iterator at an address; returns false if there is one already.
     pub(super) fn begin(&mut self, at: u64, iterator: Iterator) -> bool {
         let is_new = self.iterator(at).is_none();
         if is_new {
@@ -73,13 +73,13 @@ impl Held {
         is_new
     }
 
-    /// The iterator at a place.
+    /// The iterator at an address.
     pub(super) fn iterator(&mut self, at: u64) -> Option<&mut Iterator> {
         let found = self.iterators.iter_mut().rfind(|(place, _)| *place == at);
         found.map(|(_, iterator)| iterator)
     }
 
-    /// Ends the iterator at a place.
+    /// Removes the iterator at an address.
     pub(super) fn end(&mut self, at: u64) {
         self.iterators.retain(|(place, _)| *place != at);
     }

@@ -1,5 +1,6 @@
-//! All that is needed to run programs on a machine: who is loaded, who is attached where.
-//! A `Vm` lends it for an event; what fires in the middle of a run has a copy.
+//! Runs the attached programs on an event. A [`Dispatcher`] borrows the programs and
+//! attachments of a `Vm`; an [`OwnedDispatcher`] has copies, for events that fire in the
+//! middle of a run.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -9,12 +10,12 @@ use smallvec::SmallVec;
 
 use super::attach_point::Attached;
 use super::error::{Error, Result, list};
+use super::fire_report::Times;
 use super::interrupt::{Interrupter, Interrupts};
+use super::placed_event::PlacedEvent;
 use super::runner::Runner;
 use super::runs::Runs;
-use super::scene::Scene;
 use super::usdt;
-use super::volley::Times;
 use crate::interp::{Budget, Checked, Image, Plan};
 use crate::isa::low32;
 use crate::spec::{AttachType, ProgType};
@@ -26,21 +27,21 @@ use crate::vm::{
     EngineKind, Fallback, Fire, HelperProblem, Machine, Missed, Outcome, ProgramHandle, Run,
 };
 
-/// Programs and where they are attached.
+/// The loaded programs, where they are attached, and how to run them.
 #[derive(Clone, Copy)]
-pub(super) struct Stage<'a> {
+pub(super) struct Dispatcher<'a> {
     pub images: &'a [Arc<Image>],
     pub verifications: &'a [Arc<Verification>],
     pub attached: &'a [Attached],
     pub interrupts: &'a Interrupts,
     pub engine: EngineKind,
     pub budget: Budget,
-    /// Where to note what runs take, if somebody wants to know.
+    /// Records the time of each run, if set.
     pub times: Option<&'a RefCell<Times>>,
 }
 
-/// The same with its own copies, for events in the middle of runs.
-pub(super) struct Troupe {
+/// The same with its own copies, for events that fire in the middle of a run.
+pub(super) struct OwnedDispatcher {
     pub images: Vec<Arc<Image>>,
     pub verifications: Vec<Arc<Verification>>,
     pub attached: Vec<Attached>,
@@ -59,28 +60,28 @@ struct Hit {
 }
 
 impl Hit {
-    /// Whether both are on one list.
+    /// Whether both programs are on the list of the same hook.
     fn is_beside(&self, other: &Self) -> bool {
         (self.hook, self.attach_type) == (other.hook, other.attach_type)
     }
 }
 
-/// Most events hit few.
+/// Most events hit few programs.
 type Hits = SmallVec<[Hit; 4]>;
 
-/// A run's place among those of an event.
+/// A program's run within an event.
 struct Turn {
     program: ProgramHandle,
     cookie: u64,
     guard: Guard,
     session: Option<Session>,
     retval: i32,
-    /// Whether the event is a marker of user space.
-    is_marker: bool,
+    /// Whether the event is a USDT probe.
+    is_usdt: bool,
 }
 
 impl Turn {
-    /// That of a program that runs on an event alone, wherever it is attached.
+    /// A run of a single program, regardless of its attachments.
     fn alone(program: ProgramHandle, event: &Event) -> Self {
         Self {
             program,
@@ -88,15 +89,15 @@ impl Turn {
             guard: Guard::None,
             session: None,
             retval: event.kern().retval,
-            is_marker: event.kind() == EventKind::Usdt,
+            is_usdt: event.kind() == EventKind::Usdt,
         }
     }
 
-    /// Says what helpers know of the place.
+    /// Sets what helpers can read about the attach point.
     fn describe(&self, image: &Image, site: &mut Site) {
         let program = image.program();
-        site.cookie = if self.is_marker {
-            // libbpf has its own use for it (`usdt.bpf.h`).
+        site.cookie = if self.is_usdt {
+            // libbpf passes the number of a specification as the cookie (`usdt.bpf.h`).
             usdt::spec_id(self.program).into()
         } else {
             self.cookie
@@ -107,7 +108,7 @@ impl Turn {
     }
 }
 
-impl<'a> Stage<'a> {
+impl<'a> Dispatcher<'a> {
     /// The loaded form of a program.
     pub fn image(&self, program: ProgramHandle) -> Result<&'a Arc<Image>> {
         let image = self.images.get(program.index());
@@ -126,8 +127,8 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Whether a tracepoint has all that a verified program reads of it. The kernel
-    /// looks when the program is attached (`perf_event_set_bpf_prog`,
+    /// Checks that a tracepoint has all bytes that a verified program reads. The kernel
+    /// checks this when the program is attached (`perf_event_set_bpf_prog`,
     /// `kernel/events/core.c`; `__bpf_probe_register`, `kernel/trace/bpf_trace.c`).
     pub fn check_context(&self, program: ProgramHandle, event: &Event) -> Result<()> {
         let verification = self.verifications.get(program.index());
@@ -156,7 +157,7 @@ impl<'a> Stage<'a> {
         })
     }
 
-    /// Runs of a program on an event that stays in memory.
+    /// Prepares runs of a program on an event that stays in memory.
     pub fn runner<'v>(
         self,
         machine: &'v mut Machine,
@@ -167,13 +168,12 @@ impl<'a> Stage<'a> {
     where
         'a: 'v,
     {
-        let scene = self.scene_alone(machine, program, event)?;
-        let runs = self.runs(scene.machine, checked, program, event, scene.context)?;
-        Ok(Runner::new(scene, runs))
+        let placed = self.place_event_alone(machine, program, event)?;
+        let runs = self.runs(placed.machine, checked, program, event, placed.context)?;
+        Ok(Runner::new(placed, runs))
     }
 
-    /// The same on an event that is the machine's current one and has its context at
-    /// `context`.
+    /// The same on the machine's current event, whose context is at `context`.
     pub fn runs<'v>(
         self,
         machine: &mut Machine,
@@ -196,31 +196,36 @@ impl<'a> Stage<'a> {
         ))
     }
 
-    /// Puts an event into memory for a program that is there alone.
-    pub fn scene_alone<'v>(
+    /// Places an event in memory for the run of a single program.
+    pub fn place_event_alone<'v>(
         &self,
         machine: &'v mut Machine,
         program: ProgramHandle,
         event: &Event,
-    ) -> Result<Scene<'v>> {
-        self.scene(machine, &Turn::alone(program, event), event)
+    ) -> Result<PlacedEvent<'v>> {
+        self.place_event(machine, &Turn::alone(program, event), event)
     }
 
-    /// Puts an event into memory for a program.
-    fn scene<'v>(&self, machine: &'v mut Machine, turn: &Turn, event: &Event) -> Result<Scene<'v>> {
+    /// Places an event in memory for a program's run.
+    fn place_event<'v>(
+        &self,
+        machine: &'v mut Machine,
+        turn: &Turn,
+        event: &Event,
+    ) -> Result<PlacedEvent<'v>> {
         let entry = self.image(turn.program)?;
         self.check_context(turn.program, event)?;
-        if turn.is_marker {
+        if turn.is_usdt {
             usdt::fill(machine, entry, turn.program, event, turn.cookie)?;
         }
-        let mut scene = Scene::new(machine, entry.program().prog_type, event)?;
-        if let Some(site) = scene.site() {
+        let mut placed = PlacedEvent::new(machine, entry.program().prog_type, event)?;
+        if let Some(site) = placed.site() {
             turn.describe(entry, site);
         }
-        Ok(scene)
+        Ok(placed)
     }
 
-    /// How a program is to run on a context that is in memory.
+    /// How to run a program on a context in memory.
     fn plan(&self, entry: &'a Arc<Image>, context: u64) -> Plan<'a> {
         Plan {
             images: self.images,
@@ -230,8 +235,8 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Fires an event for the programs that are attached where it happens: what comes of
-    /// it goes into a new outcome.
+    /// Fires an event for the programs attached to its hook; the results go into a new
+    /// outcome.
     pub fn fire(
         &self,
         machine: &mut Machine,
@@ -250,7 +255,7 @@ impl<'a> Stage<'a> {
         self.run_lists(machine, checked, hits.collect(), event, outcome)
     }
 
-    /// The same for these programs, as if they were attached there.
+    /// The same for these programs, as if they were attached to the event's hook.
     pub fn fire_for(
         &self,
         machine: &mut Machine,
@@ -273,7 +278,7 @@ impl<'a> Stage<'a> {
         self.run_lists(machine, checked, hits, event, outcome)
     }
 
-    /// Runs programs that an event hits, given in the order of attachment: one hook's
+    /// Runs the programs that an event hits, given in the order of attachment: one hook's
     /// after the other's.
     fn run_lists(
         &self,
@@ -332,7 +337,7 @@ impl<'a> Stage<'a> {
                 guard: rule.guard,
                 session: None,
                 retval,
-                is_marker: event.kind() == EventKind::Usdt,
+                is_usdt: event.kind() == EventKind::Usdt,
             };
             match self.take_turn(machine, checked, turn, hook, event, outcome) {
                 Ok(None) => {}
@@ -362,8 +367,8 @@ impl<'a> Stage<'a> {
         outcome.missed.push(Missed { program, why });
     }
 
-    /// Runs one of them, unless it is not its turn: r0, and what it set as the return
-    /// value of the hook.
+    /// Runs one program unless a guard or its session skips it. Returns r0 and the hook's
+    /// return value as set by the program.
     fn take_turn(
         &self,
         machine: &mut Machine,
@@ -408,9 +413,9 @@ impl<'a> Stage<'a> {
         result
     }
 
-    /// Runs a program on an event, and adds what came of it to an outcome: r0, and the
-    /// return value of the hook as it is now. With events in the middle the checked
-    /// interpreter runs it, which can be watched.
+    /// Runs a program on an event, and adds the results to an outcome. Returns r0 and the
+    /// hook's return value as it is now. With interrupts the checked interpreter runs it,
+    /// since it can be watched.
     fn run_on(
         &self,
         machine: &mut Machine,
@@ -421,8 +426,8 @@ impl<'a> Stage<'a> {
     ) -> Result<(u64, i32)> {
         let program = turn.program;
         let entry = self.image(program)?;
-        let mut scene = self.scene(machine, turn, event)?;
-        let (machine, context) = (&mut *scene.machine, scene.context);
+        let mut placed = self.place_event(machine, turn, event)?;
+        let (machine, context) = (&mut *placed.machine, placed.context);
         let plan = self.plan(entry, context);
         let finished = match (self.interrupts.is_empty(), self.times) {
             (true, None) => checked.run_once(machine, plan, self.engine),
@@ -444,8 +449,8 @@ impl<'a> Stage<'a> {
                 finished.map(|finished| (finished, self.engine.unless(Fallback::Watched)))
             }
         };
-        let retval = scene.site().map_or(0, |site| site.retval);
-        scene.collect(outcome);
+        let retval = placed.site().map_or(0, |site| site.retval);
+        placed.collect(outcome);
         let (finished, ran_on) = finished?;
         outcome.runs.push(Run {
             program: entry.program().name.clone(),
@@ -456,7 +461,7 @@ impl<'a> Stage<'a> {
         Ok((finished.r0, retval))
     }
 
-    /// Runs one program on an event, wherever it is attached, and whoever is active.
+    /// Runs one program on an event, regardless of its attachments and of active guards.
     pub fn run_alone(
         &self,
         machine: &mut Machine,
@@ -472,12 +477,12 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// Puts the lists of hooks behind one another, and each into the order in which it runs.
+/// Sorts the hits by hook, and each hook's list into its running order.
 fn sort(hits: &mut Hits) {
     if hits.len() < 2 {
         return;
     }
-    // Stable: the others of a list stay in the order of attachment.
+    // The sort is stable: within a list, the order of attachment stays.
     hits.sort_by_key(|hit| (hit.hook, hit.attach_type.map(AttachType::number)));
     for list in hits.chunk_by_mut(|one, other| one.hook == other.hook) {
         if list
@@ -489,8 +494,8 @@ fn sort(hits: &mut Hits) {
     }
 }
 
-/// An event as the programs of a hook see it: those that may change what a function
-/// returns see 0, those after it what became of it.
+/// The event as a hook's programs see it: programs that may change a function's return
+/// value see 0, later ones the changed value.
 fn result_seen<'e>(hook: Hook, event: &'e Event, returned: Option<i64>) -> Cow<'e, Event> {
     let value = match (hook, returned) {
         (Hook::FmodRet | Hook::Lsm | Hook::LsmCgroup, _) => 0,
@@ -500,14 +505,14 @@ fn result_seen<'e>(hook: Hook, event: &'e Event, returned: Option<i64>) -> Cow<'
     let mut changed = event.clone();
     match changed.change("ret", &value.into()) {
         Ok(()) => Cow::Owned(changed),
-        // A function that returns nothing.
+        // The function returns nothing.
         Err(_) => Cow::Borrowed(event),
     }
 }
 
-impl Troupe {
-    fn stage(&self) -> Stage<'_> {
-        Stage {
+impl OwnedDispatcher {
+    fn dispatcher(&self) -> Dispatcher<'_> {
+        Dispatcher {
             images: &self.images,
             verifications: &self.verifications,
             attached: &self.attached,
@@ -519,17 +524,17 @@ impl Troupe {
     }
 }
 
-impl Fire for Troupe {
+impl Fire for OwnedDispatcher {
     fn fire(
         &self,
         machine: &mut Machine,
         event: &Event,
     ) -> std::result::Result<Outcome, HelperProblem> {
-        // The frames of the run around it are in use.
+        // The frames of the outer run are in use.
         let mut checked = Checked::new();
         let mut outcome = machine.outcome();
-        let stage = self.stage();
-        let fired = stage.fire(machine, &mut checked, event, &mut outcome);
+        let dispatcher = self.dispatcher();
+        let fired = dispatcher.fire(machine, &mut checked, event, &mut outcome);
         checked.retire(machine);
         fired.map_err(|error| match error {
             Error::Fault(fault) => HelperProblem::Callback(fault),

@@ -1,5 +1,5 @@
-//! The maps of a machine: what programs hold for them, where their values are, and which
-//! map it is that an address belongs to.
+//! The maps of a machine and their addresses: of the map itself, of its values, and back from
+//! an address to the map.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use super::memory::{Address, Region, Rights, SpaceFull};
 use crate::spec::{MapFlags, UpdateFlags};
 use crate::util::Errno;
 
-/// A map that a machine can't take.
+/// Why a map can't be added to a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum AddMapError {
-    /// There are too many.
+    /// The address space is full.
     #[error(transparent)]
     Space(#[from] SpaceFull),
-    /// Other CPUs would not have it.
+    /// Other CPUs are in use, which would not have the map.
     #[error(transparent)]
     Cpu(#[from] CpuError),
 }
@@ -29,7 +29,7 @@ impl Machine {
     /// Adds a map and gives it its addresses.
     ///
     /// # Errors
-    /// [`SpaceFull`] when there are too many, [`CpuError::Shared`] while other CPUs are
+    /// [`SpaceFull`] if the address space is full, [`CpuError::Shared`] while other CPUs are
     /// in use.
     pub fn add_map(&mut self, map: Arc<dyn Map>) -> Result<MapHandle, AddMapError> {
         self.may_add("maps")?;
@@ -84,7 +84,7 @@ impl Machine {
         self.maps.get(map.index()).map(|loaded| &loaded.map)
     }
 
-    /// A map's name, to be kept.
+    /// A map's name, shared.
     pub(super) fn map_name(&self, map: MapHandle) -> Arc<str> {
         let loaded = self.maps.get(map.index());
         loaded.map_or_else(|| "?".into(), |loaded| loaded.name.clone())
@@ -97,7 +97,7 @@ impl Machine {
             .zip(self.maps.iter().map(|loaded| &loaded.map))
     }
 
-    /// What a register holds for the map itself.
+    /// The map's own address, as registers hold it.
     #[must_use]
     pub fn map_address(&self, map: MapHandle) -> Option<u64> {
         self.maps
@@ -114,11 +114,11 @@ impl Machine {
         (loaded.handle == address).then_some(id)
     }
 
-    /// The address of an element's value; of an arena, which has one, the user's address.
+    /// The address of an element's value; for an arena, its user-space address.
     #[must_use]
     pub fn value_address(&self, map: MapHandle, element: usize) -> Option<u64> {
         let loaded = self.maps.get(map.index())?;
-        // First what nearly all maps have: look-ups of programs come by here.
+        // Values first: this is the path of map look-ups.
         if let Some((first, span)) = loaded.values {
             return Some(first.plus(element as u64 * span));
         }
@@ -128,7 +128,7 @@ impl Machine {
         }
     }
 
-    /// The element of a map in whose value an address lies, and how far into it.
+    /// The element whose value an address lies in, and the offset in the value.
     pub(super) fn element_at(&self, map: MapHandle, address: u64) -> Option<(usize, usize)> {
         let loaded = self.maps.get(map.index())?;
         let (first, span) = loaded.values?;
@@ -139,14 +139,13 @@ impl Machine {
         (element < slab.count() && at < slab.value_size()).then_some((element, at))
     }
 
-    /// Where offset 0 of an arena's region is.
+    /// Address of offset 0 of an arena's region.
     pub(super) fn arena_region(&self, map: MapHandle) -> Option<Address> {
         self.maps.get(map.index())?.arena
     }
 
-    /// The program in a slot of the prog array that a register points to; `None`
-    /// where it is no prog array or the slot is empty. Engines use it for
-    /// `bpf_tail_call`.
+    /// The program in a slot of the prog array that a register points to; `None` if it is not
+    /// a prog array or the slot is empty. Engines use it for `bpf_tail_call`.
     #[must_use]
     pub fn tail_call_target(&self, map: u64, index: u64) -> Option<ProgramHandle> {
         let map = self.map(self.map_at(map)?)?;
@@ -157,11 +156,11 @@ impl Machine {
         }
     }
 
-    /// Puts a map into a map of maps, as user space does.
+    /// Inserts a map into a map of maps, as user space does.
     ///
     /// # Errors
-    /// `EBADF` where one of the two is not there, `EINVAL` where the first holds no
-    /// maps; otherwise as of [`MapOfMaps::set`](super::maps::MapOfMaps::set).
+    /// `EBADF` if one of the two maps does not exist, `EINVAL` if `outer` is not a map of
+    /// maps; otherwise as for [`MapOfMaps::set`](super::maps::MapOfMaps::set).
     pub fn set_inner(
         &self,
         outer: MapHandle,

@@ -1,22 +1,21 @@
-//! Waiting for another CPU that holds a `bpf_spin_lock`.
+//! Waiting for a `bpf_spin_lock` that another CPU holds.
 
 use std::time::{Duration, Instant};
 
-/// How long a program waits for one on another CPU. The kernel waits for ever; here a
-/// test goes on.
+/// How long a program waits for a lock. The kernel waits forever; a test has to end.
 const LIMIT: Duration = Duration::from_secs(10);
-/// How often the lock is looked at before other threads are let run.
+/// How often to spin before yielding to other threads.
 const SPINS: u32 = 64;
 
-/// Who waits, and since when.
+/// A wait for a lock: how many turns, and since when.
 #[derive(Debug, Default)]
-pub(super) struct Patience {
+pub(super) struct LockWait {
     turns: u32,
     since: Option<Instant>,
 }
 
-impl Patience {
-    /// Waits a moment; false when it has been too long.
+impl LockWait {
+    /// Spins or yields once; false if the wait has exceeded the limit.
     pub(super) fn wait(&mut self) -> bool {
         self.turns = self.turns.saturating_add(1);
         if self.turns < SPINS {

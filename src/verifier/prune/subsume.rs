@@ -1,9 +1,20 @@
-//! Whether a kept state covers the current one: whatever is safe from there on is
-//! safe from here on (`states_equal`).
+//! Subsumption: whether an explored state subsumes the current one (`states_equal`).
 //!
-//! The kept ("old") state is known to be safe, so it may know less: a register that is
-//! never read again covers anything, a number on which nothing rests covers any number,
-//! a wider range covers a narrower one.
+//! Rule: `old` subsumes `current` if every concrete state that `current` describes is also
+//! described by `old`, as far as the explored paths from `old` depend on it. Then all paths
+//! from `current` are safe, because those from `old` are. So a dead register in `old`
+//! subsumes anything, an imprecise scalar any scalar, a wider range a narrower one.
+//!
+//! Counterexample:
+//!
+//! ```text
+//!    4: r1 = r10
+//!    5: r1 += r6                ; r6 = -8 in old, -1000 in current
+//!    6: *(u8 *)(r1 + 0) = 0     ; valid for old only
+//! ```
+//!
+//! At insn 4, `r6` is live and precise in `old`, and `[-8, -8]` doesn't contain -1000: the
+//! current state has to be explored.
 
 use super::ids::IdMap;
 use crate::verifier::reg::{ADD_CONST, Kind, RegState};
@@ -11,33 +22,34 @@ use crate::verifier::stack::{SLOT, Slot, SlotKind};
 use crate::verifier::state::{Frame, Reference, State};
 use crate::verifier::structure::InsnInfo;
 
-/// How closely two states are compared (`enum exact_level`).
+/// How strictly two states are compared (`enum exact_level`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Closeness {
-    /// The old state's marks are complete: what is not precise does not matter.
+pub(crate) enum ExactLevel {
+    /// The old state's precision marks are complete: imprecise scalars are not compared.
     NotExact,
-    /// They are to be the same.
+    /// The states have to be identical.
     Exact,
-    /// The old state's marks are not complete yet: every number matters.
+    /// The old state's precision marks are incomplete: every scalar is compared by its
+    /// range.
     RangeWithin,
 }
 
-/// A comparison under way.
+/// A comparison of two states.
 pub(super) struct Comparison<'a> {
     pub insns: &'a [InsnInfo],
     pub ids: &'a mut IdMap,
-    pub closeness: Closeness,
-    /// The register of the innermost frame that told the two apart last.
+    pub level: ExactLevel,
+    /// The register of the innermost frame that differed last.
     pub hint: u8,
 }
 
 impl Comparison<'_> {
-    /// Whether `old` covers `current`.
+    /// Whether `old` subsumes `current`.
     pub(super) fn states(&mut self, old: &State, current: &State) -> bool {
         if old.sleepable != current.sleepable || !old.same_callsites(current) {
             return false;
         }
-        // What told the two apart last most likely does again.
+        // The register that differed last time is the most likely to differ again.
         let hint = usize::from(self.hint);
         if let (Some(a), Some(b)) = (old.frame().regs.get(hint), current.frame().regs.get(hint))
             && self.live(old, old.current()) >> hint & 1 == 1
@@ -45,7 +57,7 @@ impl Comparison<'_> {
         {
             return false;
         }
-        self.ids.forget();
+        self.ids.clear();
         if !self.references(&old.refs, &current.refs) {
             return false;
         }
@@ -56,22 +68,22 @@ impl Comparison<'_> {
         })
     }
 
-    /// The registers of a frame that may still be read.
+    /// The live registers of a frame.
     fn live(&self, state: &State, frame: usize) -> u16 {
         let info = self.insns.get(state.frame_pc(frame).index());
         info.map_or(u16::MAX, |info| info.live)
     }
 
-    /// `refsafe`: what is held is the same.
+    /// `refsafe`: the same references are acquired.
     fn references(&mut self, old: &[Reference], current: &[Reference]) -> bool {
         old.len() == current.len()
             && old
                 .iter()
                 .zip(current)
-                .all(|(a, b)| a.held == b.held && self.ids.same(a.id, b.id))
+                .all(|(a, b)| a.kind == b.kind && self.ids.same(a.id, b.id))
     }
 
-    /// `func_states_equal`: `live` are the registers that may still be read.
+    /// `func_states_equal`: `live` are the live registers.
     fn frames(&mut self, old: &Frame, current: &Frame, live: u16) -> bool {
         if old.callback_depth > current.callback_depth {
             return false;
@@ -87,13 +99,14 @@ impl Comparison<'_> {
 
     /// `regsafe`.
     fn reg(&mut self, old: &RegState, current: &RegState) -> bool {
-        if self.closeness == Closeness::Exact {
+        if self.level == ExactLevel::Exact {
             return self.same(old, current);
         }
         match old.kind {
-            // What the old state has not read it may read on the way round a loop: while
-            // marks are not complete, it stands for an uninitialised register alone.
-            Kind::NotInit => self.closeness == Closeness::NotExact || current.kind == Kind::NotInit,
+            // A register that the old state has not read yet may be read in a later
+            // iteration of the loop: while marks are incomplete, it subsumes only an
+            // uninitialised register.
+            Kind::NotInit => self.level == ExactLevel::NotExact || current.kind == Kind::NotInit,
             _ if !old.same_type(current) => false,
             Kind::Scalar => self.number(old, current),
             Kind::MapKey { .. }
@@ -108,7 +121,7 @@ impl Comparison<'_> {
                     && self.ids.same(old.ref_id, current.ref_id)
             }
             Kind::Packet { .. } | Kind::PacketMeta { .. } => {
-                covers_range(old.range(), current.range())
+                subsumes_range(old.range(), current.range())
                     && old.off == current.off
                     && self.ids.same(old.id, current.id)
                     && current.var.is_subset_of(&old.var)
@@ -117,14 +130,13 @@ impl Comparison<'_> {
         }
     }
 
-    /// Numbers of any range will do where nothing rests on them. Else the range, and
-    /// what the old state had linked has to be linked here: a bound learnt of the one
-    /// was a bound of the other.
+    /// Compares scalars. An imprecise old scalar subsumes any scalar. A precise one needs
+    /// the range, and its links: a bound of one linked scalar is a bound of the other.
     fn number(&mut self, old: &RegState, current: &RegState) -> bool {
-        if !old.precise && self.closeness == Closeness::NotExact {
+        if !old.precise && self.level == ExactLevel::NotExact {
             return true;
         }
-        // How the register is apart from those that it is linked to.
+        // The kind of distance to the linked register.
         let distance = |reg: &RegState| reg.id & ADD_CONST;
         if old.id != 0 && distance(old) != distance(current) {
             return false;
@@ -135,22 +147,22 @@ impl Comparison<'_> {
         current.var.is_subset_of(&old.var) && self.ids.same_number(old.id, current.id)
     }
 
-    /// `regs_exact`: equal but for the names of ids.
+    /// `regs_exact`: identical up to a renaming of ids.
     pub(super) fn same(&mut self, old: &RegState, current: &RegState) -> bool {
         same_value(old, current)
             && self.ids.same(old.id, current.id)
             && self.ids.same(old.ref_id, current.ref_id)
     }
 
-    /// `stacksafe`: what the current stack holds beyond the old one was not used.
+    /// `stacksafe`: slots beyond the old stack were not used by the old state.
     fn stacks(&mut self, old: &[Slot], current: &[Slot]) -> bool {
         let mut slots = old.iter().enumerate();
         slots.all(|(number, slot)| self.slot(slot, current.get(number)))
     }
 
     fn slot(&mut self, old: &Slot, current: Option<&Slot>) -> bool {
-        // Bytes that hold anything asked for nothing.
-        if self.closeness == Closeness::NotExact && old.is_all_misc() {
+        // Bytes of unknown value have not been relied on.
+        if self.level == ExactLevel::NotExact && old.is_all_misc() {
             return true;
         }
         let Some(current) = current else {
@@ -159,13 +171,13 @@ impl Comparison<'_> {
         for at in 0..SLOT {
             let kind = old.bytes[at];
             let differs = kind != current.bytes[at];
-            if self.closeness != Closeness::NotExact && differs {
+            if self.level != ExactLevel::NotExact && differs {
                 return false;
             }
             if matches!(kind, SlotKind::Invalid | SlotKind::Misc) {
                 continue;
             }
-            // Eight bytes of anything are read as a number, which any number covers.
+            // Eight unknown bytes are read as an unknown scalar, which subsumes any scalar.
             if let (Some(a), Some(b)) = (as_number(old), as_number(current)) {
                 return self.reg(a, b);
             }
@@ -177,14 +189,14 @@ impl Comparison<'_> {
     }
 }
 
-/// Whether at least as many bytes of a packet are checked. (The range counts even where
-/// it is below the offset: bytes before the pointer may have been accessed.) Below zero
-/// it says where the end is, and that some way was not taken.
-const fn covers_range(old: i32, current: i32) -> bool {
+/// Whether at least as many bytes of the packet are checked. (The range counts even if it
+/// is smaller than the offset: bytes before the pointer may have been accessed.) A negative
+/// range says where the end is; a branch may have been skipped because of it.
+const fn subsumes_range(old: i32, current: i32) -> bool {
     old == current || old >= 0 && old <= current
 }
 
-/// The number that a read of eight bytes would give (`scalar_reg_for_stack`).
+/// The scalar that an 8-byte load would give (`scalar_reg_for_stack`).
 fn as_number(slot: &Slot) -> Option<&RegState> {
     if slot.is_scalar_spill64() {
         Some(&slot.reg)
@@ -193,18 +205,18 @@ fn as_number(slot: &Slot) -> Option<&RegState> {
     }
 }
 
-/// Whether two registers hold the same, whatever their ids say: what the kernel
-/// compares as bytes up to the ids.
+/// Whether two registers are identical except for their ids: the part that the kernel
+/// compares with `memcmp`.
 pub(super) fn same_value(old: &RegState, current: &RegState) -> bool {
-    // Numbers differ most often.
+    // Scalars differ most often.
     old.var == current.var
         && old.off == current.off
         && old.flags == current.flags
         && old.kind == current.kind
 }
 
-/// Whether the innermost frames look the same at a glance (`states_maybe_looping`).
-/// `hint` is the register that told them apart last, and most likely does again.
+/// Whether the innermost frames are identical, as a quick check (`states_maybe_looping`).
+/// `hint` is the register that differed last.
 pub(super) fn may_loop(old: &State, current: &State, hint: &mut u8) -> bool {
     let (old_regs, regs) = (&old.frame().regs, &current.frame().regs);
     let differs = |at: usize| match (old_regs.get(at), regs.get(at)) {

@@ -1,4 +1,4 @@
-//! Following a path through an object, and through the objects that it points to.
+//! Resolving a path in an object, through pointers to other objects.
 
 use std::sync::Arc;
 
@@ -10,34 +10,34 @@ use super::types::is_sized;
 use crate::btf::{Btf, Encoding, Kind, POINTER_SIZE, Type};
 use crate::util::{TypeId, nearest_first};
 
-/// What to do about a null pointer on the way.
+/// What to do about a null pointer in a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OnNull {
-    /// Nothing is there.
+    /// Return an error.
     Fail,
-    /// Make an object of the type pointed to, and let it point there.
+    /// Create an object of the pointer's target type and set the pointer.
     Make,
 }
 
-/// A part of an object.
+/// A part of an object: its location and type.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
+pub(super) struct ObjectPart {
     pub block: Arc<Block>,
     /// Bits from the start of the block.
     pub bit: u64,
-    /// How many bits it is where it is a bit field.
+    /// The width in bits of a bit field.
     pub width: Option<u32>,
     pub btf: Btf,
     pub ty: TypeId,
 }
 
-/// How deep structs of one member are looked into.
+/// How many nested single-member structs are unwrapped.
 const MAX_WRAPPERS: usize = 8;
-/// How deep anonymous structs are listed.
+/// How many levels of anonymous structs are listed.
 const MAX_ANONYMOUS: usize = 8;
 
-impl Place {
-    /// Bytes from the start of the block to the first one that holds some of it.
+impl ObjectPart {
+    /// Offset of the first byte, from the start of the block.
     pub fn byte(&self) -> usize {
         usize::try_from(self.bit / 8).unwrap_or(usize::MAX)
     }
@@ -47,7 +47,7 @@ impl Place {
         self.btf.type_name(self.ty)
     }
 
-    /// What is stored there.
+    /// How its value is stored.
     pub fn shape(&self) -> Shape {
         if let Some(width) = self.width {
             let shift = u32::try_from(self.bit % 8).unwrap_or(0);
@@ -57,7 +57,7 @@ impl Place {
         shape(&self.btf, self.ty)
     }
 
-    /// The number in it, for a struct that has only one: `kuid_t`, `atomic_t`.
+    /// The number in a struct that has only one member: `kuid_t`, `atomic_t`.
     pub fn unwrapped(mut self) -> Self {
         for _ in 0..MAX_WRAPPERS {
             let Some((bit, ty)) = only_member(&self.btf, self.ty) else {
@@ -69,44 +69,44 @@ impl Place {
         self
     }
 
-    /// The pointer that is there.
+    /// The pointer stored in it.
     pub fn pointer(&self) -> Option<u64> {
         self.block.bytes().load(self.byte(), POINTER_SIZE as usize)
     }
 
-    /// Goes one step on: `name` or `[number]`.
+    /// Resolves one step of a path: `name` or `[number]`.
     fn step(self, heap: &Heap, step: &str, so_far: &str, null: OnNull) -> Result<Self, Problem> {
-        let resolved = |place: &Self| {
-            let ty = place.btf.resolve(place.ty);
+        let resolved = |part: &Self| {
+            let ty = part.btf.resolve(part.ty);
             ty.map(|ty| (ty.id(), ty.kind()))
                 .map_err(|error| Problem::Path(PathProblem::Step(error.to_string())))
         };
-        let (mut place, (mut id, mut kind)) = (self.clone(), resolved(&self)?);
+        let (mut part, (mut id, mut kind)) = (self.clone(), resolved(&self)?);
         if kind == Kind::Ptr {
-            place = place.follow(heap, so_far, null)?;
+            part = part.follow(heap, so_far, null)?;
             if step.starts_with('[') {
-                return place.element(step);
+                return part.element(step);
             }
-            (id, kind) = resolved(&place)?;
+            (id, kind) = resolved(&part)?;
         }
         let found = if kind.is_composite() && !step.starts_with('[') {
-            let member = place.btf.member(id, step);
+            let member = part.btf.member(id, step);
             let member = member.map_err(|e| PathProblem::Step(e.to_string()))?;
-            member.ok_or_else(|| no_member(&place.btf, place.btf.ty(id), step))?
+            member.ok_or_else(|| no_member(&part.btf, part.btf.ty(id), step))?
         } else {
-            let field = place.btf.field(id, step);
+            let field = part.btf.field(id, step);
             field.map_err(|error| PathProblem::Step(error.to_string()))?
         };
         let width = u32::try_from(found.bit_size).ok();
         Ok(Self {
-            bit: place.bit.saturating_add(found.bit_offset),
+            bit: part.bit.saturating_add(found.bit_offset),
             width: width.filter(|_| found.is_bitfield),
             ty: found.ty,
-            ..place
+            ..part
         })
     }
 
-    /// The `[n]`th of elements that begin here, as behind a pointer.
+    /// The `[n]`th element of an array that begins here, as for indexing a pointer.
     fn element(self, step: &str) -> Result<Self, Problem> {
         let index = step.strip_prefix('[').and_then(|s| s.strip_suffix(']'));
         let index = index.and_then(|index| index.trim().parse::<u32>().ok());
@@ -121,7 +121,7 @@ impl Place {
         Ok(Self { bit, ..self })
     }
 
-    /// What a pointer points to.
+    /// The target of the pointer stored here.
     pub fn follow(&self, heap: &Heap, so_far: &str, null: OnNull) -> Result<Self, Problem> {
         let step = so_far.to_owned();
         let outside = || PathProblem::Outside(self.block.name().to_string());
@@ -153,7 +153,7 @@ impl Place {
         } else {
             address
         };
-        // Behind a `void *` is what the object was made of.
+        // A `void *` target has the type that the object was created with.
         let own = || block.ty().filter(|_| at == block.address()).cloned();
         let ty = ty.or_else(own).ok_or_else(|| opaque(to))?;
         Ok(Self {
@@ -182,7 +182,7 @@ impl Place {
     }
 }
 
-/// Why a step can't be taken.
+/// Why a step can't be resolved.
 pub(super) enum Problem {
     /// The path is wrong.
     Path(PathProblem),
@@ -202,17 +202,17 @@ impl From<KernelError> for Problem {
     }
 }
 
-/// Follows a path from a place on; its last step is not followed if it is a pointer.
-/// Pointers on the way are followed by `.` as by `->`.
-pub(super) fn walk(
+/// Resolves a path that begins at `from`. If the result is a pointer, it is not followed;
+/// other pointers in the path are, by `.` as by `->`.
+pub(super) fn resolve_path(
     heap: &Heap,
-    from: Place,
+    from: ObjectPart,
     path: &str,
     null: OnNull,
-) -> Result<Place, KernelError> {
+) -> Result<ObjectPart, KernelError> {
     let dotted = path.trim().replace("->", ".");
     let root = from.type_name();
-    let mut place = from;
+    let mut part = from;
     let mut rest = dotted.as_str();
     while !rest.is_empty() {
         let so_far = dotted.strip_suffix(rest).unwrap_or_default().to_owned();
@@ -226,17 +226,17 @@ pub(super) fn walk(
             let text = format!("no step at `{rest}`: `name`, `.name` or `[number]` expected");
             return Err(wrong(PathProblem::Step(text)));
         };
-        place = match place.step(heap, step, &so_far, null) {
-            Ok(place) => place,
+        part = match part.step(heap, step, &so_far, null) {
+            Ok(part) => part,
             Err(Problem::Path(problem)) => return Err(wrong(problem)),
             Err(Problem::Other(error)) => return Err(error),
         };
         rest = after;
     }
-    Ok(place)
+    Ok(part)
 }
 
-/// The first step of a path and what follows it.
+/// The first step of a path, and the rest.
 fn first_step(path: &str, is_first: bool) -> Option<(&str, &str)> {
     if path.starts_with('[') {
         return path.split_at_checked(path.find(']')? + 1);
@@ -251,7 +251,7 @@ fn first_step(path: &str, is_first: bool) -> Option<(&str, &str)> {
         .filter(|(name, _)| !name.is_empty())
 }
 
-/// The first bit and the type of a struct's one member, if it has one only.
+/// Bit offset and type of a struct's only member; `None` if it has several.
 fn only_member(btf: &Btf, id: TypeId) -> Option<(u32, TypeId)> {
     let ty = btf.resolve(id).ok()?;
     let only = ty.member(0)?;
@@ -259,7 +259,7 @@ fn only_member(btf: &Btf, id: TypeId) -> Option<(u32, TypeId)> {
     is_only.then_some((only.bit_offset, only.ty))
 }
 
-/// What a type's values are stored as. A struct's members are not looked at.
+/// How values of a type are stored. A struct's members are ignored.
 fn shape(btf: &Btf, id: TypeId) -> Shape {
     let size = btf.size_of(id).unwrap_or(0);
     let Ok(ty) = btf.resolve(id) else {
@@ -299,7 +299,7 @@ fn no_member(btf: &Btf, ty: Type<'_>, name: &str) -> PathProblem {
     }
 }
 
-/// The names of members, those of anonymous structs and unions among them.
+/// Collects the names of members, including those of anonymous structs and unions.
 fn collect_names(btf: &Btf, ty: Type<'_>, names: &mut Vec<String>, depth: usize) {
     for member in ty.members() {
         if !member.name.is_empty() {

@@ -1,4 +1,4 @@
-//! What is due on a machine, and calling it.
+//! Finding due callbacks and starting them.
 
 use std::sync::Arc;
 
@@ -7,47 +7,46 @@ use super::super::machine::Machine;
 use super::super::memory::{Address, Region, Rights, SharedBytes, SpaceFull};
 use super::table::{Armed, DeferredKind, Entry, When};
 
-/// A call that will come.
+/// A scheduled call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pending {
-    /// What waits.
+    /// The kind of callback.
     pub kind: DeferredKind,
-    /// Name of the map in whose value it is.
+    /// Name of the map whose value contains the struct.
     pub map: String,
     /// The element's key.
     pub key: Vec<u8>,
-    /// Nanoseconds until it is due; 0 for what runs as soon as it can.
+    /// Nanoseconds until it is due; 0 if it runs as soon as possible.
     pub in_ns: u64,
-    /// The CPU that asked for it, on which it runs.
+    /// The CPU that armed it, on which it runs.
     pub cpu: u32,
 }
 
-/// A call that is to be made now.
+/// A call that is due.
 #[derive(Debug, Clone, Copy)]
 pub struct Due {
     entry_key: u64,
     map: MapHandle,
     element: usize,
-    /// What the monotonic clock shows when it is due, in nanoseconds.
+    /// The monotonic time at which it is due, in nanoseconds.
     pub at_ns: u64,
     /// The CPU that it runs on.
     pub cpu: u32,
-    /// The program's function, as a register holds it.
+    /// The callback's address.
     pub callback: u64,
 }
 
-/// A call that is being made: what the callback is given.
+/// A call that has started.
 #[derive(Debug)]
 pub struct Started {
-    /// Map, key and value.
+    /// Arguments of the callback: map, key and value.
     pub args: [u64; 5],
     key: Address,
     outer: Option<u64>,
 }
 
 impl Machine {
-    /// Whether the struct that an entry belongs to still holds its key, in an element
-    /// that is there.
+    /// Whether the entry's struct still contains its key, in a live element.
     fn is_there(&self, key: u64, entry: &Entry) -> bool {
         let mut there = [0; 8];
         let lives = self
@@ -59,7 +58,7 @@ impl Machine {
             && u64::from_le_bytes(there) == key
     }
 
-    /// What the monotonic clock shows when a call is due.
+    /// The monotonic time at which a call is due.
     fn due_at(&self, entry: &Entry, armed: &Armed) -> u64 {
         let clock = self.world.time();
         match (armed.when, entry.kind) {
@@ -68,7 +67,7 @@ impl Machine {
         }
     }
 
-    /// The key of an element: its index in an array.
+    /// The key of an element; for an array, its index.
     fn element_key(&self, map: MapHandle, element: usize) -> Vec<u8> {
         let key = self
             .map(map)
@@ -80,7 +79,7 @@ impl Machine {
         })
     }
 
-    /// The calls that will come, in the order in which they will.
+    /// The scheduled calls, in order.
     #[must_use]
     pub fn pending(&self) -> Vec<Pending> {
         let now = self.world.time().monotonic_ns();
@@ -104,9 +103,8 @@ impl Machine {
         pending.collect()
     }
 
-    /// Takes the first call that is due when the monotonic clock shows `until_ns`.
-    /// Calls that were asked for on a CPU that another thread runs programs on are left
-    /// to that CPU.
+    /// Takes the first call that is due at monotonic time `until_ns`. If other CPUs are in use,
+    /// takes only calls that this CPU armed.
     pub fn take_due(&mut self, until_ns: u64) -> Option<Due> {
         let (own, alone) = (self.world.cpu(), self.is_alone());
         let mut table = self.deferred.lock();
@@ -141,10 +139,10 @@ impl Machine {
         }
     }
 
-    /// Prepares a call: what the callback is given.
+    /// Prepares a call: its arguments.
     ///
     /// # Errors
-    /// [`SpaceFull`] where the machine has no address left for the key.
+    /// [`SpaceFull`] if the address space has no room for the key.
     pub fn start_deferred(&mut self, due: &Due) -> Result<Started, SpaceFull> {
         let name = self
             .map(due.map)
@@ -161,14 +159,14 @@ impl Machine {
         })
     }
 
-    /// The callback has ended.
+    /// Ends a call.
     pub fn end_deferred(&mut self, started: Started) {
         self.space.remove(started.key);
         self.running = started.outer;
     }
 
-    /// User space closes its last descriptor of a map: its timers are cancelled, and
-    /// no new ones can be made (`map_release_uref` of arrays and hashes).
+    /// User space closes its last file descriptor of a map: the map's timers are cancelled, and
+    /// no new ones can be created (`map_release_uref` of arrays and hashes).
     pub fn release_user_reference(&mut self, map: MapHandle) {
         let mut table = self.deferred.lock();
         table.release_map(map);
@@ -180,7 +178,7 @@ impl Machine {
         for (key, address, is_there) in of_map {
             table.remove(key);
             if is_there {
-                // It was read there just now.
+                // `is_there` has just read this address.
                 let _ = self.space.store(address, 8, 0);
             }
         }

@@ -1,16 +1,16 @@
-//! Code that takes from the tape what the recorded form wrote: instead of what comes from
-//! the world, and over what came from memory of the program's own.
+//! Emits the replay form's code that loads inputs from the recorded log: in place of inputs
+//! from the world, and over inputs from the program's own state.
 //!
 //! ```text
-//!     place  = log's length                   where in both logs the program is
-//!     entry  = tape + place % places
-//!     if the site's number is not there: goto astray
+//!     position = log's length                 the current position in both logs
+//!     entry = recorded log + position % positions
+//!     if the site's number is not there: goto diverged
 //! on: register = bytes of the entry …
 //!
-//! astray:                                     behind the function's end
-//!     say where, if nobody has; from now on no place is on the tape
-//!     entry  = where no site is               world: what is given is all ones
-//!     entry  = the own entry in the log       own: what was there stays
+//! diverged:                                   after the function's end
+//!     store the position if none is stored; move the position out of the recorded log
+//!     entry = a part without sites            world: inputs are all ones
+//!     entry = the replay's own entry          own state: inputs stay
 //!     goto on
 //! ```
 
@@ -19,77 +19,80 @@ use super::error::Reason;
 use super::liveness::BY_USE;
 use super::maps::scratch;
 use super::patch::{Block, Label, Patch};
-use super::replay_maps::{ReplayMaps, tape};
-use super::site::{COUNT_BYTES, Field, Flow, Length, NUMBER_BYTES, Place, Site, Source};
+use super::replay_maps::{ReplayMaps, recorded_log};
+use super::site::{
+    AccessedState, COUNT_BYTES, Field, FieldLocation, Flow, Length, NUMBER_BYTES, Site,
+};
 use crate::isa::{AluOp, CallTarget, Insn, JumpOp, Reg, RegSet, Size};
 use crate::spec::helpers::id;
 
-/// Takes what a site's entry has.
-pub(super) struct Taker<'a, 'f> {
+/// Loads the inputs of a site from its recorded entry.
+pub(super) struct InputReader<'a, 'f> {
     pub maps: &'a ReplayMaps,
     pub patch: &'a mut Patch,
     pub slots: &'a mut Slots<'f>,
     pub site: &'a Site,
-    /// Where arguments of a call are that it has destroyed, or might.
+    /// The slots of call arguments that the call has clobbered, or may clobber.
     pub saved: &'a Saved,
 }
 
-/// Code in line, and code for behind the function's end.
+/// Inline code, and code for after the function's end.
 #[derive(Default)]
-pub(super) struct Taken {
+pub(super) struct InputCode {
     pub line: Block,
     pub end: Block,
 }
 
-/// Registers in use.
-struct Hands {
-    /// Points to the entry.
+/// Scratch registers.
+struct Scratch {
+    /// The address of the entry.
     entry: Reg,
     other: Reg,
     /// For pointers that were saved.
     third: Option<Reg>,
-    /// Where those are kept that somebody needs afterwards.
-    kept: Saved,
+    /// The slots of those registers that are live afterwards.
+    saved: Saved,
 }
 
-impl Taker<'_, '_> {
-    /// Fills what the fields name from the entry.
+impl InputReader<'_, '_> {
+    /// Loads all input fields from the entry.
     ///
     /// # Errors
-    /// [`Reason::Registers`] without registers, [`Reason::TooLarge`] for memory that is too
-    /// far from its start.
-    pub fn take(&mut self, insn: Insn) -> Result<Taken, Reason> {
-        let mut taken = Taken::default();
+    /// [`Reason::Registers`] without free registers, [`Reason::TooLarge`] for memory too far
+    /// from its start.
+    pub fn read(&mut self, insn: Insn) -> Result<InputCode, Reason> {
+        let mut code = InputCode::default();
         let is_counted = |(field, _): &(Field, i16)| matches!(field.length, Length::Counted { .. });
         let (counted, fixed): (Vec<_>, Vec<_>) = self.inputs().into_iter().partition(is_counted);
-        if self.site.source == Source::Own && self.site.fixed().is_none() {
-            // What follows from the program's own memory, whose size it says itself.
-            return Ok(taken);
+        if self.site.accesses == AccessedState::Own && self.site.fixed().is_none() {
+            // These inputs follow from the program's own memory, whose size it computes itself.
+            return Ok(code);
         }
         for (field, at) in &counted {
-            self.copy(&mut taken, field, *at)?;
+            self.copy(&mut code, field, *at)?;
         }
-        // Memory first: its pointers may be in registers that are filled then.
-        let is_memory = |(field, _): &(Field, i16)| matches!(field.place, Place::Memory { .. });
+        // Memory first: its pointers may be in registers that are loaded then.
+        let is_memory =
+            |(field, _): &(Field, i16)| matches!(field.location, FieldLocation::Memory { .. });
         let (memory, registers): (Vec<_>, Vec<_>) = fixed.into_iter().partition(is_memory);
         if !memory.is_empty() {
-            self.move_words(&mut taken, &memory)?;
+            self.move_words(&mut code, &memory)?;
         }
         if !registers.is_empty() {
-            self.fill(&mut taken, insn, &registers)?;
+            self.fill(&mut code, insn, &registers)?;
         }
-        Ok(taken)
+        Ok(code)
     }
 
-    /// Registers to work with, none of these: `entry` if it is given, others that are free,
-    /// or that can be saved meanwhile.
-    fn hands(
+    /// Scratch registers that are not in `not`: `entry` if given, and others that are free or
+    /// can be saved.
+    fn scratch_registers(
         &mut self,
         line: &mut Block,
         entry: Option<Reg>,
         not: RegSet,
         third: bool,
-    ) -> Result<Hands, Reason> {
+    ) -> Result<Scratch, Reason> {
         let not = entry.iter().fold(not, |not, reg| not.with(*reg));
         let of = |set: RegSet| {
             let set = set.minus(not);
@@ -104,21 +107,21 @@ impl Taker<'_, '_> {
             return Err(Reason::Registers);
         }
         let spilled = regs.iter().filter(|reg| !self.site.free.contains(**reg));
-        let kept: Saved = spilled.map(|reg| (*reg, self.slots.take())).collect();
-        for (reg, slot) in &kept {
+        let saved: Saved = spilled.map(|reg| (*reg, self.slots.take())).collect();
+        for (reg, slot) in &saved {
             line.store(Size::Dw, Reg::FP, *slot, *reg);
         }
         let mut regs = regs.into_iter();
         let mut next = || regs.next().ok_or(Reason::Registers);
-        Ok(Hands {
+        Ok(Scratch {
             entry: entry.map_or_else(&mut next, Ok)?,
             other: next()?,
             third: if third { Some(next()?) } else { None },
-            kept,
+            saved,
         })
     }
 
-    /// The fields that come in, and where in the entry they are.
+    /// The input fields, with their offsets in the entry.
     fn inputs(&self) -> Vec<(Field, i16)> {
         let mut at = i16::try_from(NUMBER_BYTES).unwrap_or_default();
         let mut inputs = Vec::new();
@@ -132,64 +135,68 @@ impl Taker<'_, '_> {
         inputs
     }
 
-    /// Leads `entry` to the site's entry on the tape, with the help of another register.
-    fn find(&mut self, taken: &mut Taken, entry: Reg, other: Reg) {
-        let behind = match self.site.source {
-            Source::World => 0,
-            // It was written down already.
-            Source::Own => self.site.fixed().unwrap_or_default(),
+    /// Points `entry` to the site's entry in the recorded log; clobbers another register.
+    fn find(&mut self, code: &mut InputCode, entry: Reg, other: Reg) {
+        let behind = match self.site.accesses {
+            AccessedState::World => 0,
+            // The replay has already written its own entry.
+            AccessedState::Own => self.site.fixed().unwrap_or_default(),
         };
         let number = i32::from(self.site.number);
-        let (astray, on) = (self.patch.label(), self.patch.label());
-        let line = &mut taken.line;
-        self.place(line, entry, behind);
-        line.alu(AluOp::And, entry, signed(tape::PLACES - 1));
-        line.map_value(other, self.maps.tape, tape::DATA);
+        let (diverged, on) = (self.patch.label(), self.patch.label());
+        let line = &mut code.line;
+        self.position(line, entry, behind);
+        line.alu(AluOp::And, entry, signed(recorded_log::POSITIONS - 1));
+        line.map_value(other, self.maps.recorded_log, recorded_log::DATA);
         line.alu(AluOp::Add, entry, other);
         line.load(Size::H, other, entry, 0);
-        line.jump_if(JumpOp::Ne, other, number, astray);
+        line.jump_if(JumpOp::Ne, other, number, diverged);
         line.bind(on);
-        self.go_astray(&mut taken.end, entry, other, behind, (astray, on));
+        self.diverge(&mut code.end, entry, other, behind, (diverged, on));
     }
 
-    /// The place of the entry in both logs.
-    fn place(&self, to: &mut Block, place: Reg, behind: u32) {
-        to.map_value(place, self.maps.log, scratch::LOG_LEN);
-        to.load(Size::Dw, place, place, 0);
+    /// Loads the position of the entry in both logs.
+    fn position(&self, to: &mut Block, position: Reg, behind: u32) {
+        to.map_value(position, self.maps.log, scratch::LOG_LEN);
+        to.load(Size::Dw, position, position, 0);
         if behind > 0 {
-            to.alu(AluOp::Sub, place, signed(behind));
+            to.alu(AluOp::Sub, position, signed(behind));
         }
     }
 
-    /// What happens where the tape has another site.
-    fn go_astray(
+    /// Emits the code for a recorded log with another site here.
+    fn diverge(
         &mut self,
         end: &mut Block,
         entry: Reg,
         other: Reg,
         behind: u32,
-        (astray, on): (Label, Label),
+        (diverged, on): (Label, Label),
     ) {
-        let said = self.patch.label();
-        end.bind(astray);
-        // Where, once.
-        end.map_value(other, self.maps.tape, tape::STOPPED);
+        let stored = self.patch.label();
+        end.bind(diverged);
+        // Store the position, once.
+        end.map_value(other, self.maps.recorded_log, recorded_log::STOPPED);
         end.load(Size::Dw, other, other, 0);
-        end.jump_if(JumpOp::Ne, other, 0, said);
-        self.place(end, entry, behind);
+        end.jump_if(JumpOp::Ne, other, 0, stored);
+        self.position(end, entry, behind);
         end.alu(AluOp::Add, entry, 1);
-        end.map_value(other, self.maps.tape, tape::STOPPED);
+        end.map_value(other, self.maps.recorded_log, recorded_log::STOPPED);
         end.store(Size::Dw, other, 0, entry);
-        // From now on the log's length leads nowhere on the tape.
+        // From now on the log's length is a position outside of the recorded log.
         end.map_value(other, self.maps.log, scratch::LOG_LEN);
         end.load(Size::Dw, entry, other, 0);
-        end.alu(AluOp::Or, entry, signed(tape::NOWHERE));
+        end.alu(AluOp::Or, entry, signed(recorded_log::DIVERGED));
         end.store(Size::Dw, other, 0, entry);
-        end.bind(said);
-        match self.site.source {
-            Source::World => end.map_value(entry, self.maps.tape, tape::DATA + tape::NOWHERE),
-            Source::Own => {
-                self.place(end, entry, behind);
+        end.bind(stored);
+        match self.site.accesses {
+            AccessedState::World => end.map_value(
+                entry,
+                self.maps.recorded_log,
+                recorded_log::DATA + recorded_log::DIVERGED,
+            ),
+            AccessedState::Own => {
+                self.position(end, entry, behind);
                 end.alu(AluOp::And, entry, signed(scratch::LOG - 1));
                 end.map_value(other, self.maps.log, scratch::log_start(0));
                 end.alu(AluOp::Add, entry, other);
@@ -198,41 +205,41 @@ impl Taker<'_, '_> {
         end.jump(on);
     }
 
-    /// Fills registers.
+    /// Loads registers.
     fn fill(
         &mut self,
-        taken: &mut Taken,
+        code: &mut InputCode,
         insn: Insn,
         fields: &[(Field, i16)],
     ) -> Result<(), Reason> {
-        let named = fields.iter().filter_map(|(field, _)| match field.place {
-            Place::Register(reg) | Place::NonNull(reg) => Some(reg),
-            Place::Constant(_) | Place::Memory { .. } => None,
+        let named = fields.iter().filter_map(|(field, _)| match field.location {
+            FieldLocation::Register(reg) | FieldLocation::NonNull(reg) => Some(reg),
+            FieldLocation::Constant(_) | FieldLocation::Memory { .. } => None,
         });
         let named: RegSet = named.collect();
-        // The last one may hold the entry's place until it is filled.
+        // The last one may hold the entry's address until it is loaded itself.
         let own = fields
             .iter()
             .rev()
-            .find_map(|(field, at)| match field.place {
-                Place::Register(reg) => Some((reg, field.length, *at)),
+            .find_map(|(field, at)| match field.location {
+                FieldLocation::Register(reg) => Some((reg, field.length, *at)),
                 _ => None,
             });
         let entry = own.map(|(reg, ..)| reg);
-        let hands = self.hands(&mut taken.line, entry, named, false)?;
-        self.find(taken, hands.entry, hands.other);
-        let line = &mut taken.line;
+        let regs = self.scratch_registers(&mut code.line, entry, named, false)?;
+        self.find(code, regs.entry, regs.other);
+        let line = &mut code.line;
         for (field, at) in fields {
-            match (field.place, field.length) {
-                (Place::Register(reg), Length::Fixed(bytes)) if Some(reg) != entry => {
-                    load(line, insn, bytes, reg, hands.entry, *at)?;
+            match (field.location, field.length) {
+                (FieldLocation::Register(reg), Length::Fixed(bytes)) if Some(reg) != entry => {
+                    load(line, insn, bytes, reg, regs.entry, *at)?;
                 }
-                (Place::NonNull(reg), _) => {
+                (FieldLocation::NonNull(reg), _) => {
                     let on = self.patch.label();
-                    line.load(Size::B, hands.other, hands.entry, *at);
-                    line.jump_if(JumpOp::Ne, hands.other, 0, on);
+                    line.load(Size::B, regs.other, regs.entry, *at);
+                    line.jump_if(JumpOp::Ne, regs.other, 0, on);
                     if insn == Insn::Call(CallTarget::Helper(id::ringbuf_reserve)) {
-                        // Nobody else would give it back.
+                        // Discard the record: the program would not, since it sees null.
                         line.jump_if(JumpOp::Eq, reg, 0, on);
                         line.mov(Reg::R1, reg);
                         line.mov(Reg::R2, 0);
@@ -247,36 +254,36 @@ impl Taker<'_, '_> {
         if let Some((reg, Length::Fixed(bytes), at)) = own {
             load(line, insn, bytes, reg, reg, at)?;
         }
-        give_back(line, &hands.kept);
+        restore(line, &regs.saved);
         Ok(())
     }
 
-    /// Fills memory of a size that is known.
-    fn move_words(&mut self, taken: &mut Taken, fields: &[(Field, i16)]) -> Result<(), Reason> {
+    /// Fills memory of constant size.
+    fn move_words(&mut self, code: &mut InputCode, fields: &[(Field, i16)]) -> Result<(), Reason> {
         let pointers = self.site.fields.iter().filter_map(pointer);
         let pointers: RegSet = pointers.collect();
         let third = pointers.iter().any(|reg| self.saved.contains_key(&reg));
         let unsaved = pointers.iter().filter(|reg| !self.saved.contains_key(reg));
         let results = RegSet::of(&[Reg::R0]);
-        let is_own = self.site.source == Source::Own;
+        let is_own = self.site.accesses == AccessedState::Own;
         let not: RegSet = unsaved.chain(results.iter().filter(|_| is_own)).collect();
-        let hands = self.hands(&mut taken.line, None, not, third)?;
-        self.find(taken, hands.entry, hands.other);
-        let line = &mut taken.line;
+        let regs = self.scratch_registers(&mut code.line, None, not, third)?;
+        self.find(code, regs.entry, regs.other);
+        let line = &mut code.line;
         for (field, at) in fields {
             let (
-                Place::Memory {
+                FieldLocation::Memory {
                     pointer,
                     frame,
                     align,
                     ..
                 },
                 Length::Fixed(bytes),
-            ) = (field.place, field.length)
+            ) = (field.location, field.length)
             else {
                 continue;
             };
-            let (base, start) = match (frame, self.saved.get(&pointer), hands.third) {
+            let (base, start) = match (frame, self.saved.get(&pointer), regs.third) {
                 (Some(off), ..) => (Reg::FP, off),
                 (None, Some(slot), Some(third)) => {
                     line.load(Size::Dw, third, Reg::FP, *slot);
@@ -287,24 +294,24 @@ impl Taker<'_, '_> {
             for (piece, size) in pieces(start, align, bytes) {
                 let too_far = Reason::TooLarge(bytes);
                 let from = at.checked_add(piece).ok_or(too_far)?;
-                line.load(size, hands.other, hands.entry, from);
-                line.store(size, base, start.saturating_add(piece), hands.other);
+                line.load(size, regs.other, regs.entry, from);
+                line.store(size, base, start.saturating_add(piece), regs.other);
             }
         }
-        give_back(line, &hands.kept);
+        restore(line, &regs.saved);
         Ok(())
     }
 
-    /// Fills memory of as many bytes as a register says: a helper does, in place of the
-    /// call that is left out, so that what it destroys nobody needs.
-    fn copy(&mut self, taken: &mut Taken, field: &Field, at: i16) -> Result<(), Reason> {
-        let (Place::Memory { pointer, frame, .. }, Length::Counted { count, most }) =
-            (field.place, field.length)
+    /// Fills memory of variable size by a helper. The helper replaces the skipped call, so the
+    /// registers it clobbers are not live.
+    fn copy(&mut self, code: &mut InputCode, field: &Field, at: i16) -> Result<(), Reason> {
+        let (FieldLocation::Memory { pointer, frame, .. }, Length::Counted { count, most }) =
+            (field.location, field.length)
         else {
             return Ok(());
         };
         let (r1, r2, r3) = (Reg::R1, Reg::R2, Reg::R3);
-        // Not those that still hold what is needed.
+        // Registers that do not hold a needed argument.
         let (entry, other) = (Reg::R0, Reg::R5);
         let unsaved = [pointer, count]
             .iter()
@@ -312,14 +319,14 @@ impl Taker<'_, '_> {
         if unsaved {
             return Err(Reason::Registers);
         }
-        self.find(taken, entry, other);
-        let line = &mut taken.line;
+        self.find(code, entry, other);
+        let line = &mut code.line;
         let value = |line: &mut Block, reg: Reg, into: Reg| match self.saved.get(&reg) {
             Some(slot) => line.load(Size::Dw, into, Reg::FP, *slot),
             None if reg != into => line.mov(into, reg),
             None => {}
         };
-        // Arguments come in rising order, so what is needed later is not lost.
+        // Arguments are set in ascending order, so no needed register is clobbered.
         match frame {
             Some(off) => {
                 line.mov(r1, Reg::FP);
@@ -340,22 +347,22 @@ impl Taker<'_, '_> {
     }
 }
 
-/// Fills registers again that were saved.
-fn give_back(line: &mut Block, kept: &Saved) {
-    for (reg, slot) in kept {
+/// Restores saved registers.
+fn restore(line: &mut Block, saved: &Saved) {
+    for (reg, slot) in saved {
         line.load(Size::Dw, *reg, Reg::FP, *slot);
     }
 }
 
-/// The register that memory is reached by.
+/// The register with the address of a field's memory.
 fn pointer(field: &Field) -> Option<Reg> {
-    match (field.place, field.length) {
-        (Place::Memory { pointer, .. }, _) => Some(pointer),
+    match (field.location, field.length) {
+        (FieldLocation::Memory { pointer, .. }, _) => Some(pointer),
         _ => None,
     }
 }
 
-/// `reg` = the field's bytes, as the instruction would have left them.
+/// Loads the field's bytes as the instruction would have.
 fn load(
     line: &mut Block,
     insn: Insn,

@@ -1,4 +1,4 @@
-//! A machine that has the replay forms of an object's programs, and plays firings to them.
+//! A machine with the replay forms of an object's programs, and running firings on it.
 
 use std::sync::Arc;
 
@@ -13,18 +13,20 @@ use crate::vm::maps::Kind;
 use crate::vm::memory::Slab;
 use crate::vm::{Emitted, Fault, Machine, MapHandle, Output, ProgramHandle, RanOn, World};
 
-/// A machine with the programs of a recording, and maps as its object has them.
-pub(super) struct Deck {
+/// A machine with the replay forms of a recording's programs, and the object's maps.
+pub(super) struct ReplayVm {
     pub vm: Vm,
-    /// In the order of the programs that run.
+    /// In the order of [`Programs::running`].
     pub programs: Vec<(ProgramHandle, Event)>,
-    tape: Arc<Slab>,
+    /// The recorded log that the replay forms read.
+    recorded: Arc<Slab>,
+    /// The log that they write.
     log: Arc<Slab>,
     /// The ring buffers of the object.
     rings: Vec<MapHandle>,
 }
 
-impl Deck {
+impl ReplayVm {
     pub fn new(programs: &Programs, cpus: u32, engine: EngineKind) -> Result<Self, ReplayError> {
         let mut vm = Vm::with_world(World::with_cpus(cpus));
         vm.set_engine(engine);
@@ -45,7 +47,7 @@ impl Deck {
             .maps()
             .filter(|map| matches!(map.raw().kind(), Kind::RingBuf(_)));
         Ok(Self {
-            tape: slab(programs.maps.tape),
+            recorded: slab(programs.maps.recorded_log),
             log: slab(programs.maps.log),
             rings: rings.map(|map| map.handle()).collect(),
             programs: handles.into_iter().zip(contexts).collect(),
@@ -53,112 +55,117 @@ impl Deck {
         })
     }
 
-    /// Makes everything ready for one firing after another.
-    pub fn player(&mut self) -> Result<Player<'_>, ReplayError> {
-        Ok(Player {
-            tape: &self.tape,
+    /// Prepares the programs for running firings.
+    pub fn runner(&mut self) -> Result<FiringRunner<'_>, ReplayError> {
+        Ok(FiringRunner {
+            recorded: &self.recorded,
             log: &self.log,
             rings: &self.rings,
             ring_records: Vec::new(),
             runners: self.vm.runners(&self.programs)?,
             cpu: 0,
             pid_tgid: None,
-            replayed: Vec::new(),
+            replayed_log: Vec::new(),
         })
     }
 
-    /// Why a program, by its place among those that run, is on another engine than was asked
-    /// for: in the verifier's words where it is the reason.
+    /// Why a program, by its index in [`programs`](Self::programs), runs on another engine than
+    /// was asked for: the verifier's message, if that is the reason.
     pub fn engine_why(&self, running: usize, ran_on: RanOn) -> Option<String> {
         let (handle, _) = self.programs.get(running)?;
         engine_why(&self.vm, *handle, ran_on)
     }
 
-    /// Bytes of the context of a program, by its place among those that run.
+    /// Bytes of a program's context, by its index in [`programs`](Self::programs).
     pub fn context_len(&self, running: usize) -> usize {
         let event = self.programs.get(running).map(|(_, event)| event);
         event.map_or(0, |event| event.record().len())
     }
 
-    /// Puts a firing on the tape, and its moment into the world: for a run by itself.
-    pub fn cue(&mut self, firing: &Firing<'_>) {
-        cue(&self.tape, &self.log, firing);
+    /// Sets the recorded log, CPU, time and task of a firing, for a run without a
+    /// [`FiringRunner`].
+    pub fn set_firing(&mut self, firing: &Firing<'_>) {
+        write_log(&self.recorded, &self.log, firing);
         let world = self.vm.world();
         world.set_cpu(firing.cpu).clock().set_ns(firing.time);
         set_task(world, firing.pid_tgid);
     }
 }
 
-/// What the verifier has against a program, or does not know of it.
+/// Why a program runs on another engine than was asked for; none if it does not.
 pub(super) fn engine_why(vm: &Vm, program: ProgramHandle, ran_on: RanOn) -> Option<String> {
     let why = ran_on.fallback?;
     let known = vm.verification(program).filter(|_| why.is_unverified());
     Some(known.map_or_else(|| why.to_string(), |known| known.verdict.message.clone()))
 }
 
-/// Plays firings.
-pub(super) struct Player<'d> {
+/// Runs firings.
+pub(super) struct FiringRunner<'d> {
     runners: Runners<'d>,
-    tape: &'d Slab,
+    recorded: &'d Slab,
     log: &'d Slab,
     rings: &'d [MapHandle],
-    /// What a firing gave to ring buffers, and whether the kernel took it.
+    /// Ring buffer records of a firing, and whether the kernel's run sent each, too.
     ring_records: Vec<(MapHandle, bool, Vec<u8>)>,
     cpu: u32,
     pid_tgid: Option<u64>,
-    /// The last log, where it was not the recorded one.
-    replayed: Vec<u8>,
+    /// The last log that differed from the recorded one.
+    replayed_log: Vec<u8>,
 }
 
-/// What came of a firing.
+/// The result of replaying a firing.
 #[derive(Debug)]
-pub(super) enum Played<'p> {
-    /// The same as in the kernel, in everything.
+pub(super) enum FiringResult<'p> {
+    /// Log and return value equal the kernel's.
     Same,
-    /// Something else.
-    Other {
-        /// What the replay wrote down.
+    /// Log or return value differ.
+    Differs {
+        /// The replay's log.
         log: &'p [u8],
-        /// What it returned.
+        /// The replay's return value.
         returned: u64,
     },
-    /// The program stopped.
-    Stopped(Box<Fault>),
+    /// The replay faulted.
+    Faulted(Box<Fault>),
 }
 
-impl Player<'_> {
-    /// Plays a firing to the program at this place among those that run.
+impl FiringRunner<'_> {
+    /// Runs a firing on the program with this index among those that run.
     #[inline]
-    pub fn play(&mut self, running: usize, firing: &Firing<'_>) -> Result<Played<'_>, ReplayError> {
+    pub fn run(
+        &mut self,
+        running: usize,
+        firing: &Firing<'_>,
+    ) -> Result<FiringResult<'_>, ReplayError> {
         self.set_world(firing);
         self.runners.set_context(running, firing.context)?;
-        cue(self.tape, self.log, firing);
+        write_log(self.recorded, self.log, firing);
         let finished = match self.runners.run(running) {
             Ok(finished) => finished,
-            Err(crate::harness::Error::Fault(fault)) => return Ok(Played::Stopped(fault)),
+            Err(crate::harness::Error::Fault(fault)) => return Ok(FiringResult::Faulted(fault)),
             Err(error) => return Err(error.into()),
         };
         let log = self.log.values();
         let len = log.load(ReplayMaps::LOG_LEN_AT, 8).unwrap_or_default();
         let len = usize::try_from(len).unwrap_or(usize::MAX);
-        let stopped = self.tape.values().load(ReplayMaps::STOPPED_AT, 8);
+        let stopped = self.recorded.values().load(ReplayMaps::STOPPED_AT, 8);
         if len == firing.log.len()
             && stopped == Some(0)
             && finished.r0 == firing.returned
             && log.equals(ReplayMaps::LOG_AT, firing.log) == Some(true)
         {
-            return Ok(Played::Same);
+            return Ok(FiringResult::Same);
         }
-        self.replayed.clear();
+        self.replayed_log.clear();
         let len = len.min(ReplayMaps::ROOM);
-        log.append(ReplayMaps::LOG_AT, len, &mut self.replayed);
-        Ok(Played::Other {
-            log: &self.replayed,
+        log.append(ReplayMaps::LOG_AT, len, &mut self.replayed_log);
+        Ok(FiringResult::Differs {
+            log: &self.replayed_log,
             returned: finished.r0,
         })
     }
 
-    /// Puts the moment of a firing into the world.
+    /// Sets time, CPU and current task to those of a firing.
     #[inline]
     fn set_world(&mut self, firing: &Firing<'_>) {
         let world = self.runners.world();
@@ -173,8 +180,8 @@ impl Player<'_> {
         }
     }
 
-    /// Takes what the programs have put out, but for what is not `sent`; what is not
-    /// said of is.
+    /// Moves the outputs of a firing to `to`, without those whose `sent` is false; outputs
+    /// beyond the end of `sent` count as sent.
     #[inline]
     pub fn take_outputs(&mut self, cpu: u32, sent: &[bool], to: &mut Outputs) {
         let mut sent = sent.iter().copied().chain(std::iter::repeat(true));
@@ -197,8 +204,8 @@ impl Player<'_> {
         }
     }
 
-    /// Takes the records of a ring buffer. They lie there in the order in which they were
-    /// reserved, and are given out as they are submitted.
+    /// Moves the records of a ring buffer to `to`. The buffer has them in the order in which
+    /// they were reserved, `ring_records` in the order in which they were submitted.
     fn ring_outputs(&self, map: MapHandle, cpu: u32, to: &mut Outputs) {
         let Some(Kind::RingBuf(ring)) = self.runners.machine().map(map).map(|map| map.kind())
         else {
@@ -224,30 +231,30 @@ impl Player<'_> {
         }
     }
 
-    /// The machine beneath.
+    /// The machine.
     pub const fn machine(&self) -> &Machine {
         self.runners.machine()
     }
 
-    /// The engine that runs a program, by its place among those that run.
+    /// The engine that ran a program, by its index among those that run.
     pub fn ran_on(&self, running: usize) -> Option<RanOn> {
         self.runners.ran_on(running)
     }
 }
 
-/// Puts the log of a firing on the tape.
+/// Writes the recorded log of a firing into `to`, and empties `log`.
 #[inline]
-fn cue(tape: &Slab, log: &Slab, firing: &Firing<'_>) {
-    let tape = tape.values();
+fn write_log(to: &Slab, log: &Slab, firing: &Firing<'_>) {
+    let to = to.values();
     let recorded = firing.log;
     let recorded = recorded.get(..ReplayMaps::ROOM).unwrap_or(recorded);
-    tape.write(ReplayMaps::TAPE_AT, recorded);
-    tape.write(ReplayMaps::TAPE_AT + recorded.len(), &ReplayMaps::END);
-    tape.store(ReplayMaps::STOPPED_AT, 8, 0);
+    to.write(ReplayMaps::RECORDED_AT, recorded);
+    to.write(ReplayMaps::RECORDED_AT + recorded.len(), &ReplayMaps::END);
+    to.store(ReplayMaps::STOPPED_AT, 8, 0);
     log.values().store(ReplayMaps::LOG_LEN_AT, 8, 0);
 }
 
-/// Makes the task the current one.
+/// Sets the ids of the current task.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "the low half is the thread's id"

@@ -1,5 +1,5 @@
-//! What is known of each program while its firings are replayed, and what is said of it in
-//! the end.
+//! The comparison of one program: its counts and differences while its firings are replayed,
+//! and its report at the end.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -18,51 +18,51 @@ use crate::program::Program;
 use crate::util::{MapId, Pc};
 use crate::vm::Fault;
 
-/// One program's.
+/// Counts and differences of one program.
 #[derive(Debug)]
-pub(super) struct Story {
+pub(super) struct ProgramComparison {
     pub firings: u64,
-    /// How often tail calls led to the program.
+    /// How often a tail call led to the program.
     pub led_to: u64,
     pub raced: u64,
     pub missed: u64,
-    /// Firings whose log is not there.
+    /// Firings without a log.
     pub without_log: u64,
     /// What its sites do to maps.
     pub touches: Touches,
-    /// What only the kernel that was recorded can answer.
+    /// Results that only the recorded kernel can determine.
     answers: Answers,
-    /// The first thing that it did itself in another way.
+    /// The first output, path or return value that differs.
     did: Option<Found>,
-    /// Of each map the first time that it held something else than in the kernel.
+    /// For each map, the first value read that differs from the kernel's.
     suspects: Vec<(Vec<MapId>, Found)>,
 }
 
-/// A difference, and what is needed to look at it again.
+/// A difference, and what is needed to run its firing again.
 #[derive(Debug, Clone)]
 pub(super) struct Found {
     pub difference: FirstDifference,
     /// The nesting depth of its firing.
     depth: u16,
-    /// The instruction to look at, and how many times a run comes there before.
+    /// The instruction of the difference, and how often the run executes it before.
     pub look: Option<(Pc, usize)>,
 }
 
-/// What a program's replay left behind of a firing, or of its part in one.
+/// The replay's log of a program in a firing: all of it, or one segment between tail calls.
 #[derive(Debug)]
 pub(super) struct Piece<'a> {
     /// The entries.
     pub log: &'a [u8],
-    /// Those that it left before in the same firing, if others ran in between.
+    /// Earlier segments of the program in the same firing.
     pub earlier: &'a [&'a [u8]],
-    /// What the firing returned, if this is its end.
+    /// The return value, if the firing ends here.
     pub returned: Option<u64>,
-    /// Where another program goes on in the kernel, and where in the replay.
+    /// Where the next segment begins, in the kernel's run and in the replay.
     pub then: (Option<Instruction>, Option<Instruction>),
 }
 
 impl Piece<'_> {
-    /// How many entries of a site there were before.
+    /// How many entries of a site earlier segments have.
     fn earlier(&self, plan: &Plan, site: u16) -> usize {
         let entries = self.earlier.iter().flat_map(|log| plan.entries(log));
         entries
@@ -72,17 +72,17 @@ impl Piece<'_> {
     }
 }
 
-/// What a comparison told.
+/// The result of comparing two logs.
 #[derive(Debug)]
-pub(super) struct Told {
-    /// Where the replay could not follow.
+pub(super) struct Compared {
+    /// Where the replay could not follow the recorded log.
     pub strayed: Option<Strayed>,
-    /// Whether both do not go the same way any more, so that nothing more can be said.
-    pub parts: bool,
+    /// Whether the two runs took different paths, so that the rest can't be compared.
+    pub diverged: bool,
 }
 
-impl Story {
-    /// That of a program which was recorded in this kernel.
+impl ProgramComparison {
+    /// No firings yet of a program that was recorded in this kernel.
     pub fn of(part: &Part, kernel: &KernelInfo) -> Self {
         let (touches, answers) = match &part.form {
             Ok(form) => {
@@ -106,14 +106,14 @@ impl Story {
         }
     }
 
-    /// A firing differed in its log or in what it returned, or the program's part of it did.
+    /// Compares a firing, or a segment of one, whose log or return value differs.
     pub fn differ(
         &mut self,
         (program, form): (&Arc<Program>, &Form),
         number: u64,
         firing: &Firing<'_>,
         piece: &Piece<'_>,
-    ) -> Told {
+    ) -> Compared {
         let mut findings = Findings::between(&form.plan, firing.log, piece.log);
         findings.found.retain(|found| {
             let Finding {
@@ -125,9 +125,9 @@ impl Story {
             } = found;
             !self.answers.may_differ(*site, *what, expected, got)
         });
-        let parts = findings.did.is_some() || findings.is_lost();
+        let diverged = findings.did.is_some() || findings.is_lost();
         if let Some(returned) = piece.returned
-            && !parts
+            && !diverged
             && returned != firing.returned
         {
             let what = Different::Returned {
@@ -156,21 +156,21 @@ impl Story {
         {
             self.add_did(Found::of(program, form, (number, firing), did, piece));
         }
-        Told {
+        Compared {
             strayed: (!strayed.is_empty()).then_some(strayed),
-            parts,
+            diverged,
         }
     }
 
-    /// A firing went on in another program than in the kernel, or ended.
-    pub fn part(&mut self, number: u64, firing: &Firing<'_>, piece: &Piece<'_>) {
+    /// Adds that a firing continued in another program than in the kernel, or ended.
+    pub fn diverge(&mut self, number: u64, firing: &Firing<'_>, piece: &Piece<'_>) {
         let (expected, got) = piece.then.clone();
         let what = Different::Path { expected, got };
         self.add_did(Found::new(number, firing, what));
     }
 
-    /// A run stopped.
-    pub fn stop(
+    /// Adds a fault.
+    pub fn fault(
         &mut self,
         number: u64,
         firing: &Firing<'_>,
@@ -199,8 +199,8 @@ impl Story {
         let maps: Vec<_> = touched
             .flat_map(|touch| self.touches.maps(touch.map))
             .collect();
-        // What is found may be nobody's fault on one CPU, and a difference on another: keep
-        // one of each.
+        // A value may be explained by a race on one CPU and not on another: keep one for each
+        // CPU and depth.
         let is_known = |(known, found): &(Vec<MapId>, Found)| {
             *known == maps && found.difference.cpu == firing.cpu && found.depth == firing.depth
         };
@@ -222,8 +222,8 @@ impl Story {
         self.suspects.push((maps, found));
     }
 
-    /// The first difference, once it is known who wrote to which map. What was found in
-    /// memory is one where nobody else can have changed it.
+    /// The first difference, once all writers of the maps are known. A value read from a map
+    /// is a difference only if no other recorded firing can have written it.
     pub fn first(&self, writers: &Writers, may_lack: bool) -> Option<&Found> {
         let proven = self.suspects.iter().filter(|(maps, found)| {
             let at = &found.difference;
@@ -236,17 +236,18 @@ impl Story {
             .min_by_key(|found| found.difference.firing)
     }
 
-    /// Whether it did nothing in another way than in the kernel, whatever it found in maps.
+    /// Whether outputs, paths and return values equal the kernel's, whatever it read from
+    /// maps.
     pub const fn did_the_same(&self) -> bool {
         self.did.is_none()
     }
 
-    /// How often it ran and was compared.
+    /// How often it ran: firings and tail calls; none if never.
     pub fn runs(&self) -> Option<NonZeroU64> {
         NonZeroU64::new(self.firings + self.led_to)
     }
 
-    /// What is said of the program.
+    /// The report on the program.
     pub fn report(
         &self,
         part: &Part,

@@ -1,4 +1,4 @@
-//! Which functions may tell others where their stack frame is.
+//! Which functions may let the address of their stack frame escape.
 
 use std::collections::BTreeMap;
 
@@ -6,20 +6,20 @@ use crate::isa::{AluOp, CallTarget, Code, Insn, Operand, Reg, RegSet, Width};
 use crate::spec::helpers::{ArgKind, helper};
 use crate::util::{HelperId, Pc};
 
-/// The functions of a program, each with whether it *lends* its frame: it uses the number
-/// in r10 for more than to reach its own stack, and to pass parts of that to helpers
-/// that take the bytes there. Nobody knows the address of another function's frame, so
-/// an engine need not give that a new address each time. It is judged by the
-/// instructions alone, reachable or not, so that all engines judge alike.
+/// The functions of a program, each with whether its frame *escapes*: the function uses r10
+/// other than to access its own stack, or to pass parts of that to helpers that only read
+/// or write the bytes. Nothing outside a function has the address of a frame that does not
+/// escape, so an engine need not give that frame a new address in each call. The result
+/// depends on the instructions alone, reachable or not, so that all engines agree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lenders {
-    /// By first instruction.
+pub struct EscapingFrames {
+    /// By first instruction: whether the frame escapes.
     functions: BTreeMap<Pc, bool>,
 }
 
-impl Lenders {
-    /// Judges the functions of a program: what begins at 0, is called, or has its
-    /// address taken.
+impl EscapingFrames {
+    /// Analyzes the functions of a program: those at 0, those called, and those whose
+    /// address is taken.
     #[must_use]
     pub fn of(code: &Code) -> Self {
         let mut functions = BTreeMap::from([(Pc(0), false)]);
@@ -33,34 +33,35 @@ impl Lenders {
         let end = i64::try_from(code.len()).unwrap_or(i64::MAX);
         let ends: Vec<_> = functions.keys().skip(1).map(|pc| i64::from(pc.0)).collect();
         let ends = ends.into_iter().chain([end]);
-        for ((start, lends), end) in functions.iter_mut().zip(ends) {
+        for ((start, frame_escapes), end) in functions.iter_mut().zip(ends) {
             let own = i64::from(start.0)..end;
             let first = start.index();
             let last = usize::try_from(end).unwrap_or(usize::MAX);
-            *lends = (first..last)
+            *frame_escapes = (first..last)
                 .map(Pc::from_index)
                 .filter_map(|pc| Some((pc, code.insn(pc)?)))
                 .any(|(pc, insn)| {
-                    // Who leaves its function some other way does what another does.
+                    // Code that leaves the function otherwise may let the frame escape
+                    // elsewhere.
                     let next = pc.0.saturating_add(insn.slots());
                     let falls_out = insn.falls_through() && !own.contains(&i64::from(next));
                     let strays = insn.jump_target(pc).is_some_and(|to| !own.contains(&to));
-                    falls_out || strays || lends_by(code, pc, &insn)
+                    falls_out || strays || lets_frame_escape(code, pc, &insn)
                 });
         }
         Self { functions }
     }
 
-    /// Whether the function that begins at `start` lends its frame; true where none is
-    /// known to begin.
+    /// Whether the frame of the function at `start` escapes; true if no function is known
+    /// to begin there.
     #[must_use]
-    pub fn lends(&self, start: Pc) -> bool {
+    pub fn frame_escapes(&self, start: Pc) -> bool {
         self.functions.get(&start).copied().unwrap_or(true)
     }
 }
 
-/// Whether the instruction at `pc` makes a function lend its frame.
-fn lends_by(code: &Code, pc: Pc, insn: &Insn) -> bool {
+/// Whether the instruction at `pc` lets the function's frame escape.
+fn lets_frame_escape(code: &Code, pc: Pc, insn: &Insn) -> bool {
     let used = match *insn {
         Insn::Alu {
             op: AluOp::Mov,
@@ -80,9 +81,8 @@ fn lends_by(code: &Code, pc: Pc, insn: &Insn) -> bool {
     used.union(insn.writes()).contains(Reg::FP)
 }
 
-/// Whether a register that holds an address of the stack before `pc` is nothing but an
-/// argument of the next call, of a helper that takes the bytes there. Calls leave nothing
-/// in the registers of arguments.
+/// Whether a register that holds a stack address before `pc` is used only as an argument of
+/// the next call, to a helper that takes the bytes there. Calls clobber argument registers.
 fn is_argument(code: &Code, pc: Pc, reg: Reg) -> bool {
     let mut at = pc;
     while let Some(insn) = code.insn(at) {
@@ -106,8 +106,8 @@ fn is_argument(code: &Code, pc: Pc, reg: Reg) -> bool {
     false
 }
 
-/// Whether a helper takes the bytes that an argument points to, and does nothing else
-/// with the pointer.
+/// Whether a helper only accesses the bytes that an argument points to, and does not keep
+/// the pointer.
 fn takes_bytes(id: HelperId, reg: Reg) -> bool {
     let argument = Reg::ARGUMENTS.iter().position(|known| *known == reg);
     let (Some(number), Some(helper)) = (argument, helper(id)) else {
@@ -132,16 +132,16 @@ mod tests {
     use super::*;
     use crate::isa::assemble;
 
-    fn lends(text: &str, start: u32) -> bool {
-        Lenders::of(&Code::new(&assemble(text).unwrap())).lends(Pc(start))
+    fn frame_escapes(text: &str, start: u32) -> bool {
+        EscapingFrames::of(&Code::new(&assemble(text).unwrap())).frame_escapes(Pc(start))
     }
 
     #[test]
     fn reaching_the_own_stack_tells_nobody() {
         let text = "*(u64 *)(r10 -8) = r1\n r2 = *(u32 *)(r10 -8)\n r0 = 0\n exit";
-        assert!(!lends(text, 0));
+        assert!(!frame_escapes(text, 0));
         let text = "*(u64 *)(r10 -8) = 1\n lock *(u64 *)(r10 -8) += r1\n r0 = 0\n exit";
-        assert!(!lends(text, 0));
+        assert!(!frame_escapes(text, 0));
     }
 
     #[test]
@@ -153,14 +153,14 @@ mod tests {
             "if r1 == r10 goto +0\n exit",
             "r1 += r10\n exit",
         ] {
-            assert!(lends(text, 0), "{text}");
+            assert!(frame_escapes(text, 0), "{text}");
         }
     }
 
-    /// Helpers don't tell either, but callbacks, dynamic pointers and text do.
+    /// Passing the frame to helpers is no escape, except for callbacks, dynptrs and text.
     #[test]
     fn what_helpers_get() {
-        let call = |text: &str, id: u32| lends(&format!("{text}\ncall {id}\n exit"), 0);
+        let call = |text: &str, id: u32| frame_escapes(&format!("{text}\ncall {id}\n exit"), 0);
         let key = "r2 = r10\n r2 += -4\n r1 = 7";
         assert!(
             !call(key, 1) && !call(key, 2),
@@ -178,16 +178,16 @@ mod tests {
     #[test]
     fn functions_are_judged_one_by_one() {
         let text = "call pc+2\n r0 = r10\n exit\n r0 = 1\n exit";
-        assert!(lends(text, 0));
-        assert!(!lends(text, 3));
-        // Nothing is known to begin there.
-        assert!(lends(text, 4));
+        assert!(frame_escapes(text, 0));
+        assert!(!frame_escapes(text, 3));
+        // No function is known to begin there.
+        assert!(frame_escapes(text, 4));
     }
 
     #[test]
     fn who_leaves_its_function_is_not_known() {
-        assert!(lends("call pc+1\n exit\n goto -3\n exit", 2));
-        assert!(lends("r0 = 0\n if r0 == 1 goto +100\n exit", 0));
-        assert!(lends("r0 = 0", 0));
+        assert!(frame_escapes("call pc+1\n exit\n goto -3\n exit", 2));
+        assert!(frame_escapes("r0 = 0\n if r0 == 1 goto +100\n exit", 0));
+        assert!(frame_escapes("r0 = 0", 0));
     }
 }

@@ -1,15 +1,15 @@
-//! Storage that goes with the event under way: that of a socket that an event brings along.
+//! Which local storage to delete at the end of the event: that of the event's own socket.
 
 use smallvec::SmallVec;
 
 use super::handle::MapHandle;
 
-/// Maps, and in each an owner that is there for one event only.
+/// Maps with local storage of objects that exist only during the event, and those objects.
 #[derive(Debug, Default)]
-pub(super) struct Passing(SmallVec<[(MapHandle, u64); 1]>);
+pub(super) struct EventStorage(SmallVec<[(MapHandle, u64); 1]>);
 
-impl Passing {
-    /// An owner has storage in a map.
+impl EventStorage {
+    /// Notes that an object owns storage in a map.
     pub fn note(&mut self, map: MapHandle, owner: u64) {
         let noted = (map, owner);
         if !self.0.contains(&noted) {
@@ -17,7 +17,7 @@ impl Passing {
         }
     }
 
-    /// All of them, which are forgotten.
+    /// Takes all entries.
     pub fn take(&mut self) -> impl Iterator<Item = (MapHandle, u64)> + use<> {
         std::mem::take(&mut self.0).into_iter()
     }

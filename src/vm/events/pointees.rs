@@ -1,5 +1,5 @@
-//! What a context leads to besides its own fields: registers behind a register, a stack,
-//! what helpers know of the place.
+//! Memory that a context points to (system-call registers, a kernel stack, `bpf_iter_meta`),
+//! and the attach-point data that helpers return.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use super::event::{Event, EventKind};
 use crate::vm::attach::Site;
 use crate::vm::memory::{Address, Body, Region, Rights, SharedBytes, Space};
 
-/// Regions that were placed, with what messages call them.
+/// Placed regions, each with its name in messages.
 pub(super) type Regions = Vec<(&'static str, Address)>;
 
-/// What helpers know of the place where an event happens.
+/// The attach-point data that helpers return (`bpf_get_func_ip` and the like).
 pub(super) fn site(event: &Event) -> Site {
     let mut site = Site {
         arguments: arguments(event),
@@ -25,7 +25,7 @@ pub(super) fn site(event: &Event) -> Site {
     site
 }
 
-/// How many slots of the context are arguments, where it has nothing but those.
+/// Number of argument slots in the context of a function; 0 for other contexts.
 fn arguments(event: &Event) -> u32 {
     match (event.kind(), event.layout()) {
         (EventKind::Function | EventKind::StructOps, Some(layout)) => {
@@ -35,7 +35,7 @@ fn arguments(event: &Event) -> u32 {
     }
 }
 
-/// Places what the context of an event leads to.
+/// Places the memory that the context of an event points to.
 pub(super) fn place(
     event: &Event,
     context: Address,
@@ -74,8 +74,7 @@ fn is_null(space: &Space, context: Address, at: u32) -> bool {
     bytes_of(space, context).is_some_and(|bytes| bytes.load(at as usize, 8) == Some(0))
 }
 
-/// Puts bytes into memory, and their address into the context, where it is a number as
-/// any other.
+/// Puts bytes into memory and stores their address in the context as a plain number.
 fn put(
     space: &mut Space,
     context: Address,

@@ -1,20 +1,19 @@
-//! Which elements of a map that evicts were used last: one list for all CPUs, or one for
-//! each (`BPF_F_NO_COMMON_LRU`).
+//! LRU lists of a map: one for all CPUs, or one for each (`BPF_F_NO_COMMON_LRU`).
 
 use super::list::List;
 
-/// Slots in use, by last use. A slot is in the list of the CPU that put its key in.
+/// Used slots, by last use. A slot is in the list of the CPU that inserted its key.
 #[derive(Debug)]
-pub(super) struct Uses {
+pub(super) struct LruLists {
     lists: List,
-    /// For each slot its list.
+    /// The list of each slot.
     list_of: Vec<u32>,
-    /// How many slots each list has.
+    /// Number of slots in each list.
     len: Vec<u32>,
 }
 
-impl Uses {
-    /// No slots below `slots`, in so many lists.
+impl LruLists {
+    /// Empty lists for slots below `slots`.
     pub(super) fn new(slots: usize, lists: usize) -> Self {
         Self {
             lists: List::several(slots, lists),
@@ -23,12 +22,12 @@ impl Uses {
         }
     }
 
-    /// How many slots a list has.
+    /// Number of slots in a list.
     pub(super) fn len(&self, list: u32) -> u32 {
         self.len.get(list as usize).copied().unwrap_or_default()
     }
 
-    /// The slot of a list that was not used for the longest.
+    /// The least recently used slot of a list.
     pub(super) fn oldest(&self, list: u32) -> Option<u32> {
         self.lists.first_of(list)
     }
@@ -38,21 +37,21 @@ impl Uses {
         self.list_of[slot as usize]
     }
 
-    /// A slot comes into use, by the list's CPU.
+    /// Adds a slot to a list.
     pub(super) fn enter(&mut self, slot: u32, list: u32) {
         self.list_of[slot as usize] = list;
         self.len[list as usize] += 1;
         self.lists.push_to(list, slot);
     }
 
-    /// A slot is not in use any more.
+    /// Removes a slot from its list.
     pub(super) fn leave(&mut self, slot: u32) {
         let list = self.list_of(slot);
         self.len[list as usize] -= 1;
         self.lists.remove(slot);
     }
 
-    /// A slot was used.
+    /// Records a use of a slot.
     pub(super) fn touch(&mut self, slot: u32) {
         self.lists.remove(slot);
         self.lists.push_to(self.list_of(slot), slot);

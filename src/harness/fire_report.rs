@@ -1,4 +1,4 @@
-//! An event for programs of one's choice, wherever they are attached.
+//! Firing an event for chosen programs, regardless of their attachments.
 
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
@@ -9,20 +9,20 @@ use crate::interp::Finished;
 use crate::vm::events::Event;
 use crate::vm::{Fault, Outcome, ProgramHandle};
 
-/// What came of firing an event for programs of one's choice.
+/// The result of firing an event for chosen programs: see [`Vm::fire_for`].
 #[derive(Debug, Default)]
-pub struct Volley {
-    /// What came of the event, as [`Vm::fire`] says it.
+pub struct FireReport {
+    /// The event's outcome, as from [`Vm::fire`].
     pub outcome: Outcome,
-    /// Whose the outcome's runs are, one for one, and the time that each took, without
-    /// placing the event.
+    /// For each of the outcome's runs its program and time, without the placing of the
+    /// event.
     pub runs: Vec<(ProgramHandle, Duration)>,
-    /// Who stopped, and why. The outcome has what came of the programs before, and those
-    /// behind did not run.
+    /// The program that faulted, and its fault. The outcome has the results of the programs
+    /// before it; those after it did not run.
     pub fault: Option<(ProgramHandle, Box<Fault>)>,
 }
 
-/// What is noted of runs while an event fires.
+/// Times of the runs of an event.
 #[derive(Debug, Default)]
 pub(super) struct Times {
     runs: Vec<(ProgramHandle, Duration)>,
@@ -30,7 +30,7 @@ pub(super) struct Times {
 }
 
 impl Times {
-    /// Notes a run and its time.
+    /// Runs a program and records its time, or that it stopped.
     pub fn note(
         times: &RefCell<Self>,
         program: ProgramHandle,
@@ -49,18 +49,18 @@ impl Times {
 }
 
 impl Vm {
-    /// Fires an event as if these programs were attached where it happens, in this order,
-    /// and nobody else: who is first, who is skipped and what becomes of the results is
-    /// up to their hooks, as with [`fire`](Self::fire). Each run is timed.
+    /// Fires an event as if exactly these programs were attached to its hook, in this
+    /// order. Their hooks decide the running order, the skipped programs and what becomes
+    /// of the results, as with [`fire`](Self::fire). Each run is timed.
     ///
     /// # Errors
-    /// As of [`fire`](Self::fire), but for faults, which the result has.
-    pub fn fire_for(&mut self, programs: &[ProgramHandle], event: Event) -> Result<Volley> {
+    /// As of [`fire`](Self::fire), except faults, which the result has.
+    pub fn fire_for(&mut self, programs: &[ProgramHandle], event: Event) -> Result<FireReport> {
         let times = RefCell::new(Times::default());
-        let (machine, checked, mut stage) = self.stage();
+        let (machine, checked, mut dispatcher) = self.dispatcher();
         let mut outcome = machine.outcome();
-        stage.times = Some(&times);
-        let fired = stage.fire_for(machine, checked, programs, &event, &mut outcome);
+        dispatcher.times = Some(&times);
+        let fired = dispatcher.fire_for(machine, checked, programs, &event, &mut outcome);
         let Times { runs, stopped } = times.into_inner();
         let fault = match (fired, stopped) {
             (Ok(()), _) => None,
@@ -70,7 +70,7 @@ impl Vm {
         if outcome.passed {
             outcome.sample = event.into_sample(machine.world.task().pid().cast_signed());
         }
-        Ok(Volley {
+        Ok(FireReport {
             outcome,
             runs,
             fault,

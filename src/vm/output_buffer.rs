@@ -1,28 +1,28 @@
-//! What programs gave out, until somebody takes it.
+//! Buffer for the outputs of programs, until they are taken.
 //!
-//! Records come by the thousand, and many a run is over before anybody looks at one. So
-//! their bytes lie behind one another in a buffer that stays from run to run, and they
-//! become [`Output`]s when they are taken.
+//! A run may output thousands of records that nobody reads. So the bytes of all records are
+//! appended to one buffer that is reused from run to run. [`Output`]s are only made when the
+//! outputs are taken.
 
 use super::handle::MapHandle;
 use super::outcome::Output;
 
-/// Bytes and entries of buffers that are kept when what is in them has been taken.
+/// The most bytes of buffer capacity to keep after the outputs were taken.
 const KEPT: usize = 1 << 20;
 
-/// Things that programs gave out, in order.
+/// Outputs of programs, in order.
 #[derive(Debug, Default)]
-pub(super) struct Given {
+pub(super) struct OutputBuffer {
     order: Vec<Entry>,
-    /// The bytes of the records one behind the other, then those of a draft.
+    /// The bytes of all records, in order, then those of the draft.
     bytes: Vec<u8>,
-    /// Where the draft begins.
+    /// Offset of the draft: the record that is being written.
     draft: usize,
-    /// What else was given out.
+    /// The outputs that are not records.
     others: Vec<Output>,
 }
 
-/// Where a record went.
+/// The buffer that a record was written to.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Destination {
     /// A ring buffer.
@@ -31,28 +31,28 @@ pub(super) enum Destination {
     Perf(MapHandle, u32),
 }
 
-/// Something that a program gave out, seen where it lies.
+/// One output of a program, borrowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Emitted<'a> {
-    /// A record for a ring buffer. It also waits in the map.
+    /// A record for a ring buffer. The map holds a copy until it is consumed.
     Ring(MapHandle, &'a [u8]),
     /// A record for the perf buffer of this CPU.
     Perf(MapHandle, u32, &'a [u8]),
-    /// What is no record.
+    /// An output that is not a record.
     Other(&'a Output),
 }
 
 #[derive(Debug)]
 enum Entry {
-    /// A record of so many bytes.
+    /// A record with this many bytes.
     Record(Destination, usize),
-    /// The next of the others.
+    /// The next element of `others`.
     Other,
 }
 
-impl Given {
-    /// Where the bytes of the next record are to be appended: of earlier drafts that
-    /// became no record nothing is left.
+impl OutputBuffer {
+    /// The buffer to append the next record's bytes to. An earlier draft that did not become
+    /// a record is discarded.
     pub(super) fn draft(&mut self) -> &mut Vec<u8> {
         self.bytes.truncate(self.draft);
         &mut self.bytes
@@ -68,30 +68,30 @@ impl Given {
         self.bytes.get(self.draft..).unwrap_or_default()
     }
 
-    /// Makes the draft a record.
+    /// Turns the draft into a record.
     pub(super) fn record(&mut self, to: Destination) {
         let len = self.drafted().len();
         self.order.push(Entry::Record(to, len));
         self.draft = self.bytes.len();
     }
 
-    /// Adds something that is no record.
+    /// Adds an output that is not a record.
     pub(super) fn push(&mut self, output: Output) {
         self.order.push(Entry::Other);
         self.others.push(output);
     }
 
-    /// Whether there is nothing to take, not even room that is too much to keep.
+    /// Whether there is nothing to take, and no excess capacity to release.
     pub(super) fn is_empty(&self) -> bool {
         self.order.is_empty() && self.bytes.capacity() <= KEPT
     }
 
-    /// What is no record.
+    /// The outputs that are not records.
     pub(super) fn others(&self) -> impl Iterator<Item = &Output> {
         self.others.iter()
     }
 
-    /// Shows everything, and forgets it; the room stays for what is to come.
+    /// Calls `each` with every output and removes them all; the capacity is kept.
     pub(super) fn drain(&mut self, mut each: impl FnMut(Emitted<'_>)) {
         let mut rest = self.bytes.as_slice();
         let mut others = self.others.iter();
@@ -119,7 +119,7 @@ impl Given {
         self.draft = 0;
     }
 
-    /// Takes everything, with `record` for who knows the names of maps.
+    /// Takes all outputs; `record` makes an [`Output`] of a record.
     pub(super) fn take(
         &mut self,
         mut record: impl FnMut(Destination, Vec<u8>) -> Output,
@@ -149,8 +149,8 @@ impl Given {
 mod tests {
     use super::*;
 
-    fn all(given: &mut Given) -> Vec<Output> {
-        given.take(|to, data| match to {
+    fn all(outputs: &mut OutputBuffer) -> Vec<Output> {
+        outputs.take(|to, data| match to {
             Destination::Ring(map) => Output::RingBuf {
                 map: map.0.to_string().into(),
                 data,
@@ -165,22 +165,22 @@ mod tests {
 
     #[test]
     fn records_and_other_things_stay_in_order_and_drafts_vanish() {
-        let mut given = Given::default();
-        assert!(all(&mut given).is_empty());
+        let mut outputs = OutputBuffer::default();
+        assert!(all(&mut outputs).is_empty());
         for _ in 0..2 {
-            given.draft().extend([9; 3]);
-            given.push(Output::Signal(1));
-            given.draft().extend([1, 2]);
-            given.record(Destination::Ring(MapHandle(7)));
-            given.draft();
-            given.record(Destination::Ring(MapHandle(8)));
-            given.push(Output::TcpAck(2));
-            given.draft().push(3);
-            given.extend(&[4]);
-            assert_eq!(given.drafted(), [3, 4]);
-            given.record(Destination::Perf(MapHandle(7), 5));
-            given.draft().push(9);
-            assert_eq!(given.others().count(), 2);
+            outputs.draft().extend([9; 3]);
+            outputs.push(Output::Signal(1));
+            outputs.draft().extend([1, 2]);
+            outputs.record(Destination::Ring(MapHandle(7)));
+            outputs.draft();
+            outputs.record(Destination::Ring(MapHandle(8)));
+            outputs.push(Output::TcpAck(2));
+            outputs.draft().push(3);
+            outputs.extend(&[4]);
+            assert_eq!(outputs.drafted(), [3, 4]);
+            outputs.record(Destination::Perf(MapHandle(7), 5));
+            outputs.draft().push(9);
+            assert_eq!(outputs.others().count(), 2);
             let ring = |map: &str, data: &[u8]| Output::RingBuf {
                 map: map.into(),
                 data: data.to_vec(),
@@ -197,32 +197,32 @@ mod tests {
                 Output::TcpAck(2),
                 perf,
             ];
-            assert_eq!(all(&mut given), expected);
-            assert!(all(&mut given).is_empty());
+            assert_eq!(all(&mut outputs), expected);
+            assert!(all(&mut outputs).is_empty());
 
-            given.draft().extend([1, 2]);
-            given.record(Destination::Ring(MapHandle(7)));
-            given.push(Output::TcpAck(2));
-            given.draft().push(3);
-            given.record(Destination::Perf(MapHandle(7), 5));
+            outputs.draft().extend([1, 2]);
+            outputs.record(Destination::Ring(MapHandle(7)));
+            outputs.push(Output::TcpAck(2));
+            outputs.draft().push(3);
+            outputs.record(Destination::Perf(MapHandle(7), 5));
             let mut seen = Vec::new();
-            given.drain(|one| seen.push(format!("{one:?}")));
+            outputs.drain(|one| seen.push(format!("{one:?}")));
             let expected = [
                 Emitted::Ring(MapHandle(7), &[1, 2]),
                 Emitted::Other(&Output::TcpAck(2)),
                 Emitted::Perf(MapHandle(7), 5, &[3]),
             ];
             assert_eq!(seen, expected.map(|one| format!("{one:?}")));
-            assert!(all(&mut given).is_empty());
+            assert!(all(&mut outputs).is_empty());
         }
     }
 
     #[test]
     fn large_buffers_are_not_kept() {
-        let mut given = Given::default();
-        given.draft().resize(4 * KEPT, 0);
-        given.record(Destination::Ring(MapHandle(0)));
-        assert_eq!(all(&mut given).len(), 1);
-        assert!(given.bytes.capacity() < 2 * KEPT);
+        let mut outputs = OutputBuffer::default();
+        outputs.draft().resize(4 * KEPT, 0);
+        outputs.record(Destination::Ring(MapHandle(0)));
+        assert_eq!(all(&mut outputs).len(), 1);
+        assert!(outputs.bytes.capacity() < 2 * KEPT);
     }
 }

@@ -1,43 +1,52 @@
-//! How far back the way from the last kept state has been followed already.
+//! A cache of backtracking since the last checkpoint.
 //!
-//! The kernel goes back from each instruction that needs a number, through every
-//! instruction since the last kept state: the square of their number, on a long
-//! straight line. But the way back from an instruction depends only on what is wanted
-//! there; and what comes of two things wanted is what comes of the one and what comes
-//! of the other. So if each of them was wanted there before, the way has been gone, and
-//! what is found is the same.
+//! The kernel goes back from each instruction that needs a precise scalar, through every
+//! instruction since the last checkpoint, which is quadratic on a long straight line. But
+//! the result at an instruction depends only on the set of wanted registers and slots
+//! there, and is the union of the results for its elements. So if each element was wanted
+//! there before, going back further finds nothing new.
 //!
-//! Remembered is what was wanted at the steps of the history, of which a loop has one
-//! in each round, and at the instructions since the last step, which stand in a row.
+//! ```text
+//!    r6 = *(u8 *)(r1 + 0)
+//!    r6 &= 7
+//!    r2 = r10
+//!    r2 += r6                    ; wants r6: goes back to the load
+//!    r3 = r10
+//!    r3 += r6                    ; wants r6 again: stops where the first one began
+//! ```
+//!
+//! Remembered are the registers and slots wanted at each step of the history (a loop has
+//! one in each iteration), and at each instruction since the last step, which are
+//! consecutive.
 
 use super::marks::Marks;
 use crate::util::Pc;
 use crate::verifier::state::Step;
 
-/// What was wanted at an instruction.
+/// The registers and slots that were wanted at an instruction.
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
-    /// When: [`Trodden::epoch`].
+    /// [`BacktrackCache::epoch`] at that time.
     epoch: u32,
-    /// How many steps of the history lie before it.
+    /// The number of history steps before it.
     steps: u32,
     regs: u16,
     slots: u64,
 }
 
-/// What was wanted where, on the way that the walk has come since the last kept state.
+/// The registers and slots wanted at each instruction since the last checkpoint.
 #[derive(Debug, Default)]
-pub(crate) struct Trodden {
-    /// At the instruction of each step.
+pub(crate) struct BacktrackCache {
+    /// By the number of history steps, for the instructions of steps.
     at_steps: Vec<Entry>,
-    /// At each instruction.
+    /// By instruction, for those after the last step.
     at_insns: Vec<Entry>,
     epoch: u32,
 }
 
-impl Trodden {
-    /// The walk goes on elsewhere, or from a new kept state.
-    pub(crate) fn forget(&mut self) {
+impl BacktrackCache {
+    /// Clears the cache: another path continues, or a checkpoint was created.
+    pub(crate) fn clear(&mut self) {
         self.epoch = self.epoch.wrapping_add(1);
         if self.epoch == 0 {
             self.at_steps.clear();
@@ -45,8 +54,8 @@ impl Trodden {
         }
     }
 
-    /// Whether each of these was wanted behind this instruction before; it is from now
-    /// on. Before it lie `earlier` steps of `all`.
+    /// Whether each of `marks` was wanted after this instruction before; adds them.
+    /// `earlier` are the history steps before it, out of `all`.
     pub(super) fn visit(&mut self, pc: Pc, earlier: &[Step], all: usize, marks: &Marks) -> bool {
         let (entries, at) = if earlier.last().is_some_and(|step| step.pc == pc) {
             (&mut self.at_steps, earlier.len())
@@ -64,7 +73,7 @@ impl Trodden {
         let Some(entry) = entries.get_mut(at) else {
             return false;
         };
-        // An epoch of 0 is that of no entry.
+        // Epoch 0 marks an unused entry.
         let epoch = self.epoch.wrapping_add(1);
         let steps = u32::try_from(earlier.len()).unwrap_or(u32::MAX);
         if (entry.epoch, entry.steps) != (epoch, steps) {
@@ -109,36 +118,33 @@ mod tests {
 
     #[test]
     fn a_way_is_gone_once() {
-        let mut trodden = Trodden::default();
+        let mut cache = BacktrackCache::default();
         let steps = steps(&[2]);
-        let mut visit = |wanted: &[usize]| trodden.visit(Pc(3), &steps, 1, &marks(wanted));
+        let mut visit = |wanted: &[usize]| cache.visit(Pc(3), &steps, 1, &marks(wanted));
         assert!(!visit(&[1]) && visit(&[1]));
         assert!(!visit(&[1, 2]), "more is wanted");
         assert!(visit(&[2]));
-        trodden.forget();
-        assert!(
-            !trodden.visit(Pc(3), &steps, 1, &marks(&[2])),
-            "another way"
-        );
+        cache.clear();
+        assert!(!cache.visit(Pc(3), &steps, 1, &marks(&[2])), "another way");
     }
 
-    /// A loop from 2 to 5: every round is another place.
+    /// A loop from 2 to 5: every iteration counts separately.
     #[test]
     fn rounds_are_told_apart() {
-        let mut trodden = Trodden::default();
+        let mut cache = BacktrackCache::default();
         let steps = steps(&[2, 2, 2]);
         let wanted = marks(&[1]);
         for round in 1..=3 {
-            assert!(!trodden.visit(Pc(2), &steps[..round], 3, &wanted));
+            assert!(!cache.visit(Pc(2), &steps[..round], 3, &wanted));
         }
         for round in 1..=3 {
-            assert!(trodden.visit(Pc(2), &steps[..round], 3, &wanted));
+            assert!(cache.visit(Pc(2), &steps[..round], 3, &wanted));
         }
-        assert!(!trodden.visit(Pc(4), &steps, 3, &wanted));
+        assert!(!cache.visit(Pc(4), &steps, 3, &wanted));
         assert!(
-            !trodden.visit(Pc(4), &steps[..2], 3, &wanted),
+            !cache.visit(Pc(4), &steps[..2], 3, &wanted),
             "not in the last row"
         );
-        assert!(trodden.visit(Pc(4), &steps, 3, &wanted));
+        assert!(cache.visit(Pc(4), &steps, 3, &wanted));
     }
 }

@@ -1,4 +1,4 @@
-//! An event in a machine's memory while programs run on it.
+//! An event placed in a machine's memory while programs run on it.
 
 use super::error::Result;
 use crate::spec::ProgType;
@@ -6,19 +6,19 @@ use crate::vm::attach::Site;
 use crate::vm::events::Event;
 use crate::vm::{Machine, Outcome, Suspended};
 
-/// An event that was placed for programs of a type. Dropping it takes the event out of
-/// memory again; what came of it and was not [collected](Self::collect) is gone then.
-pub(super) struct Scene<'v> {
+/// An event placed for programs of a type. Dropping it removes the event from memory and
+/// drops results that were not [collected](Self::collect).
+pub(super) struct PlacedEvent<'v> {
     pub machine: &'v mut Machine,
-    /// What r1 holds at a program's start.
+    /// The value of r1 at a program's start.
     pub context: u64,
-    /// The run in whose middle this one is.
+    /// The outer run that this one interrupts.
     around: Option<Suspended>,
-    /// Whether everything that programs gave out is in an outcome.
+    /// Whether all results were added to an outcome.
     is_collected: bool,
 }
 
-impl<'v> Scene<'v> {
+impl<'v> PlacedEvent<'v> {
     pub fn new(machine: &'v mut Machine, prog_type: ProgType, event: &Event) -> Result<Self> {
         machine.settle()?;
         let placed = event.place(prog_type, &mut machine.space)?;
@@ -27,23 +27,23 @@ impl<'v> Scene<'v> {
         }
         let context = placed.r1();
         let around = machine.suspend();
-        let scene = Self {
+        let this = Self {
             machine,
             context,
             around,
             is_collected: false,
         };
-        scene.machine.enter(prog_type, placed)?;
-        Ok(scene)
+        this.machine.enter(prog_type, placed)?;
+        Ok(this)
     }
 
-    /// What helpers know of the place.
+    /// What helpers can read about the attach point.
     pub const fn site(&mut self) -> Option<&mut Site> {
         self.machine.site()
     }
 
-    /// Adds to an outcome what programs gave out, and what context and packet are now:
-    /// the last thing to be done here.
+    /// Adds the programs' outputs, and the final context and packet, to an outcome. To be
+    /// called last.
     pub fn collect(&mut self, outcome: &mut Outcome) {
         let machine = &mut *self.machine;
         if let Some(current) = machine.current() {
@@ -63,7 +63,7 @@ impl<'v> Scene<'v> {
     }
 }
 
-impl Drop for Scene<'_> {
+impl Drop for PlacedEvent<'_> {
     fn drop(&mut self) {
         let machine = &mut *self.machine;
         machine.leave();
@@ -80,7 +80,7 @@ impl Drop for Scene<'_> {
     }
 }
 
-/// Adds what is nearly always nothing.
+/// Appends a list that is nearly always empty.
 fn add<T>(to: &mut Vec<T>, mut taken: Vec<T>) {
     if !taken.is_empty() {
         to.append(&mut taken);

@@ -1,11 +1,11 @@
-//! Which accesses need no check, and where they go.
+//! Which accesses need no check, and how they reach their memory.
 
 use rustc_hash::FxHashMap;
 
 use super::bindings::Bindings;
 use super::context::field_at;
 use super::lowered::{BoundMap, ContextUse, Keys};
-use super::op::{Op, Order, Place};
+use super::op::{MemRef, Op, Order};
 use super::{LowerError, Passes};
 use crate::isa::{CallTarget, Code, Insn, Reg, Size};
 use crate::program::MapDef;
@@ -16,8 +16,8 @@ use crate::util::{HelperId, MapId, Pc};
 use crate::verifier::{Through, Verified};
 use crate::vm::memory::Region;
 
-/// The places of a program's accesses, and what they refer to.
-pub(super) struct Places<'a> {
+/// Computes the [`MemRef`] of each access, and collects the maps and context fields used.
+pub(super) struct Accesses<'a> {
     verified: &'a Verified,
     code: &'a Code,
     bindings: Bindings<'a>,
@@ -25,21 +25,21 @@ pub(super) struct Places<'a> {
     maps: Vec<BoundMap>,
     map_index: FxHashMap<MapId, u16>,
     context: ContextUse,
-    /// What loads of the context give, by offset and size.
+    /// The result of context loads, by offset and size.
     fields: FxHashMap<(i32, Size), Yield>,
     deletes: Deletes,
-    /// Accesses to values that may be gone, and their maps.
-    put_off: Vec<(Pc, u16)>,
+    /// Accesses to values that may have been removed, and their maps; `fresh` decides them.
+    deferred: Vec<(Pc, u16)>,
 }
 
-/// Whether a program takes elements of a map away.
+/// Whether a program may remove elements of a map.
 enum Elements {
-    Stay,
-    Go,
+    Permanent,
+    Removable,
 }
 
 /// Whether a helper deletes or replaces an element of a map.
-pub(super) fn takes_elements(helper: HelperId) -> bool {
+pub(super) fn removes_elements(helper: HelperId) -> bool {
     const HELPERS: [HelperId; 6] = [
         id::map_update_elem,
         id::map_delete_elem,
@@ -51,12 +51,12 @@ pub(super) fn takes_elements(helper: HelperId) -> bool {
     HELPERS.contains(&helper)
 }
 
-/// The maps of which a program deletes or replaces elements. An access to an element
-/// that is gone is allowed, but is told of: the checked access does that.
+/// The maps from which a program deletes, or in which it replaces, elements. An access to a
+/// removed element is allowed but must be reported, which the checked access does.
 #[derive(Debug, Default)]
 struct Deletes {
     maps: Vec<MapId>,
-    /// Some call gets a map that is not known.
+    /// The map of some call is not known.
     any: bool,
 }
 
@@ -65,7 +65,7 @@ impl Deletes {
         let mut deletes = Self::default();
         for (pc, insn) in code.iter() {
             if let Ok(Insn::Call(CallTarget::Helper(helper))) = insn
-                && takes_elements(helper)
+                && removes_elements(helper)
                 && verified.is_reachable(pc)
             {
                 match verified.map_of_call(pc) {
@@ -82,7 +82,7 @@ impl Deletes {
     }
 }
 
-impl<'a> Places<'a> {
+impl<'a> Accesses<'a> {
     pub(super) fn new(
         verified: &'a Verified,
         code: &'a Code,
@@ -99,14 +99,14 @@ impl<'a> Places<'a> {
             context: ContextUse::default(),
             fields: FxHashMap::default(),
             deletes: Deletes::of(verified, code),
-            put_off: Vec::new(),
+            deferred: Vec::new(),
         }
     }
 
-    /// The bound maps, what the program asks of its context, and the accesses, with
-    /// their maps, that are checked as long as nobody shows that the values are there.
+    /// The bound maps, the program's use of its context, and the accesses, with their maps,
+    /// that stay checked unless the values are proved to be still in the map.
     pub(super) fn into_parts(self) -> (Vec<BoundMap>, ContextUse, Vec<(Pc, u16)>) {
-        (self.maps, self.context, self.put_off)
+        (self.maps, self.context, self.deferred)
     }
 
     /// The operation of the plain or acquiring load at `pc`.
@@ -117,24 +117,25 @@ impl<'a> Places<'a> {
         dst: Reg,
         order: Order,
     ) -> Result<Op, LowerError> {
-        let place = self.place(pc)?;
+        let mem = self.mem(pc)?;
         let yields = match self.verified.through(pc) {
             Some(Through::Context { off }) => self.field(pc, off, size)?,
             _ => Yield::Scalar,
         };
-        Ok(match (place, yields) {
-            (_, Yield::Scalar | Yield::Argument(_)) | (Place::Checked { .. }, _) => Op::Load {
+        Ok(match (mem, yields) {
+            (_, Yield::Scalar | Yield::Argument(_)) | (MemRef::Checked { .. }, _) => Op::Load {
                 size,
                 dst,
-                place,
+                mem,
                 order,
             },
-            (Place::Context { off }, _) => Op::LoadPointer { size, dst, off },
+            (MemRef::Context { off }, _) => Op::LoadPointer { size, dst, off },
             _ => return Err(LowerError::Unsupported(pc)),
         })
     }
 
-    /// What a load of the context at `off` gives; notes what has to be there for it.
+    /// The result of a context load at `off`; records the fields that must load as
+    /// pointers.
     fn field(&mut self, pc: Pc, off: i32, size: Size) -> Result<Yield, LowerError> {
         if let Some(yields) = self.fields.get(&(off, size)) {
             return Ok(*yields);
@@ -153,15 +154,15 @@ impl<'a> Places<'a> {
         Ok(yields)
     }
 
-    /// Where the access at `pc` goes.
-    pub(super) fn place(&mut self, pc: Pc) -> Result<Place, LowerError> {
+    /// The memory reference of the access at `pc`.
+    pub(super) fn mem(&mut self, pc: Pc) -> Result<MemRef, LowerError> {
         let insn = self.code.insn(pc).ok_or(LowerError::Unsupported(pc))?;
         let (base, off, size) = insn.memory().ok_or(LowerError::Unsupported(pc))?;
-        let checked = Place::Checked { base, off };
+        let checked = MemRef::Checked { base, off };
         let has = |pass| self.passes.contains(pass);
         Ok(match self.verified.through(pc) {
             Some(Through::Stack { off }) if has(Passes::STACK) => {
-                i16::try_from(off).map_or(checked, |off| Place::Stack { off })
+                i16::try_from(off).map_or(checked, |off| MemRef::Stack { off })
             }
             Some(Through::Context { off }) => {
                 let end = usize::try_from(off).ok();
@@ -170,29 +171,29 @@ impl<'a> Places<'a> {
                 self.context.len = self.context.len.max(end);
                 match u16::try_from(off) {
                     Ok(off) if has(Passes::CONTEXT) && self.is_plain(&insn, off, size) => {
-                        Place::Context { off }
+                        MemRef::Context { off }
                     }
                     _ => checked,
                 }
             }
             Some(Through::MapValue { map }) if has(Passes::MAP_VALUE) => match self.map(map) {
-                Some((map, Elements::Stay)) => Place::MapValue { base, off, map },
-                Some((map, Elements::Go)) => {
-                    self.put_off.push((pc, map));
+                Some((map, Elements::Permanent)) => MemRef::MapValue { base, off, map },
+                Some((map, Elements::Removable)) => {
+                    self.deferred.push((pc, map));
                     checked
                 }
                 None => checked,
             },
-            Some(Through::Packet) if has(Passes::TABLE) => Place::Packet { base, off },
-            // It may be a value of a map within a map.
+            Some(Through::Packet) if has(Passes::TABLE) => MemRef::Packet { base, off },
+            // The access may be to a value of an inner map.
             Some(Through::Other) if has(Passes::TABLE) && !self.deletes.any => {
-                Place::Table { base, off }
+                MemRef::Table { base, off }
             }
             _ => checked,
         })
     }
 
-    /// Whether an access to the context is one to the bytes that it names.
+    /// Whether an access to the context reads or writes exactly the bytes that it names.
     fn is_plain(&self, insn: &Insn, off: u16, size: Size) -> bool {
         let kind = self.verified.program().prog_type.info().context;
         let (off, size) = (u32::from(off), u32::from(size.bytes()));
@@ -204,21 +205,21 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// The index of a map whose values can be accessed where they are, as long as they
-    /// are there.
+    /// The index of a map whose values can be accessed directly, and whether the program
+    /// may remove them.
     fn map(&mut self, id: MapId) -> Option<(u16, Elements)> {
         let index = self.bind(id)?;
         let slab = self.maps.get(usize::from(index))?.map.slab()?;
         let elements = if slab.is_keyed() && self.deletes.from(id) {
-            Elements::Go
+            Elements::Removable
         } else {
-            Elements::Stay
+            Elements::Permanent
         };
         slab.is_spread().then_some((index, elements))
     }
 
-    /// The index of the map in which the call at `pc` looks up a value, if it is always
-    /// the same one, and how keys lead to its elements.
+    /// The index of the map in which the call at `pc` looks up a value, if it is always the
+    /// same map, and how its keys map to elements.
     pub(super) fn look_up(&mut self, pc: Pc) -> Option<(u16, Keys)> {
         let index = self.bind(self.verified.map_of_call(pc)?)?;
         let keys = self.maps.get(usize::from(index))?.keys;
@@ -249,7 +250,7 @@ impl<'a> Places<'a> {
     }
 }
 
-/// How keys of a map of this definition lead to elements.
+/// How the keys of a map of this definition map to elements.
 fn keys_of(def: &MapDef) -> Keys {
     let count = def.max_entries;
     match def.map_type {

@@ -1,4 +1,4 @@
-//! The walk: blocks until nothing changes, functions until nothing changes.
+//! Solves the analysis: iterates over blocks and functions until no state changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,34 +11,34 @@ use crate::program::Program;
 use crate::spec::helpers::id;
 use crate::util::Pc;
 
-/// The call that only comes back where it fails.
+/// A tail call, which only returns if it fails.
 const TAIL_CALL: Insn = Insn::Call(CallTarget::Helper(id::tail_call));
 
-/// What is known of a whole program.
+/// The solution for a whole program.
 #[derive(Debug)]
 pub(in crate::instrument) struct Dataflow<'p> {
     program: &'p Program,
     code: &'p Code,
     cfg: &'p Cfg,
-    /// Before each block that some path reaches.
+    /// The state before each reached block.
     blocks: BTreeMap<BlockId, State>,
-    /// At the exits of each function that ends.
+    /// The joined state at the exits of each function.
     exits: BTreeMap<Pc, State>,
-    /// Before each function that is called.
+    /// The state at the entry of each function.
     entries: BTreeMap<Pc, State>,
-    /// The functions whose callers know them as callbacks.
+    /// Functions that helpers call back.
     callbacks: BTreeSet<Pc>,
-    /// Functions that have to be walked (again).
+    /// Functions to be analysed (again).
     open: BTreeSet<Pc>,
-    /// Who calls each function.
+    /// The callers of each function.
     callers: BTreeMap<Pc, BTreeSet<Pc>>,
 }
 
 impl<'p> Dataflow<'p> {
-    /// Walks a program.
+    /// Analyses a program.
     ///
     /// # Errors
-    /// The call that can't be recorded, and why.
+    /// The call that can't be recorded, with the reason.
     pub(in crate::instrument) fn new(
         program: &'p Program,
         code: &'p Code,
@@ -56,17 +56,17 @@ impl<'p> Dataflow<'p> {
             callers: BTreeMap::new(),
         };
         while let Some(function) = flow.open.pop_last() {
-            flow.walk(function)?;
+            flow.solve(function)?;
         }
         Ok(flow)
     }
 
-    /// Whether a helper calls the function back.
+    /// Whether a helper calls this function.
     pub(in crate::instrument) fn is_callback(&self, function: Pc) -> bool {
         self.callbacks.contains(&function)
     }
 
-    /// Whether a helper calls the function back, or one that calls it.
+    /// Whether a helper calls this function or one of its callers.
     pub(in crate::instrument) fn is_in_callback(&self, function: Pc) -> bool {
         let mut known = BTreeSet::from([function]);
         let mut open = vec![function];
@@ -80,12 +80,12 @@ impl<'p> Dataflow<'p> {
         false
     }
 
-    /// What is known where the function is entered.
+    /// The state at a function's entry.
     pub(in crate::instrument) fn entry(&self, function: Pc) -> Option<&State> {
         self.entries.get(&function)
     }
 
-    /// Shows each instruction that is reached, with what is known before and after it.
+    /// Passes each reached instruction to `see`, with the states before and after it.
     ///
     /// # Errors
     /// The visitor's.
@@ -104,7 +104,7 @@ impl<'p> Dataflow<'p> {
                     break;
                 };
                 let mut after = state.clone();
-                // What calls there are is known by now.
+                // All calls have been checked by now.
                 let goes_on = self.execute(&mut after, insn, pc).unwrap_or(false);
                 see(pc, insn, &state, &after)?;
                 if !goes_on {
@@ -117,8 +117,8 @@ impl<'p> Dataflow<'p> {
         Ok(())
     }
 
-    /// Walks a function to its fixed point.
-    fn walk(&mut self, function: Pc) -> Result<(), (Pc, Reason)> {
+    /// Iterates over a function's blocks until no state changes.
+    fn solve(&mut self, function: Pc) -> Result<(), (Pc, Reason)> {
         let (Some(entry), Some(start)) = (self.entries.get(&function), self.cfg.block_at(function))
         else {
             return Ok(());
@@ -128,7 +128,7 @@ impl<'p> Dataflow<'p> {
         if arrive(&mut self.blocks, start, &entry) {
             open.insert(start);
         }
-        // What a callee returns may have changed, wherever it is called.
+        // A callee's result may have changed, so revisit the blocks that call it.
         let Self { blocks, cfg, .. } = self;
         open.extend(blocks.keys().filter(|id| {
             let block = cfg.block(**id);
@@ -156,7 +156,7 @@ impl<'p> Dataflow<'p> {
                     self.leave(function, &state);
                 }
                 if insn == TAIL_CALL && function != Pc(0) {
-                    // The program that it leads to returns in the function's place.
+                    // The target program returns in the function's place.
                     let mut returned = state.clone();
                     returned.set(Reg::R0, Kind::NUMBER);
                     self.leave(function, &returned);
@@ -175,7 +175,7 @@ impl<'p> Dataflow<'p> {
         Ok(())
     }
 
-    /// A function ends: those that call it have to know.
+    /// Joins a state at a function's exit; if it changes, the callers are analysed again.
     fn leave(&mut self, function: Pc, state: &State) {
         let changed = match self.exits.get_mut(&function) {
             Some(exit) => exit.join(state),
@@ -189,7 +189,7 @@ impl<'p> Dataflow<'p> {
         }
     }
 
-    /// If the instruction calls functions of the program, tells them what they get.
+    /// Passes the arguments on if the instruction calls functions of the program.
     fn call(&mut self, state: &State, insn: Insn, pc: Pc, caller: Pc) -> Result<(), Reason> {
         let (callee, entry) = match insn {
             Insn::Call(CallTarget::Subprogram { .. }) => {
@@ -203,13 +203,11 @@ impl<'p> Dataflow<'p> {
                     return Ok(());
                 };
                 let Kind::Function(callee) = state.reg(callback.function) else {
-                    return Err(Reason::Instruction(
-                        "nobody knows which function is called back",
-                    ));
+                    return Err(Reason::Instruction("unknown callback function"));
                 };
                 self.callbacks.insert(callee);
                 let mut entry = state.passed_back(self.program, callback, &signature);
-                // It may be called again, with what it left behind.
+                // A callback may run again, after its own changes to the caller's frame.
                 if let Some(exit) = self.exits.get(&callee) {
                     entry.caller.clone_from(&exit.caller);
                     entry.caller_join(&state.passed());
@@ -239,7 +237,7 @@ impl<'p> Dataflow<'p> {
         })
     }
 
-    /// What an instruction makes of what is known; whether anything can come after it.
+    /// Executes an instruction; returns whether the next one is reachable.
     fn execute(&self, state: &mut State, insn: Insn, pc: Pc) -> Result<bool, Reason> {
         match insn {
             Insn::Call(CallTarget::Subprogram { .. }) => {
@@ -261,7 +259,7 @@ impl<'p> Dataflow<'p> {
                 state.called(self.program, &signature, exit);
             }
             Insn::CallReg { .. } => {
-                return Err(Reason::Instruction("nobody knows which function is called"));
+                return Err(Reason::Instruction("unknown call target"));
             }
             insn => state.step(self.program, insn, pc),
         }
@@ -269,7 +267,7 @@ impl<'p> Dataflow<'p> {
     }
 }
 
-/// What is known where control comes to a block; whether something of it is new.
+/// Joins the state at the start of a block; returns whether it changed.
 fn arrive(blocks: &mut BTreeMap<BlockId, State>, block: BlockId, state: &State) -> bool {
     match blocks.get_mut(&block) {
         Some(known) => known.join(state),
@@ -280,14 +278,14 @@ fn arrive(blocks: &mut BTreeMap<BlockId, State>, block: BlockId, state: &State) 
     }
 }
 
-/// The function that an instruction calls.
+/// The function of the program that an instruction calls.
 fn target(insn: Insn, pc: Pc) -> Option<Pc> {
     let to = insn.subprogram_target(pc)?;
     u32::try_from(to).ok().map(Pc)
 }
 
 impl State {
-    /// What a function that is called now finds.
+    /// The entry state of a function that is called now.
     fn passed(&self) -> Self {
         let arguments = RegSet::arguments(5);
         let mut entry = Self::entry(RegSet::EMPTY);
@@ -298,7 +296,7 @@ impl State {
         entry
     }
 
-    /// What a callback finds.
+    /// The entry state of a callback.
     fn passed_back(&self, program: &Program, callback: Callback, signature: &Signature) -> Self {
         let mut entry = Self::entry(RegSet::EMPTY);
         let map = self.map(signature);
@@ -323,7 +321,7 @@ impl State {
         self.join(&with);
     }
 
-    /// After a function of the program has returned.
+    /// Updates the state after the return of a function of the program.
     fn returned(&mut self, exit: &Self) {
         self.take_back(exit);
         if self.lends_caller() {
@@ -368,7 +366,7 @@ impl State {
         }
     }
 
-    /// After a helper or a kernel function has returned.
+    /// Updates the state after the return of a helper or kfunc.
     fn called(&mut self, program: &Program, signature: &Signature, exit: Option<&Self>) {
         if let Some(exit) = exit {
             self.take_back(exit);
@@ -379,7 +377,7 @@ impl State {
         for (reg, role) in Reg::ARGUMENTS.into_iter().zip(&signature.roles) {
             let len = match role {
                 Role::Filled(extent) => self.extent(program, signature, reg, *extent),
-                // Dynamic pointers and iterators stand on the stack, too.
+                // Dynptrs and iterators are on the stack, too.
                 Role::Silent | Role::Number => None,
                 Role::Map | Role::Given(_) | Role::Submitted => continue,
             };

@@ -1,4 +1,4 @@
-//! What the arguments of a call have said so far (`struct bpf_call_arg_meta`).
+//! The results of the arguments checked so far (`struct bpf_call_arg_meta`).
 
 use std::fmt;
 
@@ -7,30 +7,30 @@ use crate::spec::helpers::{Attributes, Prototype, helper};
 use crate::util::HelperId;
 use crate::verifier::reg::MapRef;
 
-/// A call whose arguments are being checked.
+/// A helper call whose arguments are being checked.
 #[derive(Debug)]
 pub(super) struct Call {
     /// The helper.
     pub id: HelperId,
-    /// How this program may call it.
+    /// The helper's prototype for this program.
     pub prototype: &'static Prototype,
-    /// The map, and which one of those that a map of maps holds.
+    /// The map, and the id of an inner map.
     pub map: Option<(MapRef, u32)>,
-    /// Whether the memory argument that was last seen is filled, whatever it held.
+    /// Whether the helper fills the last memory argument, so that it may be uninitialised.
     pub fills: bool,
-    /// A stretch of stack that the call overwrites: where it begins, and its bytes.
+    /// The stack memory that the call overwrites: its pointer, and its size in bytes.
     pub filled: Option<(Reg, u32)>,
-    /// The argument that is given back.
+    /// The argument that is released.
     pub released: Option<Reg>,
-    /// The reference that an argument stands for, or 0.
+    /// The reference id of an argument, or 0.
     pub ref_id: u32,
-    /// Bytes of the memory that it hands out.
+    /// The size of the memory that is returned, in bytes.
     pub allocated: u32,
-    /// The most that the last size argument may be.
+    /// The maximum of the last size argument.
     pub size_max: u64,
-    /// The function that it calls back.
+    /// The callback.
     pub callback: Option<u32>,
-    /// The key, where it is known and looks up an array.
+    /// The key, if it is constant and the map is an array.
     pub key: Option<u64>,
 }
 
@@ -51,7 +51,7 @@ impl Call {
         }
     }
 
-    /// Whether the prototype says this of itself.
+    /// Whether the prototype has this attribute.
     pub(super) const fn is(&self, attribute: Attributes) -> bool {
         self.prototype.attributes.contains(attribute)
     }
