@@ -1,11 +1,11 @@
-//! For work on an engine: each benchmark program on our engines and on the interpreter
-//! of the `rbpf` crate, with criterion's comparison to the last time:
+//! Times each benchmark program on our engines and on the interpreter of the `rbpf` crate,
+//! with criterion's comparison to the previous run. For work on an engine:
 //!
 //! ```text
 //! cargo bench --bench engines -- siphash
 //! ```
 //!
-//! `benches/table.rs` has all engines, and the ratios that we are measured by.
+//! `benches/table.rs` measures all engines, and the ratios that have goals.
 
 #[allow(dead_code, reason = "each target uses a part of it")]
 mod suite;
@@ -27,7 +27,7 @@ const COLUMNS: [Column; 4] = [
 fn programs(c: &mut Criterion) {
     for program in PROGRAMS {
         let mut group = c.benchmark_group(program.name);
-        // How many instructions a run executes is the same everywhere.
+        // All engines execute the same number of instructions.
         if let Ok(mut running) = Ours(EngineKind::Checked).running(program) {
             group.throughput(Throughput::Elements(running.insns()));
         }
@@ -48,7 +48,10 @@ fn programs(c: &mut Criterion) {
 }
 
 fn write_hist(c: &mut Criterion) {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/bpf/write_hist.bpf.o");
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../examples/bpf/write_hist.bpf.o"
+    );
     let mut group = c.benchmark_group("write_hist");
     for engine in [EngineKind::Checked, EngineKind::Interp, EngineKind::Jit] {
         let mut vm = Vm::new(Object::open(path).expect("the example")).expect("it loads");

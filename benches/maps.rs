@@ -1,11 +1,11 @@
-//! For work on maps: what one operation takes in each of our engines, beside Rust's own
-//! collections and the running kernel, with criterion's comparison to the last time:
+//! Times single map operations on each of our engines, on Rust's collections and in the
+//! running kernel, with criterion's comparison to the previous run. For work on maps:
 //!
 //! ```text
 //! cargo bench --bench maps -- hash
 //! ```
 //!
-//! A figure is the difference of two loops, with the operation and without it.
+//! A figure is the difference of two loops, one with the operation and one without.
 
 #[allow(dead_code, reason = "each target uses a part of it")]
 mod suite;
@@ -16,7 +16,7 @@ use bpflab::harness::EngineKind;
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use suite::maps::{Loops, OPERATIONS, Operation, Ours, Rust};
 
-/// The engines that are here, by name.
+/// The available engines, by name.
 fn engines(operation: Operation) -> Vec<(String, Box<dyn Loops>)> {
     let ours = [EngineKind::Checked, EngineKind::Interp, EngineKind::Jit];
     let mut all: Vec<(String, Box<dyn Loops>)> = Vec::new();
@@ -39,13 +39,13 @@ fn operations(c: &mut Criterion) {
         for (name, mut loops) in engines(operation) {
             group.bench_function(BenchmarkId::from_parameter(name), |bencher| {
                 bencher.iter_custom(|count| {
-                    // As many whole runs as have so many operations.
+                    // Rounded up to whole runs.
                     let times = u32::try_from(count.div_ceil(u64::from(OPERATIONS)));
                     let times = times.expect("few runs");
                     let with = loops.run(true, times);
                     let without = loops.run(false, times);
                     let done = f64::from(times) * f64::from(OPERATIONS);
-                    // Nothing is faster than nothing, but for what else the machine does.
+                    // `without` can take longer because of other work on the machine.
                     let each = with.saturating_sub(without).as_secs_f64() / done;
                     Duration::from_secs_f64(each * count as f64).max(Duration::from_nanos(1))
                 });

@@ -1,8 +1,8 @@
-//! The table of `docs/benchmarks.md`, in Markdown:
+//! Prints the table of `docs/benchmarks.md`, in Markdown:
 //!
 //! ```text
-//! cargo bench --bench table                      all of it, some three minutes
-//! cargo bench --bench table -- --write           and puts it into the page
+//! cargo bench --bench table                      all of it
+//! cargo bench --bench table -- --write           and writes it into the page
 //! cargo bench --bench table -- --quick           fewer and shorter samples
 //! cargo bench --bench table -- sum fnv           only these programs
 //! ```
@@ -24,8 +24,8 @@ use suite::columns::Column;
 use suite::engine::Engine;
 use suite::programs::{Group, PROGRAMS};
 
-/// Where the table is kept, and the lines around it.
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/benchmarks.md");
+/// The page with the table, and the lines around the table.
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/benchmarks.md");
 const BEGIN: &str = "<!-- table -->\n";
 const END: &str = "<!-- /table -->\n";
 
@@ -63,7 +63,7 @@ fn main() {
     }
 }
 
-/// Measures all, or the programs of these names, and shows one part after the other.
+/// Measures everything, or the programs with these names, and prints the parts in turn.
 fn measure_all(names: &[String], effort: Effort, show: &mut dyn FnMut(&str)) {
     show(&Host::this().to_string());
     let engines: Vec<_> = Column::ALL.into_iter().map(Column::engine).collect();
@@ -94,7 +94,7 @@ fn measure_all(names: &[String], effort: Effort, show: &mut dyn FnMut(&str)) {
     }
 }
 
-/// Measures the programs, all or those named; the empty one always.
+/// Measures the programs (all or the named ones), and always the empty one.
 fn programs(engines: &[Box<dyn Engine>], names: &[String], effort: Effort) -> Vec<Row> {
     let wanted = PROGRAMS.iter().filter(|program| {
         let is_named = names.iter().any(|name| name == program.name);
@@ -113,7 +113,7 @@ fn heading(first: &str, titles: &[impl Borrow<str>]) -> String {
     format!("| {first} | {} |\n|---|{rule}\n", titles.join(" | "))
 }
 
-/// Nanoseconds of a run, below what each engine checks.
+/// The table of nanoseconds per run; its first row is what each engine checks.
 fn times(table: &[Row]) -> String {
     let mut text = heading("ns a run", &Column::ALL.map(Column::title));
     let checks = Column::ALL.map(Column::checks_memory);
@@ -126,7 +126,7 @@ fn times(table: &[Row]) -> String {
     text
 }
 
-/// The ratios that matter.
+/// The table of ratios.
 fn ratios(table: &[Row]) -> String {
     use Column::{Checked, Interp, Jit, Kernel, Native, RbpfInterp, RbpfJit, SbpfInterp, SbpfJit};
     const RATIOS: &[(Column, Column)] = &[
@@ -150,7 +150,7 @@ fn ratios(table: &[Row]) -> String {
     text
 }
 
-/// Why some cells are empty.
+/// The reasons for empty cells.
 fn absences(table: &[Row]) -> String {
     let mut why: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
     for row in table {

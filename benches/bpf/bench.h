@@ -1,4 +1,4 @@
-// What the benchmark programs share. Each has one body, a `static inline` function of a
+// Shared by the benchmark programs. Each has one body, a `static inline` function of a
 // pointer and a length; the wrappers below make three programs of it:
 //
 //   Linux   a tc program NAME, on its packet or on the global array `memory`
@@ -6,7 +6,7 @@
 //           memory, r2 is its length
 //   native  a C function NAME, for `cc`
 //
-// Compilers don't know the length, verifiers do: it is read-only data.
+// The length is read-only data: verifiers know it, compilers don't.
 #pragma once
 
 typedef unsigned char u8;
@@ -14,7 +14,7 @@ typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 
-// Numbers in memory, aligned.
+// Aligned numbers in memory.
 typedef u16 __attribute__((may_alias)) in_memory16;
 typedef u32 __attribute__((may_alias)) in_memory32;
 typedef u64 __attribute__((may_alias)) in_memory64;
@@ -32,7 +32,7 @@ typedef u64 __attribute__((may_alias)) in_memory64;
 
 #define ROTATE_LEFT(x, n) ((x) << (n) | (x) >> (8 * sizeof(x) - (n)))
 
-// A program returns 32 bits: none of the 64 may be wrong.
+// Folds 64 bits into the 32 that a program returns, so that each bit is checked.
 #define FOLD(x) ({ u64 whole = (x); (u32)(whole ^ whole >> 32); })
 
 #ifdef __bpf__

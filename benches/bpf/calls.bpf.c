@@ -1,4 +1,4 @@
-// Calls of functions: 100 times a chain of four.
+// Function calls: 100 times a chain of four.
 // flags: -mcpu=v3
 #include "bench.h"
 

@@ -1,4 +1,4 @@
-// Loads of single bytes: Fletcher's checksum of a packet.
+// Byte loads: Fletcher's checksum of a packet.
 // flags: -mcpu=v3
 #include "bench.h"
 

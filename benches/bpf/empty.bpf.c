@@ -1,4 +1,4 @@
-// Nothing: what entering and leaving a program costs.
+// An empty program: the cost of entering and leaving.
 // flags: -mcpu=v3
 #include "bench.h"
 

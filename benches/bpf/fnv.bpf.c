@@ -1,4 +1,4 @@
-// A multiplication for each byte: FNV-1a with 64 bits.
+// A multiplication per byte: 64-bit FNV-1a.
 // flags: -mcpu=v3
 #include "bench.h"
 

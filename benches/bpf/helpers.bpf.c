@@ -1,4 +1,4 @@
-// Calls of helpers: 100 times the clock and the number of the CPU.
+// Helper calls: 100 times the clock and the CPU number.
 // flags: -mcpu=v3
 #include "bench.h"
 

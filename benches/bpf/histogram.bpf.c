@@ -1,5 +1,5 @@
-// Branches that are hard to foresee, and an increment in memory: a histogram by powers
-// of two of 128 numbers. The memory has 64 slots, a word, then the numbers.
+// Branches that are hard to predict, and an increment in memory: a histogram of 128
+// numbers by powers of two. The memory has 64 slots, a word, then the numbers.
 // flags: -mcpu=v3
 #include "bench.h"
 #include "log2.h"
@@ -14,8 +14,8 @@ INLINED u64 histogram_body(u8 *data, u64 length)
 	for (u32 i = 0; i < SLOTS; i += 8)
 		STORE64(data + i, 0);
 	for (u32 i = NUMBERS; i < length; i += 8) {
-		// Verifiers follow each of the 64 ways to a slot to the end of the
-		// program, unless they don't see where it leads.
+		// Passing the index through memory hides its value: otherwise verifiers
+		// explore the rest of the program for each of the 64 slots.
 		volatile u8 *index = data + SLOTS;
 		u8 *slot;
 

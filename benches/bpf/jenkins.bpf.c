@@ -1,4 +1,4 @@
-// Arithmetic with 32 bits: Bob Jenkins' hash of words (lookup3, `hashword`).
+// 32-bit arithmetic: Bob Jenkins' hash of words (lookup3, `hashword`).
 // flags: -mcpu=v3
 #include "bench.h"
 

@@ -1,4 +1,4 @@
-// Arithmetic alone: a linear congruential generator, its output stirred.
+// Arithmetic only: a linear congruential generator with mixed output.
 // flags: -mcpu=v3
 #include "bench.h"
 

@@ -1,5 +1,5 @@
-// The place of the highest bit that is set, 0 for 0, as BPF tools without a
-// count-leading-zeros instruction find it.
+// The position of the highest set bit, 0 for 0, computed as BPF tools do without a
+// count-leading-zeros instruction.
 #pragma once
 
 INLINED u32 log2_of(u64 value)

@@ -1,5 +1,5 @@
-// What tracing tools do all day: map[log2(count)]++ on a map of type hash, for the 64
-// counts that the packet holds.
+// The inner loop of tracing tools: map[log2(count)]++ on a map of type hash, for the 64
+// counts in the packet.
 // flags: -mcpu=v3
 #include "bench.h"
 #include "log2.h"

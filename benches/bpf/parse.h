@@ -1,6 +1,6 @@
-// From an Ethernet frame to the flow that it belongs to: addresses, ports and protocol
-// of IPv4 or IPv6 and TCP or UDP, behind at most two VLAN tags, in one number; 0 for
-// anything else. Every header is looked for before it is read.
+// Computes the flow of an Ethernet frame: addresses, ports and protocol of IPv4 or IPv6
+// and TCP or UDP, after at most two VLAN tags, in one number; 0 for anything else.
+// Every header is checked against the end before it is read.
 #pragma once
 
 #define ETHERNET 14
@@ -9,7 +9,7 @@
 #define IPV6 40
 #define PORTS 4
 
-// Protocol numbers as they stand in memory, in network order.
+// Protocol numbers in network order.
 #define ETH_IPV4 0x0008
 #define ETH_IPV6 0xdd86
 #define ETH_VLAN 0x0081
@@ -17,7 +17,7 @@
 #define IP_TCP 6
 #define IP_UDP 17
 
-// Frames begin at a multiple of 8, their IP headers don't.
+// Frames are 8-byte aligned, their IP headers are not.
 INLINED u32 load_halves(const u8 *at)
 {
 	return LOAD16(at) | (u32)LOAD16(at + 2) << 16;
@@ -48,7 +48,7 @@ INLINED u64 parse_frame(const u8 *at, const u8 *end)
 		if (at + IPV4 > end)
 			return 0;
 		header = (at[0] & 15) * 4;
-		// Only a first fragment has ports.
+		// Only the first fragment has ports.
 		if (header < IPV4 || at[0] >> 4 != 4 || LOAD16(at + 6) & 0xff1f)
 			return 0;
 		protocol = at[9];

@@ -1,5 +1,5 @@
-// Branches on data: the flows of 64 packets of up to 64 bytes. The memory has room for
-// one more: a verifier doesn't take the end of each for the end of what may be read.
+// Data-dependent branches: the flows of 64 packets of up to 64 bytes. The memory has
+// room for one more: a verifier learns no bound from comparing with a packet's end.
 // flags: -mcpu=v3
 #include "bench.h"
 #include "parse.h"

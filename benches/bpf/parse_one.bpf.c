@@ -10,7 +10,7 @@ INLINED u64 parse_one_body(const u8 *data, const u8 *end)
 
 #ifdef __bpf__
 
-// Not a constant length, the packet's end is what a verifier wants to see here.
+// A verifier needs a comparison with the packet's end here, not a constant length.
 SEC("tc")
 int parse_one(struct __sk_buff *ctx)
 {

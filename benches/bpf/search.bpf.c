@@ -1,5 +1,5 @@
-// Short inner loops that end early: how often is a word of 8 bytes in a text? The memory
-// has the word, then the text.
+// Short inner loops that end early: how often does a word of 8 bytes occur in a text? The
+// memory has the word, then the text.
 // flags: -mcpu=v3
 #include "bench.h"
 

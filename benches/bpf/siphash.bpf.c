@@ -1,5 +1,5 @@
-// Additions, rotations, exclusive ors on four words: SipHash-2-4 (Aumasson, Bernstein),
-// under the key 00 01 … 0f of its paper.
+// Additions, rotations and exclusive ors on four words: SipHash-2-4 (Aumasson, Bernstein)
+// with the key 00 01 … 0f of its paper.
 // flags: -mcpu=v3
 #include "bench.h"
 

@@ -1,5 +1,5 @@
-// A state machine of `switch` in `switch`: how many numbers, words, texts in quotes and
-// comments are in a source? The memory has a word, then the source.
+// A state machine of nested `switch`: counts numbers, words, quoted texts and comments
+// in a source. The memory has a word, then the source.
 // flags: -mcpu=v3 -fno-jump-tables
 #include "bench.h"
 
@@ -31,7 +31,7 @@ INLINED enum class class_of(u8 byte)
 	}
 }
 
-// The state outside of texts and comments.
+// The next state outside of texts and comments.
 INLINED enum state begin(enum class class)
 {
 	switch (class) {
@@ -80,8 +80,8 @@ INLINED enum state next(enum state state, enum class class)
 
 INLINED u64 states_body(u8 *data, u64 length)
 {
-	// Verifiers follow each way to a class to the end of the program, unless they
-	// don't see where it leads.
+	// Passing the class through memory hides its value: otherwise verifiers explore
+	// the rest of the program for each class.
 	volatile u8 *class = data;
 	enum state state = BLANK;
 	u64 numbers = 0, words = 0, texts = 0, comments = 0;

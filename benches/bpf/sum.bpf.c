@@ -1,4 +1,4 @@
-// Loads of words: the sum of 64 KiB.
+// Word loads: the sum of 64 KiB.
 // flags: -mcpu=v3
 #include "bench.h"
 

@@ -1,17 +1,17 @@
-//! What the figures were measured on.
+//! The machine that the figures were measured on.
 
 use std::fmt::{self, Display};
 use std::fs;
 use std::path::Path;
 
-/// A machine.
+/// A description of a machine.
 #[derive(Debug)]
 pub struct Host {
     cpu: String,
     cpus: usize,
     kernel: String,
-    /// Of each weakness of the processor, what the kernel does about it; those that this
-    /// one has not are left out.
+    /// The kernel's mitigation for each vulnerability of the processor, without those that
+    /// do not affect it.
     vulnerabilities: Vec<(String, String)>,
     compiler: String,
     load: String,
@@ -22,7 +22,7 @@ fn first_line(path: impl AsRef<Path>) -> Option<String> {
     Some(text.lines().next()?.trim().to_owned())
 }
 
-/// What a line of `/proc/cpuinfo` says.
+/// The value of a key in `/proc/cpuinfo`.
 fn cpuinfo(key: &str) -> Option<String> {
     let text = fs::read_to_string("/proc/cpuinfo").ok()?;
     let mut lines = text.lines().filter_map(|line| line.split_once(':'));
@@ -31,7 +31,7 @@ fn cpuinfo(key: &str) -> Option<String> {
 }
 
 impl Host {
-    /// This one.
+    /// Describes this machine.
     pub fn this() -> Self {
         let unknown = || "unknown".to_owned();
         let family = cpuinfo("cpu family").zip(cpuinfo("model"));

@@ -1,9 +1,9 @@
-//! Times, taken so that neither others on the machine nor its changing speed show in
-//! their ratios.
+//! Measures times so that their ratios don't depend on other processes or on changes of the
+//! CPU's speed.
 //!
-//! A *sample* is the time of one run of a program that was loaded for it: the shortest
-//! mean of some bursts, since nothing makes code faster than it is. Samples go round the
-//! engines, so that a ratio is one of neighbours in time; the median of the ratios counts.
+//! A *sample* is the time of one run of a newly loaded program: the shortest mean of
+//! several bursts, since disturbances only add time. The engines are sampled in turn, so a
+//! ratio is of samples that are adjacent in time; the median of the ratios counts.
 
 pub mod host;
 
@@ -16,10 +16,10 @@ use crate::suite::columns::Column;
 use crate::suite::engine::{Absent, Engine, Loaded};
 use crate::suite::programs::Program;
 
-/// How much is measured.
+/// The number and length of measurements.
 #[derive(Debug, Clone, Copy)]
 pub struct Effort {
-    /// Samples of each program on each engine, each of a program newly loaded.
+    /// Samples of each program on each engine; the program is loaded anew for each.
     pub samples: usize,
     /// The bursts of a sample.
     pub bursts: Bursts,
@@ -34,7 +34,7 @@ impl Effort {
             length: Duration::from_millis(1),
         },
     };
-    /// Enough to see whether all works.
+    /// Enough to check that everything works.
     pub const QUICK: Self = Self {
         samples: 3,
         bursts: Bursts {
@@ -43,7 +43,7 @@ impl Effort {
         },
     };
 
-    /// Nanoseconds of something that is too slow for more than one in a burst.
+    /// Nanoseconds of an operation so slow that a burst holds only one.
     pub fn once(self, mut run: impl FnMut() -> Duration) -> f64 {
         infallible(self.bursts.shortest(1, |_| Ok(run())))
     }
@@ -54,11 +54,11 @@ fn infallible<T>(result: Result<T, Infallible>) -> T {
     value
 }
 
-/// A program's times.
+/// The times of a program.
 #[derive(Debug)]
 pub struct Row {
     pub program: &'static Program,
-    /// By column: nanoseconds of a run, one for each sample.
+    /// By column: nanoseconds per run, one for each sample.
     cells: Vec<Result<Vec<f64>, Absent>>,
 }
 
@@ -66,7 +66,7 @@ impl Row {
     /// Measures a program on all engines.
     ///
     /// # Panics
-    /// When an engine computes something wrong.
+    /// If an engine computes a wrong result.
     pub fn measure(program: &'static Program, engines: &[Box<dyn Engine>], effort: Effort) -> Self {
         let expected = (program.expected)(&(program.input)());
         let mut cells: Vec<_> = engines.iter().map(|_| Ok(Vec::new())).collect();
@@ -87,18 +87,18 @@ impl Row {
         Self { program, cells }
     }
 
-    /// Nanoseconds of a run, the median.
+    /// The median of nanoseconds per run.
     pub fn ns(&self, column: Column) -> Result<f64, &Absent> {
         self.samples(column).map(|samples| median(samples.to_vec()))
     }
 
-    /// How much longer a run takes on one engine than on another, the median.
+    /// The median ratio of the time on one engine to the time on another.
     pub fn ratio(&self, of: Column, to: Column) -> Option<f64> {
         let (of, to) = (self.samples(of).ok()?, self.samples(to).ok()?);
         Some(median(of.iter().zip(to).map(|(of, to)| of / to).collect()))
     }
 
-    /// The same without what an empty program takes on the first engine.
+    /// The same ratio, after subtracting the first engine's time for an empty program.
     pub fn ratio_inside(&self, of: Column, to: Column, empty: &Self) -> Option<f64> {
         let (entry, to) = (empty.ns(of).ok()?, self.samples(to).ok()?);
         let of = self.samples(of).ok()?;
@@ -113,7 +113,7 @@ impl Row {
     }
 }
 
-/// The geometric mean, which is the same whichever way round ratios are taken.
+/// The geometric mean: for inverted ratios it is the inverse.
 pub fn geometric_mean(numbers: impl IntoIterator<Item = f64>) -> f64 {
     let (count, sum) = numbers
         .into_iter()
@@ -123,7 +123,7 @@ pub fn geometric_mean(numbers: impl IntoIterator<Item = f64>) -> f64 {
     (sum / f64::from(count)).exp()
 }
 
-/// How often a program runs in a burst, and the one that it is held against.
+/// Runs in a burst, for a program and for its baseline.
 #[derive(Debug, Clone, Default)]
 struct Times {
     program: Option<u32>,
@@ -134,14 +134,14 @@ impl Times {
     fn sample(&mut self, loaded: &mut dyn Loaded, bursts: Bursts) -> f64 {
         let whole = shortest(loaded, &mut self.program, bursts);
         match loaded.baseline() {
-            // What can't be told from nothing is not to be divided by.
+            // At least 0.1 ns, because ratios divide by it.
             Some(empty) => (whole - shortest(empty, &mut self.baseline, bursts)).max(0.1),
             None => whole,
         }
     }
 }
 
-/// Nanoseconds of a run in the shortest burst.
+/// Nanoseconds per run in the shortest burst.
 fn shortest(loaded: &mut dyn Loaded, times: &mut Option<u32>, bursts: Bursts) -> f64 {
     let mut run = |times| Ok(loaded.run(times).0);
     let times = *times.get_or_insert_with(|| infallible(bursts.calibrate(&mut run)));

@@ -1,4 +1,4 @@
-//! Compiling: lowering and code generation, into memory from which it can run.
+//! Compiling: lowering and code generation, into executable memory.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use bpflab::vm::World;
 use super::goals::{self, Figure, number};
 use crate::measure::Effort;
 
-/// Instructions of the programs.
+/// The sizes of the programs, in instructions.
 const SIZES: &[usize] = &[90, 100, 1_000, 10_000, 60_000];
 
-/// A program of so many instructions: arithmetic on four registers, the stack, the
-/// context, branches, and a helper here and there.
+/// A program of this many instructions: arithmetic on four registers, the stack, the
+/// context, branches, and some helper calls.
 pub fn program(size: usize) -> Arc<Program> {
     const BLOCK: &str = "
         r8 += r6
@@ -63,7 +63,7 @@ pub fn program(size: usize) -> Arc<Program> {
     Arc::new(program)
 }
 
-/// What compiling took.
+/// The times of compiling one program.
 pub struct Compiled {
     size: usize,
     verify: f64,
@@ -72,7 +72,7 @@ pub struct Compiled {
 }
 
 impl Compiled {
-    /// Nanoseconds of lowering and of making code.
+    /// Nanoseconds of lowering and code generation.
     fn whole(&self) -> Option<f64> {
         Some(self.lower + self.code?)
     }
@@ -113,7 +113,7 @@ fn compile(size: usize, effort: Effort) -> Compiled {
     }
 }
 
-/// What they are to be.
+/// The figures with their goals.
 pub fn figures(compiled: &[Compiled]) -> Vec<Figure> {
     let large = compiled.iter().filter(|one| one.size >= 1_000);
     let worst = large.filter_map(Compiled::each).reduce(f64::max);
@@ -125,7 +125,7 @@ pub fn figures(compiled: &[Compiled]) -> Vec<Figure> {
     ]
 }
 
-/// All of them as a table.
+/// The table of all sizes.
 pub fn table(compiled: &[Compiled]) -> String {
     let mut text = "| instructions | verify | lower | code | lower and code, an instruction |\n\
                     |--:|--:|--:|--:|--:|\n"

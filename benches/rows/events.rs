@@ -1,4 +1,4 @@
-//! Write events from an array in memory, one after the other through the histogram.
+//! Runs the histogram program on write events from an array in memory.
 
 use std::time::Instant;
 
@@ -10,22 +10,21 @@ use super::goals::{self, Figure};
 use crate::measure::Effort;
 use crate::suite::inputs::sizes;
 
-/// Events in all.
+/// Total number of events.
 const EVENTS: usize = 20_000_000;
 
-/// Events between two looks at the clock: others on the machine take their time from few
-/// of such blocks.
+/// Events between two clock reads. Other processes disturb only a few such blocks.
 const BLOCK: usize = 50_000;
 
 /// The field of the event that the program reads.
 const FIELD: &str = "args[2]";
 
-/// Passes all events through the program: nanoseconds of one, in the median of blocks.
+/// Runs the program on all events; returns the median over the blocks of ns per event.
 fn pass(vm: &mut Vm, counts: &[u64]) -> f64 {
     let event = vm
         .tracepoint("syscalls/sys_enter_write")
         .expect("it is known");
-    // Where the field is differs between a kernel's BTF and the table of system calls.
+    // The field's offset differs between a kernel's BTF and the table of system calls.
     let marked = event
         .clone()
         .set(FIELD, u64::MAX)
@@ -49,12 +48,15 @@ fn pass(vm: &mut Vm, counts: &[u64]) -> f64 {
     median(blocks.collect())
 }
 
-/// Million events a second, on machine code or what there is instead.
+/// Millions of events per second, with machine code if the host has a JIT.
 ///
 /// # Panics
-/// When events are lost.
+/// If events are lost.
 pub fn figure(effort: Effort) -> Figure {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/bpf/write_hist.bpf.o");
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../examples/bpf/write_hist.bpf.o"
+    );
     let mut vm = Vm::new(Object::open(path).expect("the example")).expect("it loads");
     vm.set_engine(EngineKind::default());
     let counts = sizes(EVENTS);

@@ -1,20 +1,20 @@
-//! What the figures are to be.
+//! Goals for the figures.
 
 use std::fmt::{self, Display};
 
-/// Whether a figure is to be small or large.
+/// Whether a smaller or a larger figure is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Better {
     Lower,
     Higher,
 }
 
-/// A figure and what it is to be.
+/// A figure and its goals.
 #[derive(Debug, Clone, Copy)]
 pub struct Goal {
-    /// What is measured.
+    /// The name of the figure.
     pub what: &'static str,
-    /// Behind the numbers.
+    /// The unit, printed after the numbers.
     pub unit: &'static str,
     pub better: Better,
     pub least: f64,
@@ -58,17 +58,17 @@ goals! {
     EVENTS: "20 million write events through the histogram, million a second", "", Higher, 100.0, 250.0;
 }
 
-/// A goal and what was measured.
+/// A goal and its measured value.
 #[derive(Debug)]
 pub struct Figure {
     pub goal: Goal,
     pub measured: Option<f64>,
-    /// What else is to be said: which program it was.
+    /// A note, such as the program with the worst value.
     pub note: String,
 }
 
 impl Goal {
-    /// What was measured for it.
+    /// The figure of this goal with a measured value.
     pub fn measured(self, measured: Option<f64>) -> Figure {
         Figure {
             goal: self,
@@ -86,17 +86,17 @@ impl Goal {
 }
 
 impl Figure {
-    /// The same, and something about it.
+    /// The same figure with a note.
     pub fn noted(self, note: impl Into<String>) -> Self {
         let note = note.into();
         Self { note, ..self }
     }
 }
 
-/// The heading of a table of figures.
+/// The heading of the table of figures.
 pub const HEADING: &str = "| figure | measured | at least | aim | |\n|---|--:|--:|--:|---|\n";
 
-/// A row of it.
+/// A row of the table.
 impl Display for Figure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Goal {
@@ -123,7 +123,7 @@ impl Display for Figure {
     }
 }
 
-/// Three digits, more or less.
+/// Formats a number with about three digits.
 pub fn number(value: f64) -> String {
     match value {
         value if value >= 100.0 => format!("{value:.0}"),

@@ -1,5 +1,6 @@
-//! From a file to a program that is ready to run: here opened, relocated, verified and
-//! compiled; in the kernel only maps made, types and programs loaded, from memory.
+//! From a file to a program that is ready to run. Here the object is opened, relocated,
+//! verified and compiled; in the kernel maps are created, BTF and programs loaded, from
+//! memory.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -17,13 +18,13 @@ const OBJECTS: &[&str] = &[
     "tests/objects/ringbuf_exec.bpf.o",
 ];
 
-/// The kernel that objects are relocated for. It is read once: libbpf, too, keeps it.
+/// The kernel that objects are relocated for. Its BTF is read once; libbpf caches it, too.
 fn target() -> Target {
     Target::file("/sys/kernel/btf/vmlinux").unwrap_or(Target::Own)
 }
 
 fn open(file: &str, target: &Target) -> Object {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(file);
+    let path = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).join(file);
     let mut object = Object::open(path).expect("it is committed");
     object.set_target(target.clone());
     object
@@ -37,7 +38,7 @@ fn ours(file: &str, target: &Target) -> Duration {
     elapsed
 }
 
-/// The part of it until programs are relocated.
+/// The part of the time until programs are relocated.
 fn relocating(file: &str, target: &Target) -> Duration {
     let start = Instant::now();
     let object = open(file, target);
@@ -72,7 +73,7 @@ fn kernel(_: &str, _: &Target) -> Option<Duration> {
     None
 }
 
-/// How often ours is faster, for the object where that is least.
+/// The factor by which bpflab is faster, for the object with the smallest one.
 pub fn figure(effort: Effort) -> Figure {
     let target = target();
     let mut worst: Option<(f64, String)> = None;
@@ -80,7 +81,7 @@ pub fn figure(effort: Effort) -> Figure {
         let mut samples = Vec::new();
         for _ in 0..effort.samples {
             let ours = effort.once(|| ours(file, &target));
-            // Where the kernel loads nothing, the time is none.
+            // `Duration::MAX` means that the kernel loaded nothing; such samples are skipped.
             let theirs = effort.once(|| kernel(file, &target).unwrap_or(Duration::MAX));
             if theirs < 1e15 {
                 samples.push((theirs / ours, ours, theirs));

@@ -8,10 +8,10 @@ use super::goals::{self, Figure, Goal, number};
 use crate::measure::Effort;
 use crate::suite::maps::{Loops, Operation, Ours, Rust, measure};
 
-/// The columns: ours, Rust's own, the kernel.
+/// The columns: our engines, Rust's collections, the kernel.
 const COLUMNS: [&str; 5] = ["checked", "interp", "jit", "std", "kernel"];
 
-/// Nanoseconds of an operation by column.
+/// Nanoseconds per operation by column.
 pub struct Measured(Vec<(Operation, [Option<f64>; 5])>);
 
 #[cfg(all(feature = "kernel", target_os = "linux"))]
@@ -54,7 +54,7 @@ pub fn all(effort: Effort) -> Measured {
 }
 
 impl Measured {
-    /// What they are to be.
+    /// The figures with their goals.
     pub fn figures(&self) -> Vec<Figure> {
         let goals: [(Operation, usize, Goal); 6] = [
             (Operation::Array, 0, goals::ARRAY_CHECKED),

@@ -1,10 +1,10 @@
-//! The figures beside the programs' times, and what they are to be.
+//! The figures other than the programs' times, and their goals.
 //!
 //! | file | what it measures |
 //! |---|---|
-//! | `programs` | what follows from the programs' times |
+//! | `programs` | figures derived from the programs' times |
 //! | `compile` | compiling programs of 100 to 60,000 instructions |
-//! | `loading` | from a file to a program that is ready |
+//! | `loading` | from a file to a program that is ready to run |
 //! | `events` | events from memory |
 //! | `maps` | single operations on maps |
 //! | `threads` | map operations from one and two threads |

@@ -1,4 +1,4 @@
-//! What follows from the programs' times.
+//! Figures derived from the programs' times.
 
 use super::goals::{self, Figure, Goal};
 use crate::measure::{Row, geometric_mean};
@@ -13,7 +13,7 @@ impl Rows<'_> {
         self.0.iter().filter(move |row| row.program.group == group)
     }
 
-    /// The ratios of the twelve, where both engines are there.
+    /// The ratios of the twelve, if both engines have a time.
     fn twelve(&self, of: Column, to: Column) -> Vec<(f64, &'static str)> {
         let rows = self.of(Group::Twelve);
         rows.filter_map(|row| Some((row.ratio(of, to)?, row.program.title)))
@@ -27,8 +27,7 @@ impl Rows<'_> {
         )))
     }
 
-    /// The worst ratio, how many are above what they may be, and the mean of what is
-    /// inside of the program.
+    /// The worst ratio, noted with its program and the number of ratios above the limit.
     fn worst(&self, goal: Goal, of: Column, to: Column) -> Figure {
         let ratios = self.twelve(of, to);
         let worst = ratios.iter().max_by(|a, b| a.0.total_cmp(&b.0));
@@ -47,14 +46,14 @@ impl Rows<'_> {
             .noted(note.unwrap_or_default())
     }
 
-    /// The mean of the twelve without what an empty program takes.
+    /// The mean of the twelve after subtracting the time of an empty program.
     fn inside(&self, of: Column, to: Column) -> Option<f64> {
         let empty = self.of(Group::Empty).next()?;
         let rows = self.of(Group::Twelve);
         let ratios: Vec<_> = rows
             .filter_map(|row| row.ratio_inside(of, to, empty))
             .collect();
-        // What is nothing without its entry would make the mean nothing.
+        // A ratio of zero would make the geometric mean zero.
         Some(geometric_mean(
             ratios.into_iter().map(|ratio| ratio.max(0.01)),
         ))
@@ -65,7 +64,7 @@ impl Rows<'_> {
         goal.measured(row.and_then(|row| row.ratio(Jit, Kernel)))
     }
 
-    /// The figures.
+    /// All figures.
     pub fn figures(&self) -> Vec<Figure> {
         let without_entry = match self.inside(Jit, Kernel) {
             Some(inside) if inside.is_finite() => {

@@ -1,4 +1,4 @@
-//! Map operations from one thread and from two, each its own CPU.
+//! Map operations from one and from two threads, each on its own CPU.
 
 use std::fmt::Write;
 use std::sync::Barrier;
@@ -13,14 +13,14 @@ use crate::suite::engine::Loaded;
 use crate::suite::ours::{Ours, Running};
 use crate::suite::programs::PROGRAMS;
 
-/// The programs, each of which does this many operations in a run.
+/// Operations per run of each program.
 const OPERATIONS: f64 = 64.0;
 const MAPS: &[(&str, &str)] = &[
     ("map_array", "array, look-up and atomic increment"),
     ("map_hash", "hash, look-up and atomic increment"),
 ];
 
-/// Nanoseconds of an operation in each of the threads, which all work at once.
+/// Nanoseconds per operation in each of the threads, which run concurrently.
 fn at_once(threads: &mut [Box<dyn Loaded + Send>], times: u32) -> f64 {
     let barrier = Barrier::new(threads.len());
     let elapsed = std::thread::scope(|scope| {
@@ -42,7 +42,7 @@ fn at_once(threads: &mut [Box<dyn Loaded + Send>], times: u32) -> f64 {
     elapsed.as_secs_f64() * 1e9 / f64::from(times) / OPERATIONS
 }
 
-/// One program on as many CPUs; none where its engine is not there.
+/// One program on this many CPUs; none if the engine is not available.
 fn ours(name: &str, engine: EngineKind, count: u32) -> Option<Vec<Box<dyn Loaded + Send>>> {
     let program = PROGRAMS.iter().find(|program| program.name == name)?;
     let first = Ours(engine).running(program).ok()?;
@@ -68,7 +68,7 @@ fn kernel(_: &str, _: u32) -> Option<Vec<Box<dyn Loaded + Send>>> {
     None
 }
 
-/// What an operation takes, by map, engine and number of threads.
+/// The table of times per operation, by map, engine and number of threads.
 pub fn table(effort: Effort) -> String {
     let mut text = "| map, ns an operation | threads | interp | jit | kernel |\n\
                     |---|--:|--:|--:|--:|\n"

@@ -36,7 +36,7 @@ impl Column {
         Self::SbpfJit,
     ];
 
-    /// What the table calls it.
+    /// Its title in the table.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Checked => "checked",
@@ -51,7 +51,7 @@ impl Column {
         }
     }
 
-    /// When it looks whether an access to memory is in bounds.
+    /// When it checks that a memory access is in bounds.
     pub const fn checks_memory(self) -> &'static str {
         match self {
             Self::Checked | Self::RbpfInterp | Self::SbpfInterp | Self::SbpfJit => "each access",
@@ -60,7 +60,7 @@ impl Column {
         }
     }
 
-    /// The engine.
+    /// Returns the engine.
     pub fn engine(self) -> Box<dyn Engine> {
         match self {
             Self::Checked => Box::new(Ours(EngineKind::Checked)),
@@ -79,7 +79,7 @@ impl Column {
     }
 }
 
-/// An engine that this build has not.
+/// An engine that is missing in this build.
 #[derive(Debug)]
 struct Missing(&'static str);
 

@@ -1,4 +1,4 @@
-//! What an engine is to a benchmark.
+//! The interface of an engine in a benchmark.
 
 use std::time::Duration;
 
@@ -7,26 +7,25 @@ use super::programs::Program;
 /// Why an engine has no figure for a program.
 pub type Absent = String;
 
-/// Something that runs the programs.
+/// An engine that runs the programs.
 pub trait Engine {
-    /// Makes a program ready, from its object on.
+    /// Loads a program from its object.
     fn load(&self, program: &Program) -> Result<Box<dyn Loaded>, Absent>;
 }
 
-/// A program that an engine has made ready.
+/// A program loaded by an engine.
 pub trait Loaded {
-    /// Runs it this often, at least once: the time that this took, and the low half of
-    /// what the last run returned.
+    /// Runs it this many times, at least once. Returns the total time, and the low 32 bits
+    /// of the last run's r0.
     fn run(&mut self, times: u32) -> (Duration, u32);
 
-    /// What takes the time that isn't the program's: an empty one, where programs can't
-    /// be run without more around them.
+    /// An empty program whose time is subtracted, if a run includes more than the program.
     fn baseline(&mut self) -> Option<&mut dyn Loaded> {
         None
     }
 }
 
-/// What a program returned, of r0 its low half.
+/// The low 32 bits of r0: the program's return value.
 pub fn low32(value: u64) -> u32 {
     let [a, b, c, d, ..] = value.to_le_bytes();
     u32::from_le_bytes([a, b, c, d])

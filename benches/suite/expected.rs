@@ -1,8 +1,9 @@
-//! What the programs return, computed in plain Rust, not in the way that their C does it.
+//! The expected results of the programs, computed in plain Rust by other algorithms than
+//! their C.
 
 use std::hash::Hasher;
 
-/// The bits of a number in eight bytes.
+/// Reads a little-endian number of eight bytes.
 pub fn word(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(bytes.try_into().expect("eight bytes"))
 }
@@ -15,7 +16,7 @@ fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
     bytes.chunks_exact(8).map(word)
 }
 
-/// 64 bits in 32, as `FOLD` in `bench.h`.
+/// Folds 64 bits into 32, as `FOLD` in `bench.h`.
 #[expect(clippy::cast_possible_truncation, reason = "this is what folding is")]
 fn fold(x: u64) -> u32 {
     (x ^ x >> 32) as u32
@@ -71,7 +72,7 @@ pub fn fnv(data: &[u8]) -> u32 {
     fold(data.iter().fold(0xcbf2_9ce4_8422_2325, step))
 }
 
-/// The standard library has it, deprecated as a default and stable as a function.
+/// SipHash-2-4 of the standard library, which is deprecated there but available.
 #[expect(deprecated, reason = "the only one there is")]
 pub fn siphash(data: &[u8]) -> u32 {
     let (low, high) = (0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908);
@@ -110,7 +111,7 @@ pub fn jenkins(data: &[u8]) -> u32 {
     state[1] ^ state[2]
 }
 
-/// How many sizes there are of each power of two.
+/// The number of sizes for each power of two.
 pub fn slots(data: &[u8]) -> [u64; 64] {
     let mut slots = [0; 64];
     for size in words(data) {
@@ -179,7 +180,7 @@ pub fn parse_64(data: &[u8]) -> u32 {
     fold(flows.fold(0, |sum: u64, flow| sum.wrapping_mul(31).wrapping_add(flow)))
 }
 
-/// The tokens of a source, one after the other.
+/// The tokens of a source, in order.
 pub fn states(data: &[u8]) -> u32 {
     let source = &data[8..];
     let (mut numbers, mut words, mut texts, mut comments) = (0_u64, 0_u64, 0_u64, 0_u64);
@@ -234,7 +235,7 @@ pub fn search(data: &[u8]) -> u32 {
     fold(found << 32 | compared)
 }
 
-/// Time does not go back, and the CPU stays the same.
+/// Every round counts: time does not go back, and the CPU stays the same.
 pub fn helpers(_: &[u8]) -> u32 {
     100
 }

@@ -1,6 +1,6 @@
-//! What the programs work on: the same bytes each time.
+//! The programs' inputs: the same bytes in each run.
 
-/// Bytes without an order (xorshift64*, Vigna 2016).
+/// Pseudo-random bytes (xorshift64*, Vigna 2016).
 fn bytes(len: usize) -> Vec<u8> {
     let mut state: u64 = 0x9e37_79b9_7f4a_7c15;
     let mut next = || {
@@ -17,14 +17,14 @@ fn bytes(len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Sizes of all magnitudes, as writes have them.
+/// Sizes of all magnitudes, like those of writes.
 pub fn sizes(count: usize) -> Vec<u64> {
     let random = bytes(count * 8);
     let words = random.chunks_exact(8).map(super::expected::word);
     words.map(|word| (word >> 16) >> (word % 48)).collect()
 }
 
-/// A text that repeats itself up to this length.
+/// A text repeated up to this length.
 fn text(text: &str, len: usize) -> Vec<u8> {
     text.bytes().cycle().take(len).collect()
 }
@@ -67,7 +67,7 @@ pub fn histogram() -> Vec<u8> {
     memory
 }
 
-/// A frame of 64 bytes: some protocols, in turn.
+/// A frame of 64 bytes; the protocols take turns.
 fn frame(number: u8) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, number];
     if number % 4 == 1 {

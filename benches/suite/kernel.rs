@@ -8,7 +8,7 @@ use bpflab::kernel::{Availability, LoadOptions, LoadedMaps, LoadedProgram, TestR
 use super::engine::{Absent, Engine, Loaded};
 use super::programs::{Group, PROGRAMS, Program};
 
-/// The kernel, if it can be asked.
+/// The running kernel, if it is usable.
 #[derive(Debug)]
 pub struct Kernel {
     missing: Option<String>,
@@ -30,7 +30,7 @@ impl Kernel {
 #[derive(Debug)]
 pub struct InKernel {
     program: LoadedProgram,
-    /// They would go with this value.
+    /// Dropping this value closes the maps.
     _maps: LoadedMaps,
     run: TestRun,
     empty: Option<Box<InKernel>>,
@@ -52,7 +52,8 @@ impl InKernel {
         })
     }
 
-    /// The kernel's own figure has whole nanoseconds, too coarse for short runs.
+    /// Measures the system call: the kernel's own figure has whole nanoseconds, which is too
+    /// coarse for short runs.
     fn test_run(&self, times: u32) -> (Duration, u32) {
         let run = TestRun {
             repeat: times,

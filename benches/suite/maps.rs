@@ -1,5 +1,5 @@
-//! Single operations on maps: a loop with the call of a helper in it, and the same loop
-//! without it. What the one takes more than the other is the operation's.
+//! Single operations on maps: a loop with a helper call, and the same loop without it. The
+//! operation's time is the difference.
 
 use std::collections::HashMap;
 use std::hint::black_box;
@@ -14,23 +14,23 @@ use bpflab::spec::{MapType, ProgType, UpdateFlags};
 use bpflab::vm::events::Event;
 use bpflab::vm::{ProgramHandle, World};
 
-/// Operations in a run.
+/// Operations per run.
 pub const OPERATIONS: u32 = 256;
 /// Entries of the maps in which keys are looked up.
 pub const ENTRIES: u32 = 10_000;
 
-/// Runs between which a ring buffer is emptied: 4096 records, which stay in the caches, as
-/// those of somebody do who reads them.
+/// Runs after which a ring buffer is emptied: 4096 records, few enough to stay in the
+/// caches, as with a reader that keeps up.
 const CHUNK: u32 = 16;
 
 /// An operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
-    /// Look-up in an array, of an index that is there.
+    /// Look-up of an existing index in an array.
     Array,
-    /// Look-up in a hash map, of a key that is there.
+    /// Look-up of an existing key in a hash map.
     Hash,
-    /// A record of 64 bytes for a ring buffer.
+    /// Output of a record of 64 bytes to a ring buffer.
     Ring,
 }
 
@@ -38,7 +38,7 @@ impl Operation {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Array, Self::Hash, Self::Ring];
 
-    /// What a table calls it.
+    /// Its title in the table.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Array => "look-up in an array of 10,000",
@@ -55,8 +55,8 @@ impl Operation {
         }
     }
 
-    /// The program, with the call or without. Keys follow one another as those of a
-    /// generator do, so that no order helps; `r9` is a value that is there all the time.
+    /// The program, with the call or without. Keys come from a pseudo-random generator; `r9`
+    /// points to a value that always exists.
     fn program(self, calls: bool) -> Arc<Program> {
         let (before, prepare, call, with, after) = match self {
             Self::Array | Self::Hash => (
@@ -125,11 +125,11 @@ fn numbers() -> Vec<u8> {
 
 /// The two loops on an engine.
 pub trait Loops {
-    /// Runs the loop with the call so often, or that without.
+    /// Runs the loop with the call, or the one without, this many times.
     fn run(&mut self, calls: bool, times: u32) -> Duration;
 }
 
-/// Nanoseconds of an operation: the difference of the shortest of so many runs.
+/// Nanoseconds per operation: the difference of the shortest of this many runs.
 pub fn measure(loops: &mut dyn Loops, times: u32, count: usize) -> f64 {
     let mut shortest = [Duration::MAX; 2];
     for _ in 0..count {
@@ -151,7 +151,7 @@ pub struct Ours {
 }
 
 impl Ours {
-    /// None where the engine is not there.
+    /// None if the engine is not available.
     pub fn new(operation: Operation, engine: EngineKind) -> Option<Self> {
         let mut vm = Vm::with_world(World::default());
         vm.set_engine(engine).set_budget(u64::MAX);
@@ -218,7 +218,7 @@ pub struct Kernel {
 
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 impl Kernel {
-    /// None where the kernel can't be asked.
+    /// None if the kernel is not usable.
     pub fn new(operation: Operation) -> Option<Self> {
         use bpflab::kernel::{LoadOptions, LoadedMaps, load};
         use bpflab::util::MapId;
@@ -268,7 +268,7 @@ impl Loops for Kernel {
     }
 }
 
-/// Rust's own: a `Vec`, a `HashMap` of the same keys, and a `VecDeque` of boxed records.
+/// Rust's collections: a `Vec`, a `HashMap` of the same keys, a `VecDeque` of boxed records.
 pub struct Rust {
     operation: Operation,
     array: Vec<u64>,

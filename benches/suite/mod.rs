@@ -3,10 +3,10 @@
 //! | file | what |
 //! |---|---|
 //! | `programs` | the programs: their inputs, and where they can run |
-//! | `inputs` | the bytes that they work on |
+//! | `inputs` | their input bytes |
 //! | `expected` | the same computations in plain Rust |
-//! | `engine` | what an engine is here |
-//! | `columns` | which there are |
+//! | `engine` | the interface of an engine |
+//! | `columns` | the engines of the table's columns |
 //! | `maps` | single operations on maps |
 //! | `ours`, `kernel`, `rbpf`, `sbpf`, `native` | the engines |
 

@@ -1,4 +1,4 @@
-//! The same C, compiled for the host and not vectorised.
+//! The same C, compiled for the host without vectorisation.
 
 #![expect(
     unsafe_code,
@@ -14,7 +14,7 @@ use libloading::Library;
 use super::engine::{Absent, Engine, Loaded, low32};
 use super::programs::{PROGRAMS, Program};
 
-/// What BPF can't do, the host shall not do either: no vectors, no `memcpy`.
+/// Disables what BPF lacks: vector instructions and `memcpy`.
 const FLAGS: &[&str] = &[
     "-O2",
     "-fno-builtin",
@@ -27,7 +27,7 @@ const FLAGS: &[&str] = &[
 
 type Function = unsafe extern "C" fn(*mut u8, u64) -> u64;
 
-/// The programs in a shared object, or why there is none.
+/// The programs in a shared object, or the reason why there is none.
 #[derive(Debug)]
 pub struct Native {
     library: Result<Library, Absent>,
@@ -40,14 +40,14 @@ struct Compiled {
 }
 
 impl Native {
-    /// Compiles the programs with `cc`, or what `$CC` says.
+    /// Compiles the programs with `$CC`, by default `cc`.
     pub fn new() -> Self {
         Self { library: compile() }
     }
 }
 
 fn compile() -> Result<Library, Absent> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/bpf");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("bpf");
     let flat = PROGRAMS.iter().filter(|program| program.is_flat);
     let sources = flat.map(|program| folder.join(format!("{}.bpf.c", program.name)));
     let name = format!("bpflab-bench-{}.so", std::process::id());
@@ -63,7 +63,7 @@ fn compile() -> Result<Library, Absent> {
     }
     // SAFETY: the object was built from our sources, which have no initialisers.
     let library = unsafe { Library::new(&object) };
-    // Where a compiler makes code for another machine, it can't be opened.
+    // This fails if the compiler generates code for another machine.
     let library = library.map_err(|error| format!("what {compiler} made: {error}"));
     std::fs::remove_file(&object).map_err(|error| error.to_string())?;
     library

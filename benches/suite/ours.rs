@@ -1,4 +1,4 @@
-//! Our three engines.
+//! bpflab's three engines.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use super::programs::Program;
 #[derive(Debug)]
 pub struct Ours(pub EngineKind);
 
-/// A program in a machine of ours.
+/// A program in a `Vm`.
 pub struct Running {
     pub vm: Vm,
     handle: ProgramHandle,
@@ -23,7 +23,7 @@ pub struct Running {
 }
 
 impl Ours {
-    /// Makes a program ready in a machine of its own.
+    /// Loads a program into a `Vm` of its own.
     pub fn running(&self, program: &Program) -> Result<Running, Absent> {
         let linux = Arc::new(program.linux());
         let mut vm = Vm::with_world(World::default());
@@ -47,7 +47,7 @@ impl Ours {
 }
 
 impl Running {
-    /// How many instructions a run executes.
+    /// The number of instructions that a run executes.
     pub fn insns(&mut self) -> u64 {
         let outcome = self.vm.run_handle(self.handle, &self.event);
         outcome.expect("it runs").runs[0].insns

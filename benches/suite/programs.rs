@@ -6,23 +6,23 @@ use bpflab::program;
 
 use super::{expected, inputs};
 
-/// What the table counts a program among.
+/// The group of a program in the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Group {
-    /// Computes on memory; calls neither helpers nor functions. The twelve, one of which,
-    /// the parser, comes in two sizes.
+    /// One of the twelve: computes on memory, calls neither helpers nor functions. The parser
+    /// comes in two sizes.
     Twelve,
-    /// Calls of helpers.
+    /// Helper calls.
     Helpers,
-    /// Calls of functions.
+    /// Function calls.
     Calls,
     /// Maps.
     Maps,
-    /// Nothing.
+    /// The empty program.
     Empty,
 }
 
-/// Where a program finds its input.
+/// The location of a program's input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// In the packet.
@@ -36,15 +36,15 @@ pub enum Place {
 pub struct Program {
     /// The name of its function and its source.
     pub name: &'static str,
-    /// What the table calls it.
+    /// Its title in the table.
     pub title: &'static str,
     pub group: Group,
     pub place: Place,
-    /// Whether it needs nothing but memory: it has a flat and a native form, too.
+    /// Whether it needs memory only, so that it also has a flat and a native form.
     pub is_flat: bool,
     /// Makes its input.
     pub input: fn() -> Vec<u8>,
-    /// What it returns for that.
+    /// Computes its expected result for this input.
     pub expected: fn(&[u8]) -> u32,
 }
 
@@ -85,13 +85,9 @@ programs! {
 }
 
 impl Program {
-    /// Its object, the input in place.
+    /// Its object, with the input in place.
     pub fn object(&self) -> Object {
-        let file = format!(
-            "{}/benches/bpf/{}.bpf.o",
-            env!("CARGO_MANIFEST_DIR"),
-            self.name
-        );
+        let file = format!("{}/bpf/{}.bpf.o", env!("CARGO_MANIFEST_DIR"), self.name);
         let mut object = Object::open(file).expect("it is committed");
         object.set_target(Target::Own);
         if self.place == Place::Memory {
@@ -112,8 +108,8 @@ impl Program {
         self.object().program(self.name).expect("it is there")
     }
 
-    /// The instructions of its flat form: r1 is the memory, r2 its length, which the
-    /// first of them sets because not every machine does.
+    /// The instructions of its flat form: r1 is the memory, r2 its length. The first
+    /// instruction sets r2, since not every virtual machine does.
     pub fn flat(&self) -> Option<Vec<u8>> {
         if !self.is_flat {
             return None;

@@ -16,7 +16,7 @@ pub struct Rbpf {
     pub is_jit: bool,
 }
 
-/// A program of its own machine.
+/// A program in one of its virtual machines.
 struct Running {
     vm: ::rbpf::EbpfVmRaw<'static>,
     memory: &'static mut [u8],
@@ -28,7 +28,7 @@ impl Engine for Rbpf {
         let bytes = program
             .flat()
             .ok_or("it has no maps, and helpers of its own only")?;
-        // The machine borrows them; a benchmark has few.
+        // Leaked because the virtual machine borrows them; a benchmark has few.
         let code: &'static [u8] = bytes.leak();
         let memory = aligned(&(program.input)());
         #[cfg_attr(
@@ -50,7 +50,7 @@ impl Engine for Rbpf {
     }
 }
 
-/// The bytes, at an address that is a multiple of 8.
+/// The bytes at an 8-byte aligned address.
 fn aligned(bytes: &[u8]) -> &'static mut [u8] {
     let words = vec![0_u64; bytes.len().div_ceil(8)].leak();
     let memory = zerocopy::IntoBytes::as_mut_bytes(words);
@@ -61,7 +61,7 @@ fn aligned(bytes: &[u8]) -> &'static mut [u8] {
 impl Running {
     fn once(&mut self) -> u64 {
         let (start, length) = (self.memory.as_mut_ptr(), self.memory.len());
-        // The machine asks for memory that it may keep; it has it for the run only.
+        // The virtual machine requires a 'static reference, but uses it during the run only.
         // SAFETY: the memory is never freed, and nothing else uses it during a run.
         let memory: &'static mut [u8] = unsafe { std::slice::from_raw_parts_mut(start, length) };
         if !self.is_jit {

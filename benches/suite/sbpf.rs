@@ -1,5 +1,5 @@
 //! The `solana-sbpf` crate, which checks memory in its interpreter and in its machine
-//! code. Its third version of the instruction set has what clang makes with `-mcpu=v3`.
+//! code. Version 3 of its instruction set has what clang emits for `-mcpu=v3`.
 
 #![expect(unsafe_code, reason = "its memory is given by address")]
 
@@ -37,7 +37,7 @@ struct Running {
     _others: [Memory; 2],
 }
 
-/// What a run may use: memory, and as many instructions as it likes.
+/// The context of a run: memory, and an unlimited instruction budget.
 struct Context {
     mapping: MemoryMapping,
     remaining: u64,

@@ -175,3 +175,26 @@ pub fn began(pid: u32) -> Option<u64> {
     let (_, after) = stat.rsplit_once(')')?;
     after.split_whitespace().nth(19)?.parse().ok()
 }
+
+/// A file of the folder `shared` beside the project; skips the test where the file is not
+/// there. `BPFLAB_SHARED` names another folder.
+#[track_caller]
+pub fn file(name: &str) -> Option<PathBuf> {
+    let shared = std::env::var_os("BPFLAB_SHARED").map(PathBuf::from);
+    let shared = shared.unwrap_or_else(|| concat!(env!("CARGO_MANIFEST_DIR"), "/../shared").into());
+    let path = shared.join(name);
+    if !path.exists() {
+        skip(
+            Need::Corpus,
+            format_args!("{} is not there", path.display()),
+        );
+        return None;
+    }
+    Some(path)
+}
+
+/// The collection of programs with a real kernel's verdicts.
+#[track_caller]
+pub fn corpus() -> Option<PathBuf> {
+    file("corpus/selftests.jsonl.xz")
+}

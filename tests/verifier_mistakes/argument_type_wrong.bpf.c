@@ -1,4 +1,4 @@
-// A number is passed where a helper wants a pointer to the key.
+// A number is passed where a helper takes a pointer to the key.
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

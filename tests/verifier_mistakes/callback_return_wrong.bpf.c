@@ -1,4 +1,4 @@
-// A callback of bpf_loop() that returns a count: 0 goes on, 1 stops, nothing else.
+// A callback of bpf_loop() that returns a count: only 0 (continue) and 1 (stop) are allowed.
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

@@ -1,4 +1,4 @@
-// A field of the context by an index that is not constant.
+// A field of the context is read at a variable index.
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

@@ -1,4 +1,4 @@
-// A pointer into the context is passed where the context itself is wanted.
+// A pointer into the context is passed where a helper takes the context itself.
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

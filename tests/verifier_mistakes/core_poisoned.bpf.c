@@ -1,4 +1,4 @@
-// A field that is not in the kernel's types is read without asking whether it is there.
+// A field that is not in the kernel's BTF is read without a check that it exists.
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>

@@ -1,4 +1,4 @@
-// An index from outside goes into a map value without a bound.
+// An unbounded index is used in a map value.
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

@@ -1,4 +1,4 @@
-// A kernel function that does not exist, declared weak and called all the same.
+// A kfunc that does not exist, declared weak and called without a check.
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

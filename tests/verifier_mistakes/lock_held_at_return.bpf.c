@@ -1,4 +1,4 @@
-// A way out that leaves a lock held.
+// A return without unlocking.
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

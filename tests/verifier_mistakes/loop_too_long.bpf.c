@@ -1,4 +1,4 @@
-// A loop that is walked round by round: the verifier gives up somewhere in its body.
+// A loop with too many iterations: the verifier gives up somewhere in its body.
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

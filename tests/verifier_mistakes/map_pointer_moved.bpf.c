@@ -1,4 +1,4 @@
-// A map taken for its first element.
+// A map is used as if it were its first element.
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

@@ -1,4 +1,4 @@
-// A helper for ring buffers is given an array.
+// A ring buffer helper is called with an array.
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

@@ -1,4 +1,4 @@
-// What a lookup returns is used without a test for NULL.
+// The result of a lookup is used without a test for NULL.
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

@@ -1,4 +1,4 @@
-// The packet is read before its length is compared.
+// The packet is read before its length is checked.
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

@@ -1,4 +1,4 @@
-// The packet's end is moved rather than its start.
+// An offset is added to the packet's end instead of its start.
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

@@ -1,4 +1,4 @@
-// Arithmetic on a pointer that makes no pointer.
+// Arithmetic on a pointer whose result is not a pointer.
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

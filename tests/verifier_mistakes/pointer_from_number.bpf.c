@@ -1,4 +1,4 @@
-// A number that the kernel takes for an address is read through: it is user space's.
+// A user space address is dereferenced.
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

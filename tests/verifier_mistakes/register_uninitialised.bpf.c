@@ -1,4 +1,4 @@
-// A register is read that nothing was written to.
+// An uninitialised register is read.
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

@@ -1,4 +1,4 @@
-// A program returns what its type does not allow.
+// A program returns a value that its type does not allow.
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

@@ -1,4 +1,4 @@
-// A signed size goes to a helper with only its upper end compared.
+// A signed size is passed to a helper with only its upper bound checked.
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

@@ -1,4 +1,4 @@
-// A size from outside goes to a helper without a bound.
+// An unbounded size is passed to a helper.
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

@@ -1,4 +1,4 @@
-// An index from outside goes into an array on the stack without a bound.
+// An unbounded index is used in an array on the stack.
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

@@ -1,4 +1,4 @@
-// A helper is told that the buffer on the stack is larger than it is.
+// A helper is called with a size larger than the buffer on the stack.
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

@@ -1,4 +1,4 @@
-// A tail call from a function below a caller with much on the stack.
+// A tail call from a function whose caller uses much stack.
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

@@ -1,4 +1,4 @@
-// A loop with a bound that is too far away to be walked to.
+// A loop with a bound too large to be explored.
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

@@ -1,4 +1,4 @@
-// Instructions that no path leads to.
+// Unreachable instructions.
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

@@ -1,0 +1,18 @@
+//! What is asked of the running kernel.
+
+#![cfg(all(feature = "kernel", target_os = "linux"))]
+
+#[path = "../shared/mod.rs"]
+mod shared;
+
+mod attach;
+mod bench;
+mod cli;
+mod corpus;
+mod equality;
+mod helpers;
+mod instrument;
+mod maps;
+mod maps_kinds;
+mod net;
+mod objects;

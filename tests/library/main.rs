@@ -1,0 +1,35 @@
+//! The library: instructions, engines, maps, the mocked world.
+
+#[path = "../shared/mod.rs"]
+mod shared;
+
+mod attach;
+mod corpus_runs;
+mod dynptrs;
+mod engines;
+mod equality;
+mod equality_objects;
+mod formatting;
+mod harness;
+mod inject;
+mod instrument;
+mod instrument_same;
+mod isa_objdump;
+mod isa_text;
+mod jit;
+mod jit_large;
+mod kernel_memory;
+mod kfuncs;
+mod kfuncs_world;
+mod layering;
+mod machine_code;
+mod map_view;
+mod maps_kinds;
+mod net;
+mod probes;
+mod runs;
+mod snippets;
+mod stacks;
+mod threads;
+mod threads_maps;
+mod timers;

@@ -1,0 +1,200 @@
+//! The examples of `examples/bpf` in the running kernel: recorded while a command runs, and
+//! replayed on every engine with the same verdict. Skipped, visibly, if the kernel can't be used.
+//!
+//! `BPFLAB_LIVE_EVENTS` sets how many events each test makes (default 3000), and with
+//! `--nocapture` each prints its row of the table in `docs/live.md`:
+//!
+//! ```text
+//! BPFLAB_LIVE_EVENTS=100000 cargo test --release --test live_examples -- --nocapture
+//! ```
+
+#![cfg(all(feature = "kernel", target_os = "linux"))]
+
+mod disk;
+mod honesty;
+mod races;
+mod run;
+#[path = "../shared/mod.rs"]
+mod shared;
+#[path = "../shared/work.rs"]
+mod work;
+
+use bpflab::compare::live::LiveOptions;
+use bpflab::compare::replay::Word;
+
+use run::{compare, events, example};
+
+/// All is equal.
+const FINE: &[Word] = &[Word::Equal];
+/// The same, if final contents may depend on the order of events on several CPUs.
+const ANY_ORDER: &[Word] = &[Word::Equal, Word::OrderUnknown];
+
+/// Records all processes.
+fn all() -> LiveOptions {
+    LiveOptions {
+        all: true,
+        ..LiveOptions::default()
+    }
+}
+
+#[test]
+fn sizes_of_writes() {
+    let count = events();
+    let mut command = work::command("writes", count);
+    let object = example("write_hist");
+    if let Some(done) = compare("write_hist", &object, &LiveOptions::default(), &mut command) {
+        done.expect(count, FINE);
+    }
+}
+
+#[test]
+fn dropped_packets() {
+    let count = events();
+    let mut command = work::command("datagrams 9", count);
+    let object = example("dropmon");
+    if let Some(done) = compare("dropmon", &object, &LiveOptions::default(), &mut command) {
+        done.expect(count / 2, FINE);
+    }
+}
+
+#[test]
+fn programs_that_start() {
+    let count = events() / 20;
+    let mut command = work::command("processes", count);
+    let object = example("execsnoop");
+    if let Some(done) = compare("execsnoop", &object, &LiveOptions::default(), &mut command) {
+        done.expect(count, ANY_ORDER);
+    }
+}
+
+#[test]
+fn processes_that_end() {
+    let count = events() / 20;
+    let mut command = work::command("processes", count);
+    let object = example("exits");
+    if let Some(done) = compare("exits", &object, &LiveOptions::default(), &mut command) {
+        done.expect(count, ANY_ORDER);
+    }
+}
+
+#[test]
+fn softirqs() {
+    let mut command = work::command("datagrams 9", events());
+    if let Some(done) = compare("softirqs", &example("softirqs"), &all(), &mut command) {
+        done.expect(events(), ANY_ORDER);
+    }
+}
+
+#[test]
+fn waits_for_a_cpu() {
+    let mut command = work::command("threads", events());
+    if let Some(done) = compare("runqlat", &example("runqlat"), &all(), &mut command) {
+        done.expect(events(), ANY_ORDER);
+    }
+}
+
+#[test]
+fn samples_of_what_runs() {
+    let options = LiveOptions {
+        frequency: Some(4000),
+        ..LiveOptions::default()
+    };
+    let mut command = work::command("milliseconds", events() / 3);
+    if let Some(done) = compare("profile", &example("profile"), &options, &mut command) {
+        // Kernel stacks can't be replayed.
+        done.expect_without(events() / 10, &["stacks"]);
+    }
+}
+
+#[test]
+fn only_packets_of_lo() {
+    let count = events();
+    let mut command = work::command("datagrams 9", count);
+    let object = example("lo_filter");
+    if let Some(done) = compare("lo_filter", &object, &LiveOptions::default(), &mut command) {
+        done.expect(count / 2, FINE);
+    }
+}
+
+#[test]
+fn calls_of_a_function() {
+    let count = events();
+    let binary = std::env::current_exe().unwrap();
+    let mut object = example("func_latency");
+    for name in ["enter", "leave"] {
+        let target = format!("{}:handle_request", binary.display());
+        object.entry_mut(name).unwrap().set_attach_target(target);
+    }
+    let mut command = work::command("requests", count);
+    let options = LiveOptions::default();
+    if let Some(done) = compare("func_latency", &object, &options, &mut command) {
+        done.expect(2 * count, FINE);
+    }
+}
+
+#[test]
+fn calls_between_markers() {
+    let count = events();
+    let binary = std::env::current_exe().unwrap();
+    let mut object = example("usdt_latency");
+    for (name, marker) in [("start", "request__start"), ("done", "request__done")] {
+        let target = format!("{}:server:{marker}", binary.display());
+        object.entry_mut(name).unwrap().set_attach_target(target);
+    }
+    let mut command = work::command("requests", count);
+    let options = LiveOptions::default();
+    if let Some(done) = compare("usdt_latency", &object, &options, &mut command) {
+        done.expect(2 * count, FINE);
+    }
+}
+
+#[test]
+fn one_liners() {
+    let count = events() / 2;
+    let mut object = example("one_liners");
+    let everywhere = object.entry_mut("count_event").unwrap();
+    everywhere.set_attach_target("syscalls/sys_enter_read".to_owned());
+    let mut command = work::command("opens", count);
+    let options = LiveOptions {
+        frequency: Some(1000),
+        ..LiveOptions::default()
+    };
+    // Kprobe programs in kernels without kprobes, programs that never fired, and stacks.
+    let parts = [
+        "read_results",
+        "read_ends",
+        "read_begins",
+        "print_path",
+        "block_sizes",
+        "switches",
+        "ns",
+        "start",
+        "linear",
+        "block_hist",
+        "stacks",
+    ];
+    if let Some(done) = compare("one_liners", &object, &options, &mut command) {
+        done.expect_without(2 * count, &parts);
+    }
+}
+
+#[test]
+fn reads_of_a_disk() {
+    let count = events() / 2;
+    let Some(disk) = disk::Disk::new("block_latency") else {
+        return;
+    };
+    let mut command = work::command(&format!("reads {}", disk.path()), count);
+    if let Some(done) = compare(
+        "block_latency",
+        &example("block_latency"),
+        &all(),
+        &mut command,
+    ) {
+        done.expect(2 * count, ANY_ORDER);
+    }
+    let mut command = work::command(&format!("reads {}", disk.path()), count);
+    if let Some(done) = compare("disksnoop", &example("disksnoop"), &all(), &mut command) {
+        done.expect(2 * count, ANY_ORDER);
+    }
+}

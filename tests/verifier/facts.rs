@@ -1,0 +1,105 @@
+//! Facts stay true on pruned paths: for each kind of fact, a program in which the first
+//! path shows something that a later path contradicts.
+
+use std::sync::Arc;
+
+use bpflab::isa::assemble;
+use bpflab::program::{MapDef, Program};
+use bpflab::spec::{MapType, ProgType};
+use bpflab::util::{MapId, Pc};
+use bpflab::verifier::{Options, Through, Verified, verify};
+
+/// The facts about an accepted program with two array maps.
+fn facts(text: &str) -> Verified {
+    let array = |name: &str| MapDef::new(name, MapType::Array, 4, 8, 1);
+    let mut program = Program::new("facts", ProgType::SocketFilter, assemble(text).unwrap());
+    program.maps = Arc::new([array("one"), array("two")]);
+    program.license = "GPL".to_owned();
+    let verification = verify(&Arc::new(program), &Options::default());
+    assert!(
+        verification.verdict.is_accepted(),
+        "{}",
+        verification.verdict.message
+    );
+    verification.outcome.unwrap()
+}
+
+/// The second path reaches the division with another r7 and is pruned there, because r7 is
+/// imprecise. No fact may say that r7 is 1.
+#[test]
+fn a_number_that_nothing_rests_on_is_no_fact() {
+    let facts = facts(
+        "r0 = *(u32 *)(r1 + 0)
+         r7 = 1
+         if r0 != 0 goto +1
+         r7 = 0
+         r0 = 100
+         r0 /= r7
+         exit",
+    );
+    assert!((0..7).all(|pc| facts.is_reachable(Pc(pc))));
+}
+
+/// The first path decides a jump by a constant, the second path decides it differently. The
+/// jump makes the scalar precise, so the second path is not pruned.
+#[test]
+fn code_is_dead_only_if_no_path_gets_there() {
+    let facts = facts(
+        "r0 = *(u32 *)(r1 + 0)
+         r7 = 1
+         if r0 != 0 goto +1
+         r7 = 0
+         r0 = 0
+         if r7 == 1 goto +1
+         r0 = 2
+         if r0 == 7 goto +1
+         exit
+         r0 = 3
+         exit",
+    );
+    assert!((0..9).all(|pc| facts.is_reachable(Pc(pc))));
+    assert!(!facts.is_reachable(Pc(9)), "r0 is 0 or 2");
+}
+
+/// A store to the stack at two different offsets, and one at the same offset on each path.
+#[test]
+fn an_access_goes_through_what_it_does_on_every_path() {
+    let facts = facts(
+        "r0 = *(u32 *)(r1 + 0)
+         r2 = r10
+         r2 += -8
+         if r0 != 0 goto +1
+         r2 += -8
+         *(u64 *)(r2 + 0) = 0
+         *(u64 *)(r10 - 8) = 0
+         r0 = 0
+         exit",
+    );
+    assert_eq!(facts.through(Pc(0)), Some(Through::Context { off: 0 }));
+    assert_eq!(facts.through(Pc(5)), Some(Through::Other));
+    assert_eq!(facts.through(Pc(6)), Some(Through::Stack { off: -8 }));
+    assert_eq!(facts.through(Pc(7)), None, "no access");
+}
+
+/// A call that looks up either map, and one that always looks up the same.
+#[test]
+fn a_call_gets_the_map_that_it_gets_on_every_path() {
+    let facts = facts(
+        "r6 = *(u32 *)(r1 + 0)
+         *(u32 *)(r10 - 4) = 0
+         r1 = map[idx:0]
+         if r6 != 0 goto +2
+         r1 = map[idx:1]
+         r2 = r10
+         r2 += -4
+         call 1
+         r1 = map[idx:1]
+         r2 = r10
+         r2 += -4
+         call 1
+         r0 = 0
+         exit",
+    );
+    let calls: Vec<_> = (0..20).filter_map(|pc| facts.map_of_call(Pc(pc))).collect();
+    assert_eq!(calls, [MapId(1)]);
+}
