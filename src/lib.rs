@@ -33,6 +33,7 @@
 //! | look up the kernel's interface | [`spec`] |
 //! | use the running kernel | `kernel` (Linux) |
 
+mod analysis;
 pub mod btf;
 #[cfg(feature = "cli")]
 pub mod cli;

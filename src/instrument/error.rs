@@ -40,7 +40,7 @@ pub enum Reason {
     ProgType(&'static str),
     /// The control-flow graph can't be built.
     #[error("{0}")]
-    Cfg(#[from] crate::isa::CfgError),
+    Cfg(#[from] crate::analysis::CfgError),
     /// An invalid instruction.
     #[error("{0}")]
     NoInstruction(String),

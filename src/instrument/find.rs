@@ -47,7 +47,7 @@ pub(super) struct Found {
 /// Visits the instructions one after another.
 pub(super) struct Finder<'p> {
     pub(super) program: &'p Program,
-    pub(super) liveness: &'p Liveness,
+    pub(super) liveness: &'p Liveness<'p>,
     pub(super) found: Found,
 }
 

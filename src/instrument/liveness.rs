@@ -4,104 +4,70 @@
 //! (`verifier::liveness`), this analysis knows how many arguments subprograms read.
 
 use super::calls::{self, Callee};
-use crate::isa::{BlockId, CallTarget, Cfg, Code, Insn, Reg, RegSet};
+use crate::analysis::{self, Cfg, Effect};
+use crate::isa::{CallTarget, Code, Insn, Reg, RegSet};
 use crate::program::Program;
 use crate::util::Pc;
 
-/// The live registers around each instruction.
+/// The live registers of a program, without the frame pointer, which is always live.
 #[derive(Debug, Clone)]
-pub(super) struct Liveness {
-    /// The live registers before and after each slot.
-    around: Vec<(RegSet, RegSet)>,
+pub(super) struct Liveness<'p> {
+    cfg: &'p Cfg,
+    registers: analysis::Liveness,
 }
 
-impl Liveness {
+impl<'p> Liveness<'p> {
     /// Analyses a program.
-    pub(super) fn new(program: &Program, code: &Code, cfg: &Cfg) -> Self {
-        let mut liveness = Self {
-            around: vec![(RegSet::EMPTY, RegSet::EMPTY); code.len()],
-        };
-        // The arguments that functions read are found in the same iteration: the sets only
-        // grow.
-        let reads: Vec<RegSet> = (0..code.len())
-            .map(|at| fixed_reads(program, code.insn(Pc::from_index(at))))
-            .collect();
-        while liveness.round(code, cfg, &reads) {}
-        liveness
+    pub(super) fn new(program: &Program, code: &Code, cfg: &'p Cfg) -> Self {
+        let slots = || (0..code.len()).map(Pc::from_index);
+        let effects = slots().map(|pc| effect(program, code.insn(pc)));
+        let calls = slots().filter_map(|pc| Some((pc.0, called(code.insn(pc)?, pc)?.0)));
+        Self {
+            cfg,
+            registers: analysis::Liveness::across_calls(cfg.graph(), effects.collect(), calls),
+        }
     }
 
     /// The registers live before an instruction.
     pub(super) fn before(&self, pc: Pc) -> RegSet {
-        self.around.get(pc.index()).copied().unwrap_or_default().0
+        self.registers.before(pc.0)
     }
 
     /// The registers live after an instruction.
     pub(super) fn after(&self, pc: Pc) -> RegSet {
-        self.around.get(pc.index()).copied().unwrap_or_default().1
-    }
-
-    fn round(&mut self, code: &Code, cfg: &Cfg, reads: &[RegSet]) -> bool {
-        let mut changed = false;
-        for subprogram in cfg.subprograms() {
-            for id in subprogram.reverse_postorder.iter().rev() {
-                changed |= self.block(code, cfg, *id, reads);
-            }
-        }
-        changed
-    }
-
-    fn block(&mut self, code: &Code, cfg: &Cfg, id: BlockId, reads: &[RegSet]) -> bool {
-        let Some(block) = cfg.block(id) else {
-            return false;
-        };
-        let starts = block.successors.iter().filter_map(|next| cfg.block(*next));
-        let mut live = starts.fold(RegSet::EMPTY, |live, next| {
-            live.union(self.before(next.start))
-        });
-        let slots: Vec<Pc> = (block.start.0..block.end.0).map(Pc).collect();
-        let mut changed = false;
-        for pc in slots.into_iter().rev() {
-            let Some(insn) = code.insn(pc) else {
-                continue;
-            };
-            let after = live;
-            let reads = match insn {
-                Insn::Call(CallTarget::Subprogram { .. }) => {
-                    let callee = insn
-                        .subprogram_target(pc)
-                        .and_then(|to| u32::try_from(to).ok());
-                    callee.map_or(insn.reads(), |to| {
-                        let read = self.before(Pc(to));
-                        RegSet::arguments(5).minus(RegSet::arguments(5).minus(read))
-                    })
-                }
-                _ => reads.get(pc.index()).copied().unwrap_or_default(),
-            };
-            live = after
-                .minus(insn.writes())
-                .union(reads)
-                .minus(RegSet::of(&[Reg::FP]));
-            if let Some(slot) = self.around.get_mut(pc.index()) {
-                changed |= *slot != (live, after);
-                *slot = (live, after);
-            }
-        }
-        changed
+        self.registers.after(self.cfg.graph(), pc.0)
     }
 }
 
-/// The registers that an instruction reads, apart from arguments of subprograms.
-fn fixed_reads(program: &Program, insn: Option<Insn>) -> RegSet {
-    match insn {
-        Some(Insn::Call(target)) => match calls::callee(program, target) {
+/// The function of the program that an instruction calls.
+pub(super) fn called(insn: Insn, pc: Pc) -> Option<Pc> {
+    let Insn::Call(CallTarget::Subprogram { .. }) = insn else {
+        return None;
+    };
+    let to = insn.subprogram_target(pc)?;
+    u32::try_from(to).ok().map(Pc)
+}
+
+/// The registers that an instruction reads and writes. For a call of a subprogram: without
+/// the arguments, which depend on the callee.
+fn effect(program: &Program, insn: Option<Insn>) -> Effect {
+    let Some(insn) = insn else {
+        return Effect::default();
+    };
+    let reads = match insn {
+        Insn::Call(CallTarget::Subprogram { .. }) => RegSet::EMPTY,
+        Insn::Call(target) => match calls::callee(program, target) {
             Ok(Callee::Outside(signature)) => {
                 let count = u8::try_from(signature.roles.len()).unwrap_or(u8::MAX);
                 RegSet::arguments(count)
             }
             _ => RegSet::arguments(5),
         },
-        Some(insn) => insn.reads(),
-        None => RegSet::EMPTY,
+        insn => insn.reads(),
+    };
+    Effect {
+        reads: reads.minus(RegSet::of(&[Reg::FP])),
+        writes: insn.writes(),
     }
 }
 

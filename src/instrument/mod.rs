@@ -58,6 +58,7 @@ mod segments;
 mod site;
 mod unwritten;
 
+pub use crate::analysis::CfgError;
 pub use entries::{Entries, Entry};
 pub use error::{Damage, Damaged, Reason, Unrecordable};
 pub use find::Jump;

@@ -12,7 +12,8 @@ use super::handover::MOST_SITES;
 use super::liveness::Liveness;
 use super::site::{Moment, Site};
 use super::unwritten::Unwritten;
-use crate::isa::{Cfg, Code, RegSet};
+use crate::analysis::Cfg;
+use crate::isa::{Code, RegSet};
 use crate::program::Program;
 use crate::util::Pc;
 
@@ -91,7 +92,7 @@ impl Plan {
         let mut stack = Stack::default();
         let mut unwritten = Unwritten::default();
         flow.visit(|pc, insn, before, after| {
-            let function = cfg.subprogram_at(pc).unwrap_or(0);
+            let function = cfg.function_at(pc).map_or(0, |(number, _)| number);
             stack.see(function, insn, before, after);
             unwritten.see(program, function, insn, before);
             finder
@@ -103,9 +104,8 @@ impl Plan {
             return Err(whole(Reason::Sites(found.sites.len())));
         }
         for jump in &found.jumps {
-            let function = cfg.subprogram_at(jump.pc).unwrap_or(0);
-            let function = cfg.subprograms().get(function as usize);
-            if function.is_some_and(|it| flow.is_in_callback(it.start)) {
+            let function = cfg.function_at(jump.pc);
+            if function.is_some_and(|(_, it)| flow.is_in_callback(it.start)) {
                 let why = "a tail call in a callback of a helper";
                 return Err(unrecordable(Some(jump.pc), Reason::Instruction(why)));
             }
@@ -181,13 +181,13 @@ impl Plan {
 
 /// The stack depth of functions, by number.
 #[derive(Debug, Default)]
-struct Stack(BTreeMap<u32, i16>);
+struct Stack(BTreeMap<usize, i16>);
 
 impl Stack {
     /// Visits an instruction that may compute or use a stack address.
     fn see(
         &mut self,
-        function: u32,
+        function: usize,
         insn: crate::isa::Insn,
         before: &super::dataflow::State,
         after: &super::dataflow::State,
@@ -210,7 +210,7 @@ impl Stack {
         }
     }
 
-    fn of(&self, function: u32) -> u16 {
+    fn of(&self, function: usize) -> u16 {
         self.0
             .get(&function)
             .map_or(0, |lowest| lowest.unsigned_abs())
@@ -221,35 +221,33 @@ fn functions(
     program: &Program,
     cfg: &Cfg,
     flow: &Dataflow<'_>,
-    liveness: &Liveness,
+    liveness: &Liveness<'_>,
     stack: &Stack,
     unwritten: &Unwritten,
 ) -> Vec<Function> {
-    let reached = (0..)
-        .zip(cfg.subprograms())
-        .filter_map(|(number, subprogram)| {
-            let start = subprogram.start;
-            let entry = flow.entry(start)?;
-            let declared = program.subprogram(start).filter(|it| it.start == start);
-            let called = if start == Pc(0) {
-                Called::Main
-            } else if flow.is_callback(start) || declared.is_some_and(|it| it.global) {
-                Called::OnItsOwn
-            } else {
-                Called::Directly
-            };
-            let reads = liveness.before(start);
-            Some(Function {
-                start,
-                end: subprogram.end,
-                name: declared.map_or_else(|| format!("at {start}"), |it| it.name.clone()),
-                called,
-                arguments: reads.minus(reads.minus(entry.defined())),
-                reads,
-                unwritten: unwritten.of(number).minus(beyond(stack.of(number))),
-                stack: stack.of(number),
-            })
-        });
+    let reached = (0..).zip(cfg.functions()).filter_map(|(number, function)| {
+        let start = function.start;
+        let entry = flow.entry(start)?;
+        let declared = program.subprogram(start).filter(|it| it.start == start);
+        let called = if start == Pc(0) {
+            Called::Main
+        } else if flow.is_callback(start) || declared.is_some_and(|it| it.global) {
+            Called::OnItsOwn
+        } else {
+            Called::Directly
+        };
+        let reads = liveness.before(start);
+        Some(Function {
+            start,
+            end: function.end,
+            name: declared.map_or_else(|| format!("at {start}"), |it| it.name.clone()),
+            called,
+            arguments: reads.minus(reads.minus(entry.defined())),
+            reads,
+            unwritten: unwritten.of(number).minus(beyond(stack.of(number))),
+            stack: stack.of(number),
+        })
+    });
     reached.collect()
 }
 

@@ -12,11 +12,11 @@ use crate::program::Program;
 
 /// The bytes to be zeroed at the start of functions, by function number.
 #[derive(Debug, Default)]
-pub(super) struct Unwritten(BTreeMap<u32, Bytes>);
+pub(super) struct Unwritten(BTreeMap<usize, Bytes>);
 
 impl Unwritten {
     /// Visits an instruction of a function.
-    pub(super) fn see(&mut self, program: &Program, function: u32, insn: Insn, before: &State) {
+    pub(super) fn see(&mut self, program: &Program, function: usize, insn: Insn, before: &State) {
         let mut read = Bytes::default();
         let mut reads = |kind: Kind, len: Option<u32>| {
             if let Kind::Frame {
@@ -56,7 +56,7 @@ impl Unwritten {
     }
 
     /// The bytes of a function.
-    pub(super) fn of(&self, function: u32) -> Bytes {
+    pub(super) fn of(&self, function: usize) -> Bytes {
         self.0.get(&function).copied().unwrap_or_default()
     }
 }

@@ -550,6 +550,11 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn the_opcode_decides_the_flow(insn in arbitrary::insn(), pc in 0u32..9) {
+            prop_assert_eq!(Flow::of_raw(insn.encode()[0], Pc(pc)), insn.flow(Pc(pc)));
+        }
+
         /// Only the offset changes, and jumps accept their whole offset range.
         #[test]
         fn a_jump_can_be_aimed(insn in arbitrary::insn(), off in any::<i16>()) {

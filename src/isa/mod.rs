@@ -3,7 +3,7 @@
 //! A program is a sequence of 8-byte slots, [`RawInsn`]. [`decode`] converts one or two of
 //! them to an [`Insn`] with all fields checked, so that later layers match on it and never
 //! on an opcode; [`Insn::encode`] is the inverse. [`Code`] is a decoded program, indexed by
-//! position, and [`Cfg`] its control-flow graph.
+//! position.
 //!
 //! [`Insn::text`] and [`disassemble`] print instructions in the kernel's notation;
 //! [`assemble`] reads the kernel's and LLVM's. [`AluOp::eval`], [`JumpOp::eval`] and
@@ -31,7 +31,6 @@
 #[cfg(test)]
 mod arbitrary;
 mod asm;
-mod cfg;
 mod code;
 mod decode;
 mod display;
@@ -45,7 +44,6 @@ mod reg;
 mod table;
 
 pub use asm::{AsmError, AsmErrorKind, Assembly, assemble, assemble_with};
-pub use cfg::{Block, BlockId, Cfg, CfgError, Subprogram};
 pub use code::Code;
 pub use decode::{DecodeError, Field, Problem, decode, decode_all, decode_program};
 pub use display::{Text, disassemble};

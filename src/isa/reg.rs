@@ -81,6 +81,8 @@ impl RegSet {
     pub const EMPTY: Self = Self(0);
     /// `r0` and the arguments: the registers clobbered by a call.
     pub const CALLER_SAVED: Self = Self(0x3f);
+    /// Every register.
+    pub const ALL: Self = Self((1 << Reg::COUNT) - 1);
 
     /// The set of these registers.
     #[must_use]
@@ -119,6 +121,12 @@ impl RegSet {
         Self(self.0 | other.0)
     }
 
+    /// The registers in both sets.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
     /// The registers in this set but not in the other.
     #[must_use]
     pub const fn minus(self, other: Self) -> Self {
@@ -129,6 +137,12 @@ impl RegSet {
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
+    }
+
+    /// A bit for each register, bit 0 that of `r0`.
+    #[must_use]
+    pub const fn bits(self) -> u16 {
+        self.0
     }
 
     /// The registers in the set, by number.
@@ -174,5 +188,10 @@ mod tests {
             RegSet::arguments(9)
         );
         assert!(RegSet::arguments(0).is_empty());
+        assert_eq!(set.and(RegSet::CALLER_SAVED), RegSet::of(&[Reg::R0]));
+        assert_eq!(
+            (set.bits(), RegSet::ALL.iter().count()),
+            (0x401, Reg::COUNT)
+        );
     }
 }

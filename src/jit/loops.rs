@@ -17,20 +17,19 @@ impl Loops {
         let mut changes: Vec<(i32, bool)> = Vec::new();
         let mut targets = vec![false; ops.len()];
         for (op, from) in ops.iter().zip(0u32..) {
-            let (Op::Jump { target } | Op::JumpIf { target, .. } | Op::MayGoto { target }) = op
-            else {
+            let Some(target) = op.target() else {
                 continue;
             };
-            if let Some(is_target) = targets.get_mut(*target as usize) {
+            if let Some(is_target) = targets.get_mut(target as usize) {
                 *is_target = true;
             }
-            if *target > from {
+            if target > from {
                 continue;
             }
             if changes.is_empty() {
                 changes.resize(ops.len() + 1, (0, false));
             }
-            if let Some((depth, is_head)) = changes.get_mut(*target as usize) {
+            if let Some((depth, is_head)) = changes.get_mut(target as usize) {
                 (*depth, *is_head) = (*depth + 1, true);
             }
             if let Some((depth, _)) = changes.get_mut(from as usize + 1) {

@@ -3,15 +3,9 @@
 
 use super::lowered::Helper;
 use super::op::{MemRef, Op};
+use crate::analysis::Effect;
 use crate::isa::{AluOp, Operand, Reg, RegSet};
 use crate::spec::helpers::{self, ArgKind, Effects, TypeFlags};
-
-/// The registers that an operation reads and writes.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Effect {
-    pub reads: RegSet,
-    pub writes: RegSet,
-}
 
 /// The registers that an operation reads and writes. Registers that the verifier makes
 /// unreadable count as written: r1 to r5 after a call.

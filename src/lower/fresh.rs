@@ -5,11 +5,14 @@
 //! is *fresh* while no call since the look-up may have removed the element: accesses
 //! through it need no check.
 
+use std::convert::Infallible;
+
 use super::access::removes_elements;
 use super::effect::writes;
-use super::flow::{Domain, solve};
+use super::flow::solve;
 use super::lowered::Lowered;
 use super::op::{MemRef, Op, Target};
+use crate::analysis::{Meeting, Problem, Solver};
 use crate::isa::{AluOp, Operand, Reg, Width};
 use crate::spec::helpers::{self, Effects};
 use crate::util::HelperId;
@@ -26,7 +29,7 @@ pub(super) fn fresh(program: &mut Lowered, deferred: &[(Target, u16)]) {
         deferred,
         is_fresh: vec![false; deferred.len()],
     };
-    solve(&mut finder, &program.ops, &program.functions);
+    let Ok(()) = solve(program, &mut finder, &State::default());
     let is_fresh = finder.is_fresh;
     for (&(at, map), _) in deferred.iter().zip(is_fresh).filter(|(_, fresh)| *fresh) {
         let mem = program.ops.get_mut(at as usize).and_then(Op::mem_mut);
@@ -63,14 +66,11 @@ fn may_remove_elements(helper: HelperId) -> bool {
     removes_elements(helper) || helpers::helper(helper).is_none_or(calls)
 }
 
-impl Domain for Finder<'_> {
+impl Problem for Finder<'_> {
     type State = State;
+    type Stop = Infallible;
 
-    fn at_entry(&self) -> State {
-        State::default()
-    }
-
-    fn join(&self, known: &mut State, other: &State) -> bool {
+    fn join(&self, known: &mut State, other: &State, _: Meeting) -> bool {
         let before = *known;
         for (mine, theirs) in known.iter_mut().zip(other) {
             if mine != theirs {
@@ -80,7 +80,15 @@ impl Domain for Finder<'_> {
         *known != before
     }
 
-    fn step(&mut self, state: &mut State, at: Target, op: Op) {
+    fn step(
+        &mut self,
+        _: &mut Solver<'_, State>,
+        state: &mut State,
+        at: Target,
+    ) -> Result<bool, Infallible> {
+        let Some(&op) = self.program.ops.get(at as usize) else {
+            return Ok(false);
+        };
         if let Ok(index) = self.deferred.binary_search_by_key(&at, |(at, _)| *at)
             && let (Some((_, map)), Some(fresh)) =
                 (self.deferred.get(index), self.is_fresh.get_mut(index))
@@ -113,5 +121,6 @@ impl Domain for Finder<'_> {
         if let Some((reg, value)) = kept {
             state[reg.index()] = value;
         }
+        Ok(true)
     }
 }

@@ -11,7 +11,7 @@
 //! | `known` | helpers whose result is constant during a run |
 //! | `translate` | translates instructions to operations |
 //! | `access` | which accesses need no check, and how they reach their memory |
-//! | `flow`, `effect` | control flow and dataflow solver; what operations read and write |
+//! | `flow`, `effect` | the edges between operations (for `analysis`); what operations read and write |
 //! | `ranges` | value ranges of registers and stack slots |
 //! | `prune` | removes unreachable operations |
 //! | `fresh` | which values are still in a map whose elements the program deletes |

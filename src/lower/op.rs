@@ -132,6 +132,24 @@ impl Op {
         }
     }
 
+    /// The target of a jump; `None` for other operations.
+    #[must_use]
+    pub const fn target(mut self) -> Option<Target> {
+        match self.target_mut() {
+            Some(target) => Some(*target),
+            None => None,
+        }
+    }
+
+    pub(super) const fn target_mut(&mut self) -> Option<&mut Target> {
+        match self {
+            Self::Jump { target } | Self::JumpIf { target, .. } | Self::MayGoto { target } => {
+                Some(target)
+            }
+            _ => None,
+        }
+    }
+
     pub(super) const fn mem_mut(&mut self) -> Option<&mut MemRef> {
         match self {
             Self::Load { mem, .. }

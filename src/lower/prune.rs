@@ -18,13 +18,8 @@ pub(super) fn keep(program: &mut Lowered, is_reached: &[bool]) {
     }
     new_index.push(kept);
     let renumber = |at: &mut Target| *at = new_index.get(*at as usize).copied().unwrap_or(kept);
-    for op in &mut program.ops {
-        match op {
-            Op::Jump { target } | Op::JumpIf { target, .. } | Op::MayGoto { target } => {
-                renumber(target);
-            }
-            _ => {}
-        }
+    for target in program.ops.iter_mut().filter_map(Op::target_mut) {
+        renumber(target);
     }
     for function in &mut program.functions {
         renumber(&mut function.entry);

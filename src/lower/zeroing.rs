@@ -4,10 +4,13 @@
 //! are zeroed that some path may read before it has written them. If a pointer to the frame
 //! escapes the analysis, all of the frame may be read.
 
+use std::convert::Infallible;
+
 use super::effect::writes;
-use super::flow::{Domain, solve};
+use super::flow::solve;
 use super::lowered::{Keys, Lowered};
 use super::op::{MemRef, Op, Target};
+use crate::analysis::{Meeting, Problem, Solver};
 use crate::isa::{AluOp, Operand, Reg, Width};
 use crate::program::MapDef;
 use crate::spec::helpers::{self, Arg, ArgKind, Effects, TypeFlags};
@@ -35,7 +38,7 @@ pub(super) fn zeroing(program: &mut Lowered, verified: &Verified) {
         verified,
         needs: vec![Some(Bytes::NONE); program.functions.len()],
     };
-    solve(&mut finder, &program.ops, &program.functions);
+    let Ok(()) = solve(program, &mut finder, &State::at_entry());
     let needs = finder.needs;
     for (function, needs) in program.functions.iter_mut().zip(needs) {
         if let Some(needs) = needs {
@@ -116,6 +119,18 @@ struct State {
     regs: [Value; Reg::COUNT],
     /// The bytes written on all paths.
     written: Bytes,
+}
+
+impl State {
+    /// At the start of a function.
+    fn at_entry() -> Self {
+        let mut regs = [Value::Other; Reg::COUNT];
+        regs[Reg::FP.index()] = Value::Frame(0);
+        Self {
+            regs,
+            written: Bytes::NONE,
+        }
+    }
 }
 
 struct Finder<'a> {
@@ -208,19 +223,11 @@ fn read_by(arg: &Arg, map: Option<&MapDef>, next: Option<Value>) -> u32 {
     }
 }
 
-impl Domain for Finder<'_> {
+impl Problem for Finder<'_> {
     type State = State;
+    type Stop = Infallible;
 
-    fn at_entry(&self) -> State {
-        let mut regs = [Value::Other; Reg::COUNT];
-        regs[Reg::FP.index()] = Value::Frame(0);
-        State {
-            regs,
-            written: Bytes::NONE,
-        }
-    }
-
-    fn join(&self, known: &mut State, other: &State) -> bool {
+    fn join(&self, known: &mut State, other: &State, _: Meeting) -> bool {
         let both = known.written.and(other.written);
         let mut is_less = both != known.written;
         known.written = both;
@@ -238,7 +245,15 @@ impl Domain for Finder<'_> {
         is_less
     }
 
-    fn step(&mut self, state: &mut State, at: Target, op: Op) {
+    fn step(
+        &mut self,
+        _: &mut Solver<'_, State>,
+        state: &mut State,
+        at: Target,
+    ) -> Result<bool, Infallible> {
+        let Some(&op) = self.program.ops.get(at as usize) else {
+            return Ok(false);
+        };
         let of = |operand: Operand| match operand {
             Operand::Reg(reg) => state.regs[reg.index()],
             Operand::Imm(imm) => u32::try_from(imm).map_or(Value::Other, Value::Constant),
@@ -332,5 +347,6 @@ impl Domain for Finder<'_> {
         for reg in writes(op).iter() {
             state.regs[reg.index()] = result;
         }
+        Ok(true)
     }
 }

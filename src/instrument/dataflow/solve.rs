@@ -1,12 +1,18 @@
-//! Solves the analysis: iterates over blocks and functions until no state changes.
+//! Solves the analysis across functions: a [`Problem`] over the graph of all functions.
+//!
+//! The state at a function's entry is the join over all calls. The state after a call is the
+//! join over the callee's exits: if it changes, the blocks of the calls are processed again.
+//! As long as no exit of the callee is reached, nothing after the call is.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::kind::{Kind, MapRef};
 use super::state::State;
+use crate::analysis::{Cfg, Meeting, Problem, Solver};
 use crate::instrument::calls::{self, Callback, Callee, Extent, Passed, Returns, Role, Signature};
 use crate::instrument::error::Reason;
-use crate::isa::{BlockId, CallTarget, Cfg, Code, Insn, Reg, RegSet};
+use crate::instrument::liveness::called;
+use crate::isa::{CallTarget, Code, Insn, Reg, RegSet};
 use crate::program::Program;
 use crate::spec::helpers::id;
 use crate::util::Pc;
@@ -17,21 +23,25 @@ const TAIL_CALL: Insn = Insn::Call(CallTarget::Helper(id::tail_call));
 /// The solution for a whole program.
 #[derive(Debug)]
 pub(in crate::instrument) struct Dataflow<'p> {
+    functions: Functions<'p>,
+    /// The state before each block; `None` for unreachable ones.
+    blocks: Vec<Option<State>>,
+}
+
+/// The states of functions.
+#[derive(Debug)]
+struct Functions<'p> {
     program: &'p Program,
     code: &'p Code,
     cfg: &'p Cfg,
-    /// The state before each reached block.
-    blocks: BTreeMap<BlockId, State>,
     /// The joined state at the exits of each function.
     exits: BTreeMap<Pc, State>,
     /// The state at the entry of each function.
     entries: BTreeMap<Pc, State>,
     /// Functions that helpers call back.
     callbacks: BTreeSet<Pc>,
-    /// Functions to be analysed (again).
-    open: BTreeSet<Pc>,
-    /// The callers of each function.
-    callers: BTreeMap<Pc, BTreeSet<Pc>>,
+    /// The calls of each function.
+    calls: BTreeMap<Pc, BTreeSet<Pc>>,
 }
 
 impl<'p> Dataflow<'p> {
@@ -44,26 +54,28 @@ impl<'p> Dataflow<'p> {
         code: &'p Code,
         cfg: &'p Cfg,
     ) -> Result<Self, (Pc, Reason)> {
-        let mut flow = Self {
+        let main = State::of_main();
+        let mut functions = Functions {
             program,
             code,
             cfg,
-            blocks: BTreeMap::new(),
             exits: BTreeMap::new(),
-            entries: BTreeMap::from([(Pc(0), State::of_main())]),
+            entries: BTreeMap::from([(Pc(0), main.clone())]),
             callbacks: BTreeSet::new(),
-            open: BTreeSet::from([Pc(0)]),
-            callers: BTreeMap::new(),
+            calls: BTreeMap::new(),
         };
-        while let Some(function) = flow.open.pop_last() {
-            flow.solve(function)?;
-        }
-        Ok(flow)
+        let mut solver = Solver::forwards(cfg.graph());
+        solver.arrive(&functions, 0, &main);
+        solver.run(&mut functions)?;
+        Ok(Self {
+            blocks: solver.into_states(),
+            functions,
+        })
     }
 
     /// Whether a helper calls this function.
     pub(in crate::instrument) fn is_callback(&self, function: Pc) -> bool {
-        self.callbacks.contains(&function)
+        self.functions.callbacks.contains(&function)
     }
 
     /// Whether a helper calls this function or one of its callers.
@@ -74,15 +86,16 @@ impl<'p> Dataflow<'p> {
             if self.is_callback(function) {
                 return true;
             }
-            let callers = self.callers.get(&function).into_iter().flatten();
-            open.extend(callers.filter(|caller| known.insert(**caller)));
+            let calls = self.functions.calls.get(&function).into_iter().flatten();
+            let callers = calls.filter_map(|call| self.functions.function_of(*call));
+            open.extend(callers.filter(|caller| known.insert(*caller)));
         }
         false
     }
 
     /// The state at a function's entry.
     pub(in crate::instrument) fn entry(&self, function: Pc) -> Option<&State> {
-        self.entries.get(&function)
+        self.functions.entries.get(&function)
     }
 
     /// Passes each reached instruction to `see`, with the states before and after it.
@@ -93,90 +106,74 @@ impl<'p> Dataflow<'p> {
         &self,
         mut see: impl FnMut(Pc, Insn, &State, &State) -> Result<(), E>,
     ) -> Result<(), E> {
-        for (id, state) in &self.blocks {
-            let Some(block) = self.cfg.block(*id) else {
+        let functions = &self.functions;
+        for (block, state) in functions.cfg.graph().blocks().iter().zip(&self.blocks) {
+            let Some(mut state) = state.clone() else {
                 continue;
             };
-            let mut state = state.clone();
-            let mut pc = block.start;
-            while pc < block.end {
-                let Some(insn) = self.code.insn(pc) else {
-                    break;
+            for pc in block.nodes().map(Pc) {
+                let Some(insn) = functions.code.insn(pc) else {
+                    continue; // a second slot
                 };
                 let mut after = state.clone();
                 // All calls have been checked by now.
-                let goes_on = self.execute(&mut after, insn, pc).unwrap_or(false);
+                let goes_on = functions.execute(&mut after, insn, pc).unwrap_or(false);
                 see(pc, insn, &state, &after)?;
                 if !goes_on {
                     break;
                 }
                 state = after;
-                pc = self.code.next(pc);
             }
         }
         Ok(())
     }
+}
 
-    /// Iterates over a function's blocks until no state changes.
-    fn solve(&mut self, function: Pc) -> Result<(), (Pc, Reason)> {
-        let (Some(entry), Some(start)) = (self.entries.get(&function), self.cfg.block_at(function))
-        else {
-            return Ok(());
+impl Problem for Functions<'_> {
+    type State = State;
+    type Stop = (Pc, Reason);
+
+    fn join(&self, known: &mut State, other: &State, _: Meeting) -> bool {
+        known.join(other)
+    }
+
+    fn step(
+        &mut self,
+        solver: &mut Solver<'_, State>,
+        state: &mut State,
+        node: u32,
+    ) -> Result<bool, (Pc, Reason)> {
+        let pc = Pc(node);
+        let Some(insn) = self.code.insn(pc) else {
+            return Ok(true); // a second slot
         };
-        let entry = entry.clone();
-        let mut open = BTreeSet::new();
-        if arrive(&mut self.blocks, start, &entry) {
-            open.insert(start);
+        self.call(solver, state, insn, pc)
+            .map_err(|reason| (pc, reason))?;
+        if insn == Insn::Exit {
+            self.leave(solver, pc, state);
         }
-        // A callee's result may have changed, so revisit the blocks that call it.
-        let Self { blocks, cfg, .. } = self;
-        open.extend(blocks.keys().filter(|id| {
-            let block = cfg.block(**id);
-            block.is_some_and(|block| {
-                cfg.subprograms()
-                    .get(block.subprogram as usize)
-                    .is_some_and(|sub| sub.start == function)
-            })
-        }));
-        while let Some(id) = open.pop_first() {
-            let (Some(block), Some(state)) = (self.cfg.block(id).cloned(), self.blocks.get(&id))
-            else {
-                continue;
-            };
-            let mut state = state.clone();
-            let mut pc = block.start;
-            let mut reached = true;
-            while pc < block.end && reached {
-                let Some(insn) = self.code.insn(pc) else {
-                    break;
-                };
-                self.call(&state, insn, pc, function)
-                    .map_err(|reason| (pc, reason))?;
-                if insn == Insn::Exit {
-                    self.leave(function, &state);
-                }
-                if insn == TAIL_CALL && function != Pc(0) {
-                    // The target program returns in the function's place.
-                    let mut returned = state.clone();
-                    returned.set(Reg::R0, Kind::NUMBER);
-                    self.leave(function, &returned);
-                }
-                reached = self
-                    .execute(&mut state, insn, pc)
-                    .map_err(|reason| (pc, reason))?;
-                pc = self.code.next(pc);
-            }
-            for next in block.successors.iter().filter(|_| reached) {
-                if arrive(&mut self.blocks, *next, &state) {
-                    open.insert(*next);
-                }
-            }
+        if insn == TAIL_CALL && self.function_of(pc) != Some(Pc(0)) {
+            // The target program returns in the function's place.
+            let mut returned = state.clone();
+            returned.set(Reg::R0, Kind::NUMBER);
+            self.leave(solver, pc, &returned);
         }
-        Ok(())
+        self.execute(state, insn, pc).map_err(|reason| (pc, reason))
+    }
+}
+
+impl Functions<'_> {
+    /// The first instruction of the function that an instruction is in.
+    fn function_of(&self, pc: Pc) -> Option<Pc> {
+        self.cfg.function_at(pc).map(|(_, function)| function.start)
     }
 
-    /// Joins a state at a function's exit; if it changes, the callers are analysed again.
-    fn leave(&mut self, function: Pc, state: &State) {
+    /// Joins a state at the exit of `pc`'s function; if it changes, the calls are processed
+    /// again.
+    fn leave(&mut self, solver: &mut Solver<'_, State>, pc: Pc, state: &State) {
+        let Some(function) = self.function_of(pc) else {
+            return;
+        };
         let changed = match self.exits.get_mut(&function) {
             Some(exit) => exit.join(state),
             None => {
@@ -184,16 +181,24 @@ impl<'p> Dataflow<'p> {
                 true
             }
         };
-        if changed && let Some(callers) = self.callers.get(&function) {
-            self.open.extend(callers.iter().copied());
+        if changed && let Some(calls) = self.calls.get(&function) {
+            for call in calls {
+                solver.step_again(call.0);
+            }
         }
     }
 
     /// Passes the arguments on if the instruction calls functions of the program.
-    fn call(&mut self, state: &State, insn: Insn, pc: Pc, caller: Pc) -> Result<(), Reason> {
+    fn call(
+        &mut self,
+        solver: &mut Solver<'_, State>,
+        state: &State,
+        insn: Insn,
+        pc: Pc,
+    ) -> Result<(), Reason> {
         let (callee, entry) = match insn {
             Insn::Call(CallTarget::Subprogram { .. }) => {
-                let Some(callee) = target(insn, pc) else {
+                let Some(callee) = called(insn, pc) else {
                     return Ok(());
                 };
                 (callee, state.passed())
@@ -216,7 +221,7 @@ impl<'p> Dataflow<'p> {
             }
             _ => return Ok(()),
         };
-        self.callers.entry(callee).or_default().insert(caller);
+        self.calls.entry(callee).or_default().insert(pc);
         let changed = match self.entries.get_mut(&callee) {
             Some(known) => known.join(&entry),
             None => {
@@ -224,8 +229,8 @@ impl<'p> Dataflow<'p> {
                 true
             }
         };
-        if changed {
-            self.open.insert(callee);
+        if changed && let Some(entry) = self.entries.get(&callee) {
+            solver.arrive(self, callee.0, entry);
         }
         Ok(())
     }
@@ -241,7 +246,7 @@ impl<'p> Dataflow<'p> {
     fn execute(&self, state: &mut State, insn: Insn, pc: Pc) -> Result<bool, Reason> {
         match insn {
             Insn::Call(CallTarget::Subprogram { .. }) => {
-                let exit = target(insn, pc).and_then(|callee| self.exits.get(&callee));
+                let exit = called(insn, pc).and_then(|callee| self.exits.get(&callee));
                 let Some(exit) = exit else {
                     return Ok(false);
                 };
@@ -265,23 +270,6 @@ impl<'p> Dataflow<'p> {
         }
         Ok(true)
     }
-}
-
-/// Joins the state at the start of a block; returns whether it changed.
-fn arrive(blocks: &mut BTreeMap<BlockId, State>, block: BlockId, state: &State) -> bool {
-    match blocks.get_mut(&block) {
-        Some(known) => known.join(state),
-        None => {
-            blocks.insert(block, state.clone());
-            true
-        }
-    }
-}
-
-/// The function of the program that an instruction calls.
-fn target(insn: Insn, pc: Pc) -> Option<Pc> {
-    let to = insn.subprogram_target(pc)?;
-    u32::try_from(to).ok().map(Pc)
 }
 
 impl State {

@@ -75,10 +75,10 @@ fn leads(program: &Lowered) -> Vec<bool> {
     for function in &program.functions {
         lead(function.entry);
     }
-    for op in &program.ops {
-        if let Op::Jump { target } | Op::JumpIf { target, .. } | Op::MayGoto { target } = op {
-            lead(*target);
-        }
-    }
+    program
+        .ops
+        .iter()
+        .filter_map(|op| op.target())
+        .for_each(lead);
     leads
 }

@@ -1,9 +1,10 @@
 //! A window of consecutive operations that nothing jumps into, and which registers are dead
 //! after it.
 
+use crate::analysis::NOWHERE;
 use crate::isa::Reg;
 use crate::lower::effect::effect;
-use crate::lower::flow::next;
+use crate::lower::flow::edges;
 use crate::lower::lowered::Lowered;
 use crate::lower::op::{MemRef, Op, Target};
 
@@ -63,16 +64,15 @@ impl<'a> Window<'a> {
             if effect.writes.contains(reg) || op == Op::Exit {
                 return true;
             }
-            match (next(op).target, next(op).follows) {
-                (Some(target), true) => {
-                    if !self.is_dead_within(reg, target, left) {
-                        return false;
-                    }
-                    at += 1;
-                }
-                (Some(target), false) => at = target,
-                (None, _) => at += 1,
+            let [next, target] = edges(op, at);
+            if next == NOWHERE {
+                at = target;
+                continue;
             }
+            if target != NOWHERE && !self.is_dead_within(reg, target, left) {
+                return false;
+            }
+            at = next;
         }
         false
     }

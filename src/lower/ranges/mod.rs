@@ -31,9 +31,10 @@ use facts::Fact;
 use state::State;
 use transfer::{BranchStates, World};
 
-use super::flow::{Block, Flow, next};
+use super::flow::solve;
 use super::lowered::Lowered;
 use super::op::{Op, Target};
+use crate::analysis::{Meeting, Problem, Solver};
 use crate::isa::{AluOp, Operand, sign_extend32};
 
 /// The most operations that a program may have for this analysis: in larger programs the
@@ -72,7 +73,6 @@ fn analyze(program: &Lowered) -> Option<Facts> {
     if !may_gain(&program.ops) {
         return None;
     }
-    let flow = Flow::of(&program.ops, &program.functions);
     let mut analysis = Analysis {
         program,
         world: World {
@@ -81,19 +81,13 @@ fn analyze(program: &Lowered) -> Option<Facts> {
             cpus: program.cpus,
         },
         thresholds: thresholds(&program.ops),
-        entering: vec![None; flow.blocks.len()],
-        visits: vec![0; flow.blocks.len()],
-        is_pending: vec![false; flow.blocks.len()],
+        left: program.ops.len().saturating_mul(MOST_ROUNDS),
         facts: Facts {
             of: vec![Fact::default(); program.ops.len()],
             is_reached: vec![false; program.ops.len()],
         },
-        flow: &flow,
     };
-    for function in &program.functions {
-        analysis.enter(function.entry, &State::at_entry());
-    }
-    analysis.run()?;
+    solve(program, &mut analysis, &State::at_entry()).ok()?;
     Some(analysis.facts)
 }
 
@@ -120,111 +114,67 @@ fn thresholds(ops: &[Op]) -> Vec<u64> {
 struct Analysis<'a> {
     program: &'a Lowered,
     world: World<'a>,
-    flow: &'a Flow,
     thresholds: Vec<u64>,
-    /// For each block the state at its start, if it is reachable.
-    entering: Vec<Option<State>>,
-    visits: Vec<u32>,
-    is_pending: Vec<bool>,
+    /// How many operations may still be processed.
+    left: usize,
     facts: Facts,
 }
 
-impl Analysis<'_> {
-    /// Iterates to the fixed point; none if that takes too long.
-    fn run(&mut self) -> Option<()> {
-        let mut left = self.program.ops.len().saturating_mul(MOST_ROUNDS);
-        // In program order, which most edges follow; backward jumps wait for the next
-        // round.
-        while self.is_pending.contains(&true) {
-            for at in 0..self.flow.blocks.len() {
-                let Some(pending) = self.is_pending.get_mut(at) else {
-                    continue;
-                };
-                if !std::mem::take(pending) {
-                    continue;
-                }
-                let block = self.flow.blocks.get(at)?.clone();
-                left = left.checked_sub((block.end - block.start) as usize)?;
-                let state = self.entering.get(at)?.clone()?;
-                self.block(&block, state);
-            }
-        }
-        Some(())
+/// The analysis takes too long.
+struct TooLong;
+
+impl Problem for Analysis<'_> {
+    type State = State;
+    type Stop = TooLong;
+
+    fn join(&self, known: &mut State, other: &State, meeting: Meeting) -> bool {
+        let widens = meeting.is_loop_head && meeting.times > WIDEN_AFTER;
+        known.join(other, widens.then_some(&self.thresholds))
     }
 
-    /// Applies the transfer functions of a block.
-    fn block(&mut self, block: &Block, mut state: State) {
-        for at in block.start..block.end {
-            let Some(&op) = self.program.ops.get(at as usize) else {
-                return;
-            };
-            if let Some(reached) = self.facts.is_reached.get_mut(at as usize) {
-                *reached = true;
-            }
-            let fact = if let Op::JumpIf {
-                op,
-                width,
-                dst,
-                src,
-                target,
-            } = op
-            {
-                let (states, fact) = state.branch(op, width, dst, src);
-                let BranchStates { taken, not_taken } = states;
-                if let Some(taken) = taken {
-                    self.enter(target, &taken);
-                }
-                if let Some(not_taken) = not_taken {
-                    self.enter(at + 1, &not_taken);
-                }
-                self.note(at, fact);
-                return;
-            } else {
-                state.step(self.world, op)
-            };
+    fn step(
+        &mut self,
+        solver: &mut Solver<'_, State>,
+        state: &mut State,
+        at: Target,
+    ) -> Result<bool, TooLong> {
+        self.left = self.left.checked_sub(1).ok_or(TooLong)?;
+        let Some(&op) = self.program.ops.get(at as usize) else {
+            return Ok(false);
+        };
+        if let Some(reached) = self.facts.is_reached.get_mut(at as usize) {
+            *reached = true;
+        }
+        let Op::JumpIf {
+            op: jump,
+            width,
+            dst,
+            src,
+            target,
+        } = op
+        else {
+            let fact = state.step(self.world, op);
             self.note(at, fact);
-            let next = next(op);
-            if let Some(target) = next.target {
-                self.enter(target, &state);
-            }
-            if !next.follows {
-                return;
-            }
+            return Ok(true);
+        };
+        // A branch may be known never to be taken, or always.
+        let (BranchStates { taken, not_taken }, fact) =
+            std::mem::replace(state, State::at_entry()).branch(jump, width, dst, src);
+        if let Some(taken) = taken {
+            solver.arrive(self, target, &taken);
         }
-        self.enter(block.end, &state);
+        if let Some(not_taken) = not_taken {
+            solver.arrive(self, at + 1, &not_taken);
+        }
+        self.note(at, fact);
+        Ok(false)
     }
+}
 
+impl Analysis<'_> {
     fn note(&mut self, at: Target, fact: Fact) {
         if let Some(known) = self.facts.of.get_mut(at as usize) {
             *known = fact;
-        }
-    }
-
-    /// Joins a state into a block's start.
-    fn enter(&mut self, at: Target, state: &State) {
-        let Some(at) = self.flow.block_of(at) else {
-            return;
-        };
-        let (Some(entering), Some(visits), Some(block)) = (
-            self.entering.get_mut(at),
-            self.visits.get_mut(at),
-            self.flow.blocks.get(at),
-        ) else {
-            return;
-        };
-        let is_new = match entering {
-            None => {
-                *entering = Some(state.clone());
-                true
-            }
-            Some(known) => {
-                *visits += 1;
-                let widens = block.is_loop_head && *visits > WIDEN_AFTER;
-                known.join(state, widens.then_some(&self.thresholds))
-            }
-        };
-        if is_new && let Some(pending) = self.is_pending.get_mut(at) {
-            *pending = true;
         }
     }
 }

@@ -248,10 +248,9 @@ impl StackLiveness {
 
 /// Solves the equations for one instance; returns the number of rounds.
 fn propagate(structure: &Structure, instance: &mut Instance, log: &mut Log) -> u32 {
-    let graph = &structure.graph;
     let order = structure
         .subprogram_at(instance.chain.start())
-        .map(|sub| graph.postorder_of(sub))
+        .map(|sub| structure.postorder.of(sub))
         .unwrap_or_default();
     let mut rounds = 0;
     loop {
@@ -262,7 +261,7 @@ fn propagate(structure: &Structure, instance: &mut Instance, log: &mut Log) -> u
                 continue;
             }
             for &pc in order {
-                changed |= solve(structure, instance, frame, pc, log);
+                changed |= solve(structure, instance, frame, Pc(pc), log);
             }
         }
         if !changed {
@@ -280,8 +279,8 @@ fn solve(
     log: &mut Log,
 ) -> bool {
     let (mut after, mut written, mut ends) = (0, u64::MAX, true);
-    for next in structure.graph.successors(pc) {
-        let masks = instance.masks(frame, next);
+    for next in structure.graph.successors(pc.0) {
+        let masks = instance.masks(frame, Pc(next));
         after |= masks.live_before;
         written &= masks.must_write_acc;
         ends = false;

@@ -9,7 +9,7 @@
 //! | `immediates`, `maps` | 64-bit immediates, opcodes, the maps that may be used |
 //! | `cfg` | unreachable instructions; prune points |
 //! | `functions`, `model` | the results |
-//! | `graph`, `scc` | the control-flow graph, loops |
+//! | `graph` | the control-flow graph |
 //! | `fastcall` | spills around `bpf_fastcall` calls |
 //! | `reserved` | errors of invalid slots, reported during exploration |
 //! | `usage`, `stack_depth` | after exploration: the stack depth |
@@ -22,7 +22,7 @@ mod attributes;
 mod cfg;
 mod fastcall;
 pub(in crate::verifier) mod functions;
-pub(in crate::verifier) mod graph;
+mod graph;
 mod immediates;
 mod info;
 mod kfuncs;
@@ -31,7 +31,6 @@ mod maps;
 pub(in crate::verifier) mod model;
 mod raw;
 mod reserved;
-mod scc;
 mod stack_depth;
 mod subprograms;
 pub(in crate::verifier) mod summary;
@@ -44,13 +43,14 @@ pub(crate) use reserved::{PriorCheck, constant_operand, prior_check, read_before
 pub(crate) use stack_depth::check_max_stack_depth;
 pub(crate) use usage::Usage;
 
-use self::graph::Graph;
+use self::graph::graph;
 use self::summary::Callees;
 use super::liveness::registers;
 use super::log::Log;
 use super::reject::VerifyResult;
 use std::sync::Arc;
 
+use crate::analysis::loop_numbers;
 use crate::isa::Code;
 use crate::program::Program;
 use crate::spec::helpers::Caller;
@@ -80,21 +80,27 @@ pub(crate) fn check<T>(
     };
     immediates::check(program, &code)?;
     let mut insns = cfg::check(program, &callees, &mut subprograms, exception_callback)?;
-    let graph = Graph::new(&code, &subprograms);
+    let graph = graph(&code, &subprograms);
     let attached = attach()?;
-    scc::number_loops(&graph, &mut insns);
-    for (info, live) in insns
-        .iter_mut()
-        .zip(registers::live(&code, &graph, &callees))
-    {
-        info.live = live;
+    let loops = loop_numbers(&graph);
+    for (block, number) in graph.blocks().iter().zip(loops) {
+        let slots = block.start as usize..block.end as usize;
+        for info in insns.get_mut(slots).unwrap_or_default() {
+            info.scc = number;
+        }
     }
+    let live = registers::live(&code, &graph, &callees);
+    for (info, pc) in insns.iter_mut().zip(0..) {
+        info.live = live.before(pc).bits();
+    }
+    let postorder = graph.postorder(subprograms.iter().map(|sub| sub.start.0));
     fastcall::mark(program, &callees, &mut subprograms, &mut insns);
     let structure = Structure {
         code: Arc::new(code),
         subprograms,
         insns,
         graph,
+        postorder,
         exception_callback,
     };
     Ok((structure, attached))

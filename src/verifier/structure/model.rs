@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::functions::SubprogramInfo;
-use super::graph::Graph;
+use crate::analysis::{Graph, Postorder};
 use crate::isa::Code;
 use crate::util::Pc;
 
@@ -18,6 +18,8 @@ pub(crate) struct Structure {
     pub insns: Vec<InsnInfo>,
     /// The control-flow graph.
     pub graph: Graph,
+    /// The reachable instructions of each function in postorder (`compute_postorder`).
+    pub postorder: Postorder,
     /// The number of the exception callback.
     pub exception_callback: Option<usize>,
 }
