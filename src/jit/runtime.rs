@@ -88,22 +88,39 @@ impl Answer {
 }
 
 /// The functions that machine code calls. An operation is given by its index.
+///
+/// # Safety
+/// Only machine code calls these functions, with the run that it was entered with
+/// (`Run::execute_native`): that waits for the machine code, which waits for the function, so
+/// nothing else uses the run or its machine meanwhile.
 pub(super) mod shims {
     use super::{Answer, BoundMap, Run, Target, calls};
+    use crate::interp::look_up_at;
 
     /// Executes any operation except a call of a program's function, a tail call, or an
     /// exit. All registers are in the run.
-    pub extern "C" fn step(run: *mut Run<'_>, at: Target) -> u64 {
-        calls::step(run, at)
+    ///
+    /// # Safety
+    /// See the [module](self).
+    pub unsafe extern "C" fn step(run: *mut Run<'_>, at: Target) -> u64 {
+        // SAFETY: guaranteed by the caller.
+        unsafe { calls::step(run, at) }
     }
 
     /// The pointer that a context field loads as; 0 if it is none. Needs no count.
-    pub extern "C" fn pointer(run: *const Run<'_>, off: u32, size: u32) -> u64 {
-        calls::pointer(run, off, size).unwrap_or(0)
+    ///
+    /// # Safety
+    /// See the [module](self).
+    pub unsafe extern "C" fn pointer(run: *const Run<'_>, off: u32, size: u32) -> u64 {
+        // SAFETY: guaranteed by the caller.
+        unsafe { calls::pointer(run, off, size) }.unwrap_or(0)
     }
 
     /// Calls a helper: returns r0.
-    pub extern "C" fn helper(
+    ///
+    /// # Safety
+    /// See the [module](self).
+    pub unsafe extern "C" fn helper(
         r1: u64,
         r2: u64,
         r3: u64,
@@ -113,53 +130,67 @@ pub(super) mod shims {
         at: Target,
         helper: u32,
     ) -> Answer {
-        Answer::of(calls::helper(run, at, helper, [r1, r2, r3, r4, r5]))
+        // SAFETY: guaranteed by the caller.
+        Answer::of(unsafe { calls::helper(run, at, helper, [r1, r2, r3, r4, r5]) })
     }
 
     /// Looks up a key, which is at a host address, in a map of the current program: returns
     /// r0. Needs no count.
-    pub extern "C" fn look_up(map: *const BoundMap, key: u64, cpu: u64) -> u64 {
-        calls::look_up(map, key, cpu)
+    ///
+    /// # Safety
+    /// The map is one of the running program's, and the verifier proved that a key of its size
+    /// is in bounds at `key`.
+    pub unsafe extern "C" fn look_up(map: *const BoundMap, key: u64, cpu: u64) -> u64 {
+        // SAFETY: guaranteed by the caller.
+        unsafe { look_up_at(&*map, cpu, key) }
     }
 
     /// Makes pointers to an escaping frame stale when its function ends: returns `r0`.
     /// Needs no count.
-    pub extern "C" fn leave(run: *mut Run<'_>, r0: u64) -> u64 {
-        calls::leave(run);
+    ///
+    /// # Safety
+    /// See the [module](self).
+    pub unsafe extern "C" fn leave(run: *mut Run<'_>, r0: u64) -> u64 {
+        // SAFETY: guaranteed by the caller.
+        unsafe { calls::leave(run) };
         r0
     }
 
     /// Executes the rest of a function, from an operation on, in the interpreter, including
     /// its exit: returns r0. All registers are in the run.
-    pub extern "C" fn finish(run: *mut Run<'_>, at: Target) -> Answer {
-        Answer::of(calls::finish(run, at))
+    ///
+    /// # Safety
+    /// See the [module](self).
+    pub unsafe extern "C" fn finish(run: *mut Run<'_>, at: Target) -> Answer {
+        // SAFETY: guaranteed by the caller.
+        Answer::of(unsafe { calls::finish(run, at) })
     }
 
     /// A tail call by the operation at `at`; r1 to r5 are in the run. Returns the r0 of the
     /// target program if that was executed instead of the rest of the function, or
     /// [`ON`](super::ON), or, if `in_main`, [`AWAY`](super::AWAY).
-    pub extern "C" fn tail_call(run: *mut Run<'_>, at: Target, in_main: u32) -> Answer {
-        calls::tail_call(run, at, in_main != 0)
+    ///
+    /// # Safety
+    /// See the [module](self).
+    pub unsafe extern "C" fn tail_call(run: *mut Run<'_>, at: Target, in_main: u32) -> Answer {
+        // SAFETY: guaranteed by the caller.
+        unsafe { calls::tail_call(run, at, in_main != 0) }
     }
 }
 
+/// The functions of [`shims`], under the same contract.
 mod calls {
-    use crate::interp::look_up_at;
     use crate::vm::memory::Address;
 
-    use super::{
-        AWAY, Answer, BoundMap, DONE, End, Machine, Next, ON, Run, STOPPED, Stop, Tail, Target,
-    };
+    use super::{AWAY, Answer, DONE, End, Machine, Next, ON, Run, STOPPED, Stop, Tail, Target};
 
     /// Calls `f` with the run, converting the instruction count for it, and records why it
     /// stops.
-    fn with<'a, T>(
+    unsafe fn with<'a, T>(
         run: *mut Run<'a>,
         f: impl FnOnce(&mut Run<'a>, &mut Machine) -> Result<T, Stop>,
     ) -> Option<T> {
-        // SAFETY: machine code has the run from `Run::execute_native`, which waits for the
-        // machine code, which waits for this function: nothing else uses the run and its
-        // machine.
+        // SAFETY: guaranteed by the caller: nothing else uses the run and its machine.
         let (run, machine) = unsafe { (&mut *run, &mut *(*run).machine) };
         run.executed = (run.granted - run.left).cast_unsigned();
         let result = f(run, machine);
@@ -173,12 +204,14 @@ mod calls {
         }
     }
 
-    pub(super) fn step(run: *mut Run<'_>, at: Target) -> u64 {
-        let next = with(run, |run, machine| {
+    pub(super) unsafe fn step(run: *mut Run<'_>, at: Target) -> u64 {
+        let step = |run: &mut Run<'_>, machine: &mut Machine| {
             run.load_frame_pointer();
             let op = run.lowered.ops().get(at as usize).copied();
             op.map_or(Ok(Next::Exit), |op| run.step(machine, at, op))
-        });
+        };
+        // SAFETY: guaranteed by the caller.
+        let next = unsafe { with(run, step) };
         match next {
             Some(Next::Follow) => DONE,
             Some(Next::Goto(_)) => ON,
@@ -187,7 +220,7 @@ mod calls {
         }
     }
 
-    pub(super) fn pointer(run: *const Run<'_>, off: u32, size: u32) -> Option<u64> {
+    pub(super) unsafe fn pointer(run: *const Run<'_>, off: u32, size: u32) -> Option<u64> {
         // SAFETY: as in `with`.
         let (run, machine) = unsafe { (&*run, &*(*run).machine) };
         let context = Address::from_register(run.context_address)?;
@@ -197,7 +230,7 @@ mod calls {
     }
 
     #[inline(always)]
-    pub(super) fn helper(
+    pub(super) unsafe fn helper(
         run: *mut Run<'_>,
         at: Target,
         helper: u32,
@@ -205,29 +238,24 @@ mod calls {
     ) -> Option<u64> {
         // The operation has it as a `u16`.
         let helper = u16::try_from(helper).unwrap_or(u16::MAX);
-        with(run, |run, machine| run.helper(machine, at, helper, args))
+        // SAFETY: guaranteed by the caller.
+        unsafe { with(run, |run, machine| run.helper(machine, at, helper, args)) }
     }
 
-    #[inline(always)]
-    pub(super) fn look_up(map: *const BoundMap, key: u64, cpu: u64) -> u64 {
-        // SAFETY: the map is one of the program's, which lives as long as its code, and the
-        // verifier proved that the key is in bounds.
-        unsafe { look_up_at(&*map, cpu, key) }
-    }
-
-    pub(super) fn leave(run: *mut Run<'_>) {
+    pub(super) unsafe fn leave(run: *mut Run<'_>) {
         // SAFETY: as in `with`.
         let (run, machine) = unsafe { (&mut *run, &mut *(*run).machine) };
         run.renew(machine);
     }
 
-    pub(super) fn finish(run: *mut Run<'_>, at: Target) -> Option<u64> {
-        with(run, |run, machine| run.finish(machine, at))
+    pub(super) unsafe fn finish(run: *mut Run<'_>, at: Target) -> Option<u64> {
+        // SAFETY: guaranteed by the caller.
+        unsafe { with(run, |run, machine| run.finish(machine, at)) }
     }
 
-    pub(super) fn tail_call(run: *mut Run<'_>, at: Target, in_main: bool) -> Answer {
+    pub(super) unsafe fn tail_call(run: *mut Run<'_>, at: Target, in_main: bool) -> Answer {
         let mut on = None;
-        let led = with(run, |run, machine| {
+        let call = |run: &mut Run<'_>, machine: &mut Machine| {
             run.take_over(at);
             match run.tail_target(machine, at)? {
                 Tail::Nowhere => on = Some(ON),
@@ -242,7 +270,9 @@ mod calls {
                 },
             }
             Ok(0)
-        });
+        };
+        // SAFETY: guaranteed by the caller.
+        let led = unsafe { with(run, call) };
         match (led, on) {
             (Some(value), Some(status)) => Answer { value, status },
             (led, _) => Answer::of(led),
