@@ -1,12 +1,13 @@
 //! Finds the sites: the inputs and outputs of each instruction.
 
-use super::calls::{self, Callee, Class, Extent, Returns, Role, Signature};
+use super::calls::{self, Callee, Extent, Returns, Role, Signature};
 use super::dataflow::{Kind, Owner, State};
 use super::error::Reason;
 use super::liveness::Liveness;
 use super::site::{AccessedState, Field, FieldLocation, Flow, Length, Moment, Site, What, Whose};
 use crate::isa::{CallTarget, Insn, Operand, Reg, RegSet, Size};
 use crate::program::Program;
+use crate::spec::CallReplay;
 use crate::spec::helpers::id;
 use crate::util::{MapId, Pc};
 
@@ -216,15 +217,15 @@ impl Finder<'_> {
             let (pc, map) = (at.pc, map.id);
             self.found.jumps.push(Jump { pc, map });
         }
-        let accesses = match signature.class {
-            Class::World | Class::Effect => AccessedState::World,
-            Class::Own | Class::Plain => AccessedState::Own,
+        let accesses = match signature.replay {
+            CallReplay::Skip | CallReplay::Effect => AccessedState::World,
+            CallReplay::Override | CallReplay::Repeat => AccessedState::Own,
         };
         let given = self.given(at, &signature)?;
         for fields in split(given) {
             self.site(at, Moment::Before, accesses, fields);
         }
-        if signature.class == Class::Plain {
+        if signature.replay == CallReplay::Repeat {
             return Ok(());
         }
         let mut taken: Vec<Field> = result(&signature).into_iter().collect();
@@ -262,7 +263,7 @@ impl Finder<'_> {
     /// The outputs before a call.
     fn given(&self, at: &At<'_>, signature: &Signature) -> Result<Vec<Field>, Reason> {
         let mut fields = Vec::new();
-        let logs = matches!(signature.class, Class::Own | Class::Effect);
+        let logs = matches!(signature.replay, CallReplay::Override | CallReplay::Effect);
         for (number, (reg, role)) in (1..).zip(Reg::ARGUMENTS.into_iter().zip(&signature.roles)) {
             let kind = at.before.reg(reg);
             let field = match role {

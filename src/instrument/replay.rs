@@ -12,7 +12,7 @@
 //! numbers, so a program that reads kernel objects through typed pointers becomes one that any
 //! verifier accepts: it runs as a raw tracepoint program, whose context is numbers, too.
 
-use super::calls::{self, Callee, Class};
+use super::calls::{self, Callee};
 use super::clear;
 use super::context::Context;
 use super::emit::{self, Buffer, Log, Saved, Slots};
@@ -28,7 +28,7 @@ use super::replay_maps::{ReplayMaps, following};
 use super::site::{AccessedState, Moment, Site};
 use crate::isa::{Insn, JumpOp, Reg, Size};
 use crate::program::Program;
-use crate::spec::{ProgFlags, ProgType};
+use crate::spec::{CallReplay, ProgFlags, ProgType};
 use crate::util::Pc;
 
 /// A program's replay form, with the positions of its original instructions.
@@ -314,7 +314,7 @@ impl Form<'_> {
             let Callee::Outside(signature) = calls::callee(&self.plan.program, target)? else {
                 continue;
             };
-            if matches!(signature.class, Class::World | Class::Effect) {
+            if matches!(signature.replay, CallReplay::Skip | CallReplay::Effect) {
                 self.patch.instead(pc, Block::default());
             }
         }

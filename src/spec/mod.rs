@@ -19,6 +19,7 @@ mod map_type;
 mod map_use;
 mod numbered;
 mod prog_type;
+mod replay;
 mod section;
 pub mod syscalls;
 pub mod tracepoint;
@@ -32,4 +33,5 @@ pub use map_use::{MapMismatch, ValueField};
 pub use prog_type::{
     AttachRule, ContextKind, Family, PacketAccess, ProgType, ProgTypeInfo, ReturnRule, Traits,
 };
+pub use replay::{CallReplay, CallReplayRule};
 pub use section::{Section, SectionFlags, SectionRule, section_rules};

@@ -1,21 +1,9 @@
 //! Signatures of kfuncs for recording, from their declarations.
 
-use super::signature::{Class, Extent, Returns, Role, Signature};
+use super::signature::{Extent, Returns, Role, Signature};
 use crate::instrument::error::Reason;
-use crate::spec::kfuncs::{Kfunc, Parameter, ParameterKind, by_name};
-
-/// Names, or prefixes of names, of kfuncs that depend only on the program's own state: numbers,
-/// critical sections.
-const PLAIN: &[&str] = &[
-    "bpf_iter_num_",
-    "bpf_rcu_read_",
-    "bpf_preempt_",
-    "bpf_local_irq_",
-];
-/// Prefixes of kfuncs on memory behind the program's own dynptrs.
-const OWN: &[&str] = &["bpf_dynptr_"];
-/// Kfuncs that act on the world.
-const EFFECT: &[&str] = &["bpf_send_signal_task"];
+use crate::spec::CallReplay;
+use crate::spec::kfuncs::{KfuncResult, Parameter, ParameterKind, by_name};
 
 /// The signature of a kfunc.
 pub(super) fn signature(name: &str) -> Result<Signature, Reason> {
@@ -24,47 +12,36 @@ pub(super) fn signature(name: &str) -> Result<Signature, Reason> {
         why,
     };
     let kfunc = by_name(name).ok_or_else(|| refused("unknown kfunc"))?.row();
-    let begins = |list: &[&str]| list.iter().any(|start| name.starts_with(start));
-    let parameters = kfunc.parameters();
-    let class = if begins(PLAIN) {
-        Class::Plain
-    } else if begins(OWN) {
-        Class::Own
-    } else if begins(EFFECT) {
-        Class::Effect
-    } else {
-        Class::World
-    };
-    if name == "bpf_throw" {
-        return Err(refused("an exception ends the program from anywhere"));
-    }
-    for parameter in &parameters {
-        if let Some(why) = obstacle(class, parameter) {
+    let replay = kfunc.replay.map_err(refused)?;
+    let parameters = kfunc.parameters;
+    for parameter in parameters {
+        if let Some(why) = obstacle(replay, parameter) {
             return Err(refused(why));
         }
     }
     let mut roles = smallvec::SmallVec::new();
     for (number, parameter) in parameters.iter().enumerate() {
-        roles.push(match role(&parameters, number, class) {
+        roles.push(match role(parameters, number, replay) {
             Some(role) => role,
             None if parameter.nullable => Role::Silent,
             None => return Err(refused("the size of its memory argument is unknown")),
         });
     }
     Ok(Signature {
-        class,
+        replay,
         roles,
-        returns: returns(kfunc, class).ok_or_else(|| refused("it returns memory of its own"))?,
+        returns: returns(kfunc.result, replay)
+            .ok_or_else(|| refused("it returns memory of its own"))?,
         callback: None,
     })
 }
 
 /// Why a parameter can't be recorded, if it can't.
-fn obstacle(class: Class, parameter: &Parameter) -> Option<&'static str> {
+fn obstacle(replay: CallReplay, parameter: &Parameter) -> Option<&'static str> {
     use ParameterKind as Kind;
     Some(match parameter.kind {
-        Kind::Iterator if class != Class::Plain => "it iterates over kernel objects",
-        Kind::Dynptr if class != Class::Own => "it fills memory behind a dynptr",
+        Kind::Iterator if replay != CallReplay::Repeat => "it iterates over kernel objects",
+        Kind::Dynptr if replay != CallReplay::Override => "it fills memory behind a dynptr",
         Kind::ListHead
         | Kind::ListNode
         | Kind::RbRoot
@@ -82,7 +59,7 @@ fn obstacle(class: Class, parameter: &Parameter) -> Option<&'static str> {
     })
 }
 
-fn role(parameters: &[Parameter], number: usize, class: Class) -> Option<Role> {
+fn role(parameters: &[Parameter], number: usize, replay: CallReplay) -> Option<Role> {
     let kind = |number: usize| parameters.get(number).map(|parameter| parameter.kind);
     let sized = matches!(
         kind(number + 1),
@@ -90,7 +67,7 @@ fn role(parameters: &[Parameter], number: usize, class: Class) -> Option<Role> {
     );
     match kind(number)? {
         // The kfunc decides whether it uses the memory of a slice.
-        ParameterKind::Memory if class == Class::Own => Some(Role::Silent),
+        ParameterKind::Memory if replay == CallReplay::Override => Some(Role::Silent),
         ParameterKind::Memory if sized => Some(Role::Filled(Extent::Next)),
         ParameterKind::Memory => None,
         ParameterKind::Scalar => Some(Role::Number),
@@ -98,17 +75,18 @@ fn role(parameters: &[Parameter], number: usize, class: Class) -> Option<Role> {
     }
 }
 
-fn returns(kfunc: &Kfunc, class: Class) -> Option<Returns> {
-    match (kfunc.returns.trim_end(), class) {
-        ("void", _) => Some(Returns::Nothing),
-        (ty, Class::Plain) if ty.ends_with('*') => Some(Returns::Private),
-        (ty, Class::Own) if ty.ends_with('*') => Some(Returns::Memory),
+fn returns(result: KfuncResult, replay: CallReplay) -> Option<Returns> {
+    Some(match (result, replay) {
+        (KfuncResult::Void, _) => Returns::Nothing,
+        (KfuncResult::Signed | KfuncResult::Unsigned, _) => Returns::Number,
+        (KfuncResult::Pointer(_), CallReplay::Repeat) => Returns::Private,
+        (KfuncResult::Pointer(_), CallReplay::Override) => Returns::Memory,
         // Structures belong to the kernel, numbers to the run.
-        (ty, _) if ty.ends_with('*') => {
-            (ty.starts_with("struct ") || ty.starts_with("void")).then_some(Returns::Kernel)
+        (KfuncResult::Pointer(base), _) if base.starts_with("struct ") || base == "void" => {
+            Returns::Kernel
         }
-        _ => Some(Returns::Number),
-    }
+        (KfuncResult::Pointer(_), _) => return None,
+    })
 }
 
 #[cfg(test)]
@@ -118,11 +96,14 @@ mod tests {
     #[test]
     fn declarations_say_what_is_given_and_filled() {
         let next = signature("bpf_iter_num_next").unwrap();
-        assert_eq!((next.class, next.returns), (Class::Plain, Returns::Private));
+        assert_eq!(
+            (next.replay, next.returns),
+            (CallReplay::Repeat, Returns::Private)
+        );
         let acquire = signature("bpf_task_acquire").unwrap();
         assert_eq!(
-            (acquire.class, acquire.returns),
-            (Class::World, Returns::Kernel)
+            (acquire.replay, acquire.returns),
+            (CallReplay::Skip, Returns::Kernel)
         );
         let copy = signature("bpf_copy_from_user_str").unwrap();
         assert_eq!(copy.roles[0], Role::Filled(Extent::Next));

@@ -5,7 +5,7 @@ mod helpers;
 mod kfuncs;
 mod signature;
 
-pub(super) use signature::{Callback, Class, Extent, Passed, Returns, Role, Signature};
+pub(super) use signature::{Callback, Extent, Passed, Returns, Role, Signature};
 
 use super::error::Reason;
 use crate::isa::CallTarget;

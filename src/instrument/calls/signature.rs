@@ -3,19 +3,7 @@
 use smallvec::SmallVec;
 
 use crate::isa::Reg;
-
-/// What a replay does with a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::instrument) enum Class {
-    /// Skip it: all its results are in the recorded log.
-    World,
-    /// Skip it, too; but it acts on the world, so its arguments are logged.
-    Effect,
-    /// Make it, and override its results with the recorded ones.
-    Own,
-    /// Make it: its results follow from the program's own state.
-    Plain,
-}
+use crate::spec::CallReplay;
 
 /// How an argument is logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,7 +81,7 @@ pub(in crate::instrument) enum Passed {
 /// The inputs and outputs of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::instrument) struct Signature {
-    pub(in crate::instrument) class: Class,
+    pub(in crate::instrument) replay: CallReplay,
     /// The roles of `r1` and following.
     pub(in crate::instrument) roles: SmallVec<[Role; 5]>,
     pub(in crate::instrument) returns: Returns,

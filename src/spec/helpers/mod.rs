@@ -11,6 +11,7 @@ mod table;
 
 use bitflags::bitflags;
 
+use super::replay::{CallReplay, CallReplayRule, column};
 use crate::util::HelperId;
 pub use kinds::{Arg, ArgKind, Detail, Ret, RetKind, TypeFlags};
 pub use scope::{Caller, Scope};
@@ -93,6 +94,8 @@ pub struct Helper {
     pub parameters: &'static str,
     /// Effects of a call.
     pub effects: Effects,
+    /// How a recording treats a call; `None` if that follows from the prototype.
+    replay: Option<CallReplayRule>,
     /// Its prototypes; the first with a scope that covers the caller applies.
     pub prototypes: &'static [Prototype],
 }
@@ -109,6 +112,24 @@ impl Helper {
         self.prototypes
             .iter()
             .find(|prototype| prototype.scopes.iter().any(|scope| scope.covers(caller)))
+    }
+
+    /// How a recording treats a call with this prototype.
+    ///
+    /// # Errors
+    /// Why a program with such a call can't be recorded.
+    pub fn replay(&self, prototype: &Prototype) -> CallReplayRule {
+        let gets_map = || {
+            let mut kinds = prototype.args.iter().map(|arg| arg.kind);
+            kinds.any(|kind| kind == ArgKind::ConstMapPtr)
+        };
+        self.replay.unwrap_or_else(|| {
+            Ok(if gets_map() {
+                CallReplay::Override
+            } else {
+                CallReplay::Skip
+            })
+        })
     }
 
     /// The declaration in C, without a semicolon:
@@ -184,10 +205,20 @@ macro_rules! prototypes {
     };
 }
 
+macro_rules! optional {
+    () => {
+        None
+    };
+    ($value:expr) => {
+        Some($value)
+    };
+}
+
 macro_rules! define {
     ($(
         $number:literal $name:ident = $($body:ident)::+,
-        $returns:literal $parameters:literal [$($effect:ident)*] { $($prototypes:tt)* }
+        $returns:literal $parameters:literal [$($effect:ident)*] $(as $replay:ident)?
+        { $($prototypes:tt)* }
     )*) => {
         static HELPERS: [Helper; COUNT as usize] = [$(Helper {
             id: HelperId($number),
@@ -195,6 +226,7 @@ macro_rules! define {
             returns: $returns,
             parameters: $parameters,
             effects: Effects::empty()$(.union(Effects::$effect))*,
+            replay: optional!($(column::$replay)?),
             prototypes: prototypes! { $($prototypes)* },
         }),*];
 

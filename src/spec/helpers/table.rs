@@ -5,7 +5,7 @@
 /// The form of a row:
 ///
 /// ```text
-/// number name = body, "C return type" "C parameters" [effects] {
+/// number name = body, "C return type" "C parameters" [effects] as REPLAY {
 ///     (arguments) -> result, [attributes] for [scopes];
 /// }
 /// ```
@@ -15,6 +15,9 @@
 ///   the virtual machine uses it.
 /// - *effects* are constants of [`Effects`](super::Effects): effects of a call for all
 ///   callers.
+/// - `as REPLAY` is how a recording treats a call, a constant of
+///   [`replay::column`](super::super::replay). Without it a call that gets a map is
+///   `OVERRIDE`, any other `SKIP`.
 /// - The lines in braces are prototypes (`struct bpf_func_proto`): argument and
 ///   result kinds with flags after `|` and, in parentheses, a size in bytes or a
 ///   structure's name; then [`Attributes`](super::Attributes); then the
@@ -23,7 +26,7 @@
 ///
 /// An expansion that needs only numbers, names and bodies matches
 /// `$($number:literal $name:ident = $($body:ident)::+, $ret:literal $args:literal
-/// [$($effect:ident)*] { $($prototypes:tt)* })*`.
+/// [$($effect:ident)*] $(as $replay:ident)? { $($prototypes:tt)* })*`.
 ///
 /// The C text is that of `include/uapi/linux/bpf.h`; kinds, flags, attributes and
 /// scopes agree with the `bpf_func_proto` structures and `get_func_proto`
@@ -43,7 +46,7 @@ macro_rules! for_each_helper {
                 (PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSizeOrZero, Anything) -> Integer, [GPL_ONLY] for [TRACING]; }
             5 ktime_get_ns = environment::ktime_get_ns, "u64 " "void" [] {
                 () -> Integer, [] for [ALL LIRC_MODE2]; }
-            6 trace_printk = print::trace_printk, "long " "const char *fmt, u32 fmt_size, ..." [] {
+            6 trace_printk = print::trace_printk, "long " "const char *fmt, u32 fmt_size, ..." [] as OVERRIDE {
                 (PtrToMem|MEM_RDONLY, ConstSize) -> Integer, [GPL_ONLY NEEDS_PERFMON] for [ALL LIRC_MODE2]; }
             7 get_prandom_u32 = environment::get_prandom_u32, "u32 " "void" [] {
                 () -> Integer, [] for [ALL LIRC_MODE2]; }
@@ -81,7 +84,7 @@ macro_rules! for_each_helper {
                 (PtrToCtx, PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize, Anything) -> Integer, [] for [TC LWT_XMIT]; }
             21 skb_set_tunnel_key = net::tunnel::set_key, "long " "struct sk_buff *skb, struct bpf_tunnel_key *key, u32 size, u64 flags" [] {
                 (PtrToCtx, PtrToMem|MEM_RDONLY, ConstSize, Anything) -> Integer, [] for [TC LWT_XMIT]; }
-            22 perf_event_read = perf::perf_event_read, "u64 " "struct bpf_map *map, u64 flags" [] {
+            22 perf_event_read = perf::perf_event_read, "u64 " "struct bpf_map *map, u64 flags" [] as SKIP {
                 (ConstMapPtr, Anything) -> Integer, [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
             23 redirect = redirect::redirect, "long " "u32 ifindex, u64 flags" [] {
                 (Anything, Anything) -> Integer, [] for [TC XDP LWT_XMIT]; }
@@ -95,11 +98,11 @@ macro_rules! for_each_helper {
             26 skb_load_bytes = skb::load_bytes, "long " "const void *skb, u32 offset, void *to, u32 len" [] {
                 (PtrToCtx, Anything, PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize) -> Integer,
                     [] for [LWT TC SOCKET_FILTER CGROUP_SKB SK_SKB SK_REUSEPORT FLOW_DISSECTOR]; }
-            27 get_stackid = stack::get_stackid, "long " "void *ctx, struct bpf_map *map, u64 flags" [] {
+            27 get_stackid = stack::get_stackid, "long " "void *ctx, struct bpf_map *map, u64 flags" [] as SKIP {
                 (PtrToCtx, ConstMapPtr, Anything) -> Integer,
                     [GPL_ONLY] for [RAW_TP KPROBE TRACEPOINT BTF_TRACING LSM SYSCALL];
                 (PtrToCtx, ConstMapPtr, Anything) -> Integer, [] for [PERF_EVENT]; }
-            28 csum_diff = checksum::csum_diff, "s64 " "__be32 *from, u32 from_size, __be32 *to, u32 to_size, __wsum seed" [] {
+            28 csum_diff = checksum::csum_diff, "s64 " "__be32 *from, u32 from_size, __be32 *to, u32 to_size, __wsum seed" [] as OVERRIDE {
                 (PtrToMem|PTR_MAYBE_NULL|MEM_RDONLY, ConstSizeOrZero, PtrToMem|PTR_MAYBE_NULL|MEM_RDONLY,
                     ConstSizeOrZero, Anything) -> Integer,
                     [PKT_ACCESS] for [LWT TC XDP]; }
@@ -111,15 +114,15 @@ macro_rules! for_each_helper {
                 (PtrToCtx, Anything, Anything) -> Integer, [] for [TC]; }
             32 skb_change_type = net::shape::change_type, "long " "struct sk_buff *skb, u32 type" [] {
                 (PtrToCtx, Anything) -> Integer, [] for [TC]; }
-            33 skb_under_cgroup = cgroup::skb_under_cgroup, "long " "struct sk_buff *skb, struct bpf_map *map, u32 index" [] {
+            33 skb_under_cgroup = cgroup::skb_under_cgroup, "long " "struct sk_buff *skb, struct bpf_map *map, u32 index" [] as SKIP {
                 (PtrToCtx, ConstMapPtr, Anything) -> Integer, [] for [LWT TC]; }
             34 get_hash_recalc = skb::get_hash_recalc, "u32 " "struct sk_buff *skb" [] {
                 (PtrToCtx) -> Integer, [] for [LWT TC]; }
             35 get_current_task = task::get_current_task, "u64 " "void" [] {
                 () -> Integer, [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
-            36 probe_write_user = probe::probe_write_user, "long " "void *dst, const void *src, u32 len" [] {
+            36 probe_write_user = probe::probe_write_user, "long " "void *dst, const void *src, u32 len" [] as EFFECT {
                 (Anything, PtrToMem|MEM_RDONLY, ConstSize) -> Integer, [GPL_ONLY] for [TRACING]; }
-            37 current_task_under_cgroup = cgroup::current_task_under_cgroup, "long " "struct bpf_map *map, u32 index" [] {
+            37 current_task_under_cgroup = cgroup::current_task_under_cgroup, "long " "struct bpf_map *map, u32 index" [] as SKIP {
                 (ConstMapPtr, Anything) -> Integer, [NEEDS_BPF] for [ALL]; }
             38 skb_change_tail = net::shape::change_tail, "long " "struct sk_buff *skb, u32 len, u64 flags" [CHANGES_PACKET] {
                 (PtrToCtx, Anything, Anything) -> Integer, [] for [TC LWT_XMIT SK_SKB]; }
@@ -160,7 +163,7 @@ macro_rules! for_each_helper {
             54 xdp_adjust_meta = xdp::adjust_meta, "long " "struct xdp_buff *xdp_md, int delta" [CHANGES_PACKET] {
                 (PtrToCtx, Anything) -> Integer, [] for [XDP]; }
             55 perf_event_read_value = perf::perf_event_read_value,
-                "long " "struct bpf_map *map, u64 flags, struct bpf_perf_event_value *buf, u32 buf_size" [] {
+                "long " "struct bpf_map *map, u64 flags, struct bpf_perf_event_value *buf, u32 buf_size" [] as SKIP {
                 (ConstMapPtr, Anything, PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize) -> Integer,
                     [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
             56 perf_prog_read_value = perf::perf_prog_read_value,
@@ -171,7 +174,7 @@ macro_rules! for_each_helper {
                     [] for [SOCK_OPS CGROUP_SOCK_ADDR];
                 (PtrToBtfIdSockCommon, Anything, Anything, PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize) -> Integer,
                     [] for [SETSOCKOPT TCP_CA ITER_SOCKET LSM_SOCKOPT]; }
-            58 override_return = tracing::override_return, "long " "struct pt_regs *regs, u64 rc" [] {
+            58 override_return = tracing::override_return, "long " "struct pt_regs *regs, u64 rc" [] as EFFECT {
                 (PtrToCtx, Anything) -> Integer, [GPL_ONLY] for [KPROBE]; }
             59 sock_ops_cb_flags_set = net::sock_ops::cb_flags_set, "long " "struct bpf_sock_ops *bpf_sock, int argval" [] {
                 (PtrToCtx, Anything) -> Integer, [] for [SOCK_OPS]; }
@@ -221,7 +224,7 @@ macro_rules! for_each_helper {
                 (PtrToCtx) -> Integer, [] for [TC CGROUP_SKB]; }
             80 get_current_cgroup_id = task::get_current_cgroup_id, "u64 " "void" [] {
                 () -> Integer, [NEEDS_BPF] for [ALL]; }
-            81 get_local_storage = storage::get_local_storage, "void *" "void *map, u64 flags" [] {
+            81 get_local_storage = storage::get_local_storage, "void *" "void *map, u64 flags" [] as STORAGE {
                 (ConstMapPtr, Anything) -> PtrToMapValue,
                     [] for [CGROUP_SKB CGROUP_SOCK SOCK_OPS CGROUP_DEVICE CGROUP_SOCK_ADDR CGROUP_SYSCTL CGROUP_SOCKOPT
                         LSM_CGROUP]; }
@@ -257,9 +260,9 @@ macro_rules! for_each_helper {
                 (PtrToCtx, Anything, Anything, Anything) -> Integer, [] for [SK_MSG]; }
             92 rc_pointer_rel = none, "long " "void *ctx, s32 rel_x, s32 rel_y" [] {
                 (PtrToCtx, Anything, Anything) -> Integer, [GPL_ONLY] for [LIRC_MODE2]; }
-            93 spin_lock = control::spin_lock, "long " "struct bpf_spin_lock *lock" [] {
+            93 spin_lock = control::spin_lock, "long " "struct bpf_spin_lock *lock" [] as REPEAT {
                 (PtrToSpinLock) -> Void, [NEEDS_BPF] for [ALL]; }
-            94 spin_unlock = control::spin_unlock, "long " "struct bpf_spin_lock *lock" [] {
+            94 spin_unlock = control::spin_unlock, "long " "struct bpf_spin_lock *lock" [] as REPEAT {
                 (PtrToSpinLock) -> Void, [NEEDS_BPF] for [ALL]; }
             95 sk_fullsock = net::socket::sk_fullsock, "struct bpf_sock *" "struct bpf_sock *sk" [CASTS] {
                 (PtrToSockCommon) -> PtrToSocket|PTR_MAYBE_NULL, [] for [TC CGROUP_SKB]; }
@@ -286,15 +289,15 @@ macro_rules! for_each_helper {
                 (PtrToCtx, PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize) -> Integer, [] for [CGROUP_SYSCTL]; }
             104 sysctl_set_new_value = net::cgroup::sysctl_set_new_value, "long " "struct bpf_sysctl *ctx, const char *buf, size_t buf_len" [] {
                 (PtrToCtx, PtrToMem|MEM_RDONLY, ConstSize) -> Integer, [] for [CGROUP_SYSCTL]; }
-            105 strtol = string::strtol, "long " "const char *buf, size_t buf_len, u64 flags, long *res" [] {
+            105 strtol = string::strtol, "long " "const char *buf, size_t buf_len, u64 flags, long *res" [] as OVERRIDE {
                 (PtrToMem|MEM_RDONLY, ConstSize, Anything, PtrToMem(8)|MEM_UNINIT|MEM_FIXED_SIZE|MEM_ALIGNED|MEM_WRITE)
                     -> Integer,
                     [] for [ALL]; }
-            106 strtoul = string::strtoul, "long " "const char *buf, size_t buf_len, u64 flags, unsigned long *res" [] {
+            106 strtoul = string::strtoul, "long " "const char *buf, size_t buf_len, u64 flags, unsigned long *res" [] as OVERRIDE {
                 (PtrToMem|MEM_RDONLY, ConstSize, Anything, PtrToMem(8)|MEM_UNINIT|MEM_FIXED_SIZE|MEM_ALIGNED|MEM_WRITE)
                     -> Integer,
                     [] for [ALL]; }
-            107 sk_storage_get = storage::sk_storage_get, "void *" "struct bpf_map *map, void *sk, void *value, u64 flags" [] {
+            107 sk_storage_get = storage::sk_storage_get, "void *" "struct bpf_map *map, void *sk, void *value, u64 flags" [] as STORAGE {
                 (ConstMapPtr, PtrToBtfIdSockCommon, PtrToMapValue|PTR_MAYBE_NULL, Anything) -> PtrToMapValue|PTR_MAYBE_NULL,
                     [] for [TC CGROUP_SKB SOCK_OPS SK_MSG CGROUP_SOCK_ADDR CGROUP_SOCKOPT LSM TCP_CA];
                 (ConstMapPtr, PtrToCtx, PtrToMapValue|PTR_MAYBE_NULL, Anything) -> PtrToMapValue|PTR_MAYBE_NULL,
@@ -302,11 +305,11 @@ macro_rules! for_each_helper {
                 (ConstMapPtr, PtrToBtfId(sock_common)|PTR_MAYBE_NULL, PtrToMapValue|PTR_MAYBE_NULL, Anything) ->
                     PtrToMapValue|PTR_MAYBE_NULL,
                     [ALLOW_LIST] for [BTF_TRACING SYSCALL]; }
-            108 sk_storage_delete = storage::sk_storage_delete, "long " "struct bpf_map *map, void *sk" [] {
+            108 sk_storage_delete = storage::sk_storage_delete, "long " "struct bpf_map *map, void *sk" [] as STORAGE {
                 (ConstMapPtr, PtrToBtfIdSockCommon) -> Integer,
                     [] for [TC CGROUP_SKB SOCK_OPS SK_MSG CGROUP_SOCK_ADDR CGROUP_SOCKOPT LSM TCP_CA];
                 (ConstMapPtr, PtrToBtfId(sock_common)|PTR_MAYBE_NULL) -> Integer, [ALLOW_LIST] for [BTF_TRACING SYSCALL]; }
-            109 send_signal = task::send_signal, "long " "u32 sig" [] {
+            109 send_signal = task::send_signal, "long " "u32 sig" [] as EFFECT {
                 (Anything) -> Integer, [NEEDS_PERFMON] for [ALL]; }
             110 tcp_gen_syncookie = net::syncookie::generate, "s64 " "void *sk, void *iph, u32 iph_len, struct tcphdr *th, u32 th_len" [] {
                 (PtrToBtfIdSockCommon, PtrToMem|MEM_RDONLY, ConstSize, PtrToMem|MEM_RDONLY, ConstSize) -> Integer,
@@ -325,7 +328,7 @@ macro_rules! for_each_helper {
                 (PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSizeOrZero, Anything) -> Integer, [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
             116 tcp_send_ack = net::sock_ops::tcp_send_ack, "long " "void *tp, u32 rcv_nxt" [] {
                 (PtrToBtfId(tcp_sock), Anything) -> Integer, [] for [TCP_CA]; }
-            117 send_signal_thread = task::send_signal, "long " "u32 sig" [] {
+            117 send_signal_thread = task::send_signal, "long " "u32 sig" [] as EFFECT {
                 (Anything) -> Integer, [NEEDS_PERFMON] for [ALL]; }
             118 jiffies64 = environment::jiffies64, "u64 " "void" [] {
                 () -> Integer, [NEEDS_BPF] for [ALL]; }
@@ -349,11 +352,11 @@ macro_rules! for_each_helper {
             125 ktime_get_boot_ns = environment::ktime_get_boot_ns, "u64 " "void" [] {
                 () -> Integer, [] for [ALL LIRC_MODE2]; }
             126 seq_printf = sequence::seq_printf,
-                "long " "struct seq_file *m, const char *fmt, u32 fmt_size, const void *data, u32 data_len" [] {
+                "long " "struct seq_file *m, const char *fmt, u32 fmt_size, const void *data, u32 data_len" [] as SEQUENCE {
                 (PtrToBtfId(seq_file), PtrToMem|MEM_RDONLY, ConstSize, PtrToMem|PTR_MAYBE_NULL|MEM_RDONLY,
                     ConstSizeOrZero) -> Integer,
                     [GPL_ONLY] for [ITER]; }
-            127 seq_write = sequence::seq_write, "long " "struct seq_file *m, const void *data, u32 len" [] {
+            127 seq_write = sequence::seq_write, "long " "struct seq_file *m, const void *data, u32 len" [] as SEQUENCE {
                 (PtrToBtfId(seq_file), PtrToMem|MEM_RDONLY, ConstSizeOrZero) -> Integer, [GPL_ONLY] for [ITER]; }
             128 sk_cgroup_id = net::socket::sk_cgroup_id, "u64 " "void *sk" [] {
                 (PtrToBtfIdSockCommon) -> Integer, [] for [CGROUP_SKB]; }
@@ -363,11 +366,11 @@ macro_rules! for_each_helper {
                 (ConstMapPtr, PtrToMem|MEM_RDONLY, ConstSizeOrZero, Anything) -> Integer, [] for [ALL]; }
             131 ringbuf_reserve = output::ringbuf_reserve, "void *" "void *ringbuf, u64 size, u64 flags" [ACQUIRES] {
                 (ConstMapPtr, ConstAllocSizeOrZero, Anything) -> PtrToMem|PTR_MAYBE_NULL|MEM_RINGBUF, [] for [ALL]; }
-            132 ringbuf_submit = output::ringbuf_submit, "void " "void *data, u64 flags" [] {
+            132 ringbuf_submit = output::ringbuf_submit, "void " "void *data, u64 flags" [] as REPEAT {
                 (PtrToRingbufMem|OBJ_RELEASE, Anything) -> Void, [] for [ALL]; }
-            133 ringbuf_discard = output::ringbuf_discard, "void " "void *data, u64 flags" [] {
+            133 ringbuf_discard = output::ringbuf_discard, "void " "void *data, u64 flags" [] as REPEAT {
                 (PtrToRingbufMem|OBJ_RELEASE, Anything) -> Void, [] for [ALL]; }
-            134 ringbuf_query = output::ringbuf_query, "u64 " "void *ringbuf, u64 flags" [] {
+            134 ringbuf_query = output::ringbuf_query, "u64 " "void *ringbuf, u64 flags" [] as SKIP {
                 (ConstMapPtr, Anything) -> Integer, [] for [ALL]; }
             135 csum_level = net::state::csum_level, "long " "struct sk_buff *skb, u64 level" [] {
                 (PtrToCtx, Anything) -> Integer, [] for [TC LWT_XMIT]; }
@@ -401,11 +404,11 @@ macro_rules! for_each_helper {
                 (PtrToCtx, PtrToMem|MEM_RDONLY, ConstSize, Anything) -> Integer, [] for [SOCK_OPS]; }
             144 reserve_hdr_opt = net::sock_ops::reserve_hdr_opt, "long " "struct bpf_sock_ops *skops, u32 len, u64 flags" [] {
                 (PtrToCtx, Anything, Anything) -> Integer, [] for [SOCK_OPS]; }
-            145 inode_storage_get = storage::inode_storage_get, "void *" "struct bpf_map *map, void *inode, void *value, u64 flags" [] {
+            145 inode_storage_get = storage::inode_storage_get, "void *" "struct bpf_map *map, void *inode, void *value, u64 flags" [] as STORAGE {
                 (ConstMapPtr, PtrToBtfId(inode)|PTR_MAYBE_NULL, PtrToMapValue|PTR_MAYBE_NULL, Anything) ->
                     PtrToMapValue|PTR_MAYBE_NULL,
                     [] for [LSM]; }
-            146 inode_storage_delete = storage::inode_storage_delete, "int " "struct bpf_map *map, void *inode" [] {
+            146 inode_storage_delete = storage::inode_storage_delete, "int " "struct bpf_map *map, void *inode" [] as STORAGE {
                 (ConstMapPtr, PtrToBtfId(inode)|PTR_MAYBE_NULL) -> Integer, [] for [LSM]; }
             147 d_path = kernel::d_path, "long " "const struct path *path, char *buf, u32 sz" [] {
                 (PtrToBtfId(path), PtrToMem|MEM_WRITE, ConstSizeOrZero) -> Integer,
@@ -416,7 +419,7 @@ macro_rules! for_each_helper {
             149 snprintf_btf = print::snprintf_btf, "long " "char *str, u32 str_size, struct btf_ptr *ptr, u32 btf_ptr_size, u64 flags" [] {
                 (PtrToMem|MEM_WRITE, ConstSize, PtrToMem|MEM_RDONLY, ConstSize, Anything) -> Integer,
                     [NEEDS_PERFMON] for [ALL]; }
-            150 seq_printf_btf = sequence::seq_printf_btf, "long " "struct seq_file *m, struct btf_ptr *ptr, u32 ptr_size, u64 flags" [] {
+            150 seq_printf_btf = sequence::seq_printf_btf, "long " "struct seq_file *m, struct btf_ptr *ptr, u32 ptr_size, u64 flags" [] as SEQUENCE {
                 (PtrToBtfId(seq_file), PtrToMem|MEM_RDONLY, ConstSizeOrZero, Anything) -> Integer, [GPL_ONLY] for [ITER]; }
             151 skb_cgroup_classid = net::socket::skb_cgroup_classid, "u64 " "struct sk_buff *skb" [] {
                 (PtrToCtx) -> Integer, [] for [TC]; }
@@ -428,11 +431,11 @@ macro_rules! for_each_helper {
                 (PtrToPercpuBtfId) -> PtrToMemOrBtfId|MEM_RDONLY, [NEEDS_BPF] for [ALL]; }
             155 redirect_peer = redirect::redirect_peer, "long " "u32 ifindex, u64 flags" [] {
                 (Anything, Anything) -> Integer, [] for [TC]; }
-            156 task_storage_get = storage::task_storage_get, "void *" "struct bpf_map *map, struct task_struct *task, void *value, u64 flags" [] {
+            156 task_storage_get = storage::task_storage_get, "void *" "struct bpf_map *map, struct task_struct *task, void *value, u64 flags" [] as STORAGE {
                 (ConstMapPtr, PtrToBtfId(task_struct)|PTR_MAYBE_NULL, PtrToMapValue|PTR_MAYBE_NULL, Anything) ->
                     PtrToMapValue|PTR_MAYBE_NULL,
                     [NEEDS_BPF] for [ALL]; }
-            157 task_storage_delete = storage::task_storage_delete, "long " "struct bpf_map *map, struct task_struct *task" [] {
+            157 task_storage_delete = storage::task_storage_delete, "long " "struct bpf_map *map, struct task_struct *task" [] as STORAGE {
                 (ConstMapPtr, PtrToBtfId(task_struct)|PTR_MAYBE_NULL) -> Integer, [NEEDS_BPF] for [ALL]; }
             158 get_current_task_btf = task::get_current_task_btf, "struct task_struct *" "void" [] {
                 () -> PtrToBtfId(task_struct)|PTR_TRUSTED, [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
@@ -451,25 +454,25 @@ macro_rules! for_each_helper {
                 (PtrToCtx, Anything, PtrToMem(4)|MEM_FIXED_SIZE|MEM_ALIGNED|MEM_WRITE, Anything, Anything) -> Integer,
                     [GPL_ONLY] for [TC XDP]; }
             164 for_each_map_elem = maps::for_each_elem,
-                "long " "struct bpf_map *map, void *callback_fn, void *callback_ctx, u64 flags" [CALLS_BACK] {
+                "long " "struct bpf_map *map, void *callback_fn, void *callback_ctx, u64 flags" [CALLS_BACK] as REPEAT {
                 (ConstMapPtr, PtrToFunc, PtrToStack|PTR_MAYBE_NULL, Anything) -> Integer, [NEEDS_BPF] for [ALL]; }
             165 snprintf = print::snprintf, "long " "char *str, u32 str_size, const char *fmt, u64 *data, u32 data_len" [] {
                 (PtrToMem|PTR_MAYBE_NULL|MEM_WRITE, ConstSizeOrZero, PtrToConstStr, PtrToMem|PTR_MAYBE_NULL|MEM_RDONLY,
                     ConstSizeOrZero) -> Integer,
                     [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
-            166 sys_bpf = none, "long " "u32 cmd, void *attr, u32 attr_size" [] {
+            166 sys_bpf = none, "long " "u32 cmd, void *attr, u32 attr_size" [] as COMMAND {
                 (Anything, PtrToMem|MEM_RDONLY, ConstSize) -> Integer, [] for [SYSCALL]; }
             167 btf_find_by_name_kind = per_cpu::btf_find_by_name_kind, "long " "char *name, int name_sz, u32 kind, int flags" [] {
                 (PtrToMem|MEM_RDONLY, ConstSize, Anything, Anything) -> Integer, [] for [SYSCALL]; }
-            168 sys_close = none, "long " "u32 fd" [] {
+            168 sys_close = none, "long " "u32 fd" [] as COMMAND {
                 (Anything) -> Integer, [] for [SYSCALL]; }
-            169 timer_init = timer::init_timer, "long " "struct bpf_timer *timer, struct bpf_map *map, u64 flags" [] {
+            169 timer_init = timer::init_timer, "long " "struct bpf_timer *timer, struct bpf_map *map, u64 flags" [] as TIMER {
                 (PtrToTimer, ConstMapPtr, Anything) -> Integer, [GPL_ONLY NEEDS_BPF] for [ALL]; }
-            170 timer_set_callback = timer::set_callback, "long " "struct bpf_timer *timer, void *callback_fn" [CALLS_BACK_LATER] {
+            170 timer_set_callback = timer::set_callback, "long " "struct bpf_timer *timer, void *callback_fn" [CALLS_BACK_LATER] as TIMER {
                 (PtrToTimer, PtrToFunc) -> Integer, [GPL_ONLY NEEDS_BPF] for [ALL]; }
-            171 timer_start = timer::start, "long " "struct bpf_timer *timer, u64 nsecs, u64 flags" [] {
+            171 timer_start = timer::start, "long " "struct bpf_timer *timer, u64 nsecs, u64 flags" [] as TIMER {
                 (PtrToTimer, Anything, Anything) -> Integer, [GPL_ONLY NEEDS_BPF] for [ALL]; }
-            172 timer_cancel = timer::cancel, "long " "struct bpf_timer *timer" [] {
+            172 timer_cancel = timer::cancel, "long " "struct bpf_timer *timer" [] as TIMER {
                 (PtrToTimer) -> Integer, [GPL_ONLY NEEDS_BPF] for [ALL]; }
             173 get_func_ip = tracing::get_func_ip, "u64 " "void *ctx" [] {
                 (PtrToCtx) -> Integer,
@@ -482,7 +485,7 @@ macro_rules! for_each_helper {
             176 get_branch_snapshot = perf::get_branch_snapshot, "long " "void *entries, u32 size, u64 flags" [] {
                 (PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSizeOrZero) -> Integer, [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
             177 trace_vprintk = print::trace_vprintk,
-                "long " "const char *fmt, u32 fmt_size, const void *data, u32 data_len" [] {
+                "long " "const char *fmt, u32 fmt_size, const void *data, u32 data_len" [] as OVERRIDE {
                 (PtrToMem|MEM_RDONLY, ConstSize, PtrToMem|PTR_MAYBE_NULL|MEM_RDONLY, ConstSizeOrZero) -> Integer,
                     [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
             178 skc_to_unix_sock = net::cast::to_unix_sock, "struct unix_sock *" "void *sk" [] {
@@ -494,12 +497,12 @@ macro_rules! for_each_helper {
                     PtrToMem(8)|MEM_UNINIT|MEM_FIXED_SIZE|MEM_ALIGNED|MEM_WRITE) -> Integer,
                     [] for [SYSCALL]; }
             180 find_vma = kernel::find_vma,
-                "long " "struct task_struct *task, u64 addr, void *callback_fn, void *callback_ctx, u64 flags" [CALLS_BACK] {
+                "long " "struct task_struct *task, u64 addr, void *callback_fn, void *callback_ctx, u64 flags" [CALLS_BACK] as VMA {
                 (PtrToBtfId(task_struct), Anything, PtrToFunc, PtrToStack|PTR_MAYBE_NULL, Anything) -> Integer,
                     [NEEDS_PERFMON] for [ALL]; }
-            181 r#loop = control::loop_, "long " "u32 nr_loops, void *callback_fn, void *callback_ctx, u64 flags" [CALLS_BACK] {
+            181 r#loop = control::loop_, "long " "u32 nr_loops, void *callback_fn, void *callback_ctx, u64 flags" [CALLS_BACK] as REPEAT {
                 (Anything, PtrToFunc, PtrToStack|PTR_MAYBE_NULL, Anything) -> Integer, [NEEDS_BPF] for [ALL]; }
-            182 strncmp = string::strncmp, "long " "const char *s1, u32 s1_sz, const char *s2" [] {
+            182 strncmp = string::strncmp, "long " "const char *s1, u32 s1_sz, const char *s2" [] as OVERRIDE {
                 (PtrToMem|MEM_RDONLY, ConstSize, PtrToConstStr) -> Integer, [] for [ALL]; }
             183 get_func_arg = tracing::get_func_arg, "long " "void *ctx, u32 n, u64 *value" [] {
                 (PtrToCtx, Anything, PtrToMem(8)|MEM_UNINIT|MEM_FIXED_SIZE|MEM_ALIGNED|MEM_WRITE) -> Integer,
@@ -510,7 +513,7 @@ macro_rules! for_each_helper {
                 (PtrToCtx) -> Integer, [] for [TRAMPOLINE]; }
             186 get_retval = net::cgroup::get_retval, "int " "void" [] {
                 () -> Integer, [] for [RETVAL LSM_CGROUP]; }
-            187 set_retval = net::cgroup::set_retval, "int " "int retval" [] {
+            187 set_retval = net::cgroup::set_retval, "int " "int retval" [] as EFFECT {
                 (Anything) -> Integer, [] for [RETVAL LSM_CGROUP]; }
             188 xdp_get_buff_len = xdp::get_buff_len, "u64 " "struct xdp_buff *xdp_md" [] {
                 (PtrToCtx) -> Integer, [] for [XDP];
@@ -528,7 +531,7 @@ macro_rules! for_each_helper {
             193 ima_file_hash = none, "long " "struct file *file, void *dst, u32 size" [] {
                 (PtrToBtfId(file), PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize) -> Integer,
                     [MIGHT_SLEEP ALLOW_LIST] for [LSM]; }
-            194 kptr_xchg = kptr::kptr_xchg, "void *" "void *dst, void *ptr" [ACQUIRES] {
+            194 kptr_xchg = kptr::kptr_xchg, "void *" "void *dst, void *ptr" [ACQUIRES] as KERNEL_POINTER {
                 (KptrXchgDest, PtrToBtfId|PTR_MAYBE_NULL|OBJ_RELEASE) -> PtrToBtfId|PTR_MAYBE_NULL, [NEEDS_BPF] for [ALL]; }
             195 map_lookup_percpu_elem = maps::lookup_percpu_elem,
                 "void *" "struct bpf_map *map, const void *key, u32 cpu" [] {
@@ -537,24 +540,24 @@ macro_rules! for_each_helper {
                 (PtrToSockCommon) -> PtrToBtfId(mptcp_sock)|PTR_MAYBE_NULL,
                     [NEEDS_PERFMON] for [LWT TC SOCKET_FILTER XDP CGROUP_SKB SOCK_OPS SK_SKB SK_MSG CGROUP_SOCK_ADDR
                         FLOW_DISSECTOR BTF_TRACING LSM SK_LOOKUP SYSCALL]; }
-            197 dynptr_from_mem = dynptr::from_mem, "long " "void *data, u64 size, u64 flags, struct bpf_dynptr *ptr" [] {
+            197 dynptr_from_mem = dynptr::from_mem, "long " "void *data, u64 size, u64 flags, struct bpf_dynptr *ptr" [] as OVERRIDE {
                 (PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSizeOrZero, Anything,
                     PtrToDynptr|MEM_UNINIT|DYNPTR_TYPE_LOCAL|MEM_WRITE) -> Integer,
                     [NEEDS_BPF] for [ALL]; }
             198 ringbuf_reserve_dynptr = dynptr::reserve, "long " "void *ringbuf, u32 size, u64 flags, struct bpf_dynptr *ptr" [] {
                 (ConstMapPtr, Anything, Anything, PtrToDynptr|MEM_UNINIT|DYNPTR_TYPE_RINGBUF|MEM_WRITE) -> Integer,
                     [NEEDS_BPF] for [ALL]; }
-            199 ringbuf_submit_dynptr = dynptr::submit, "void " "struct bpf_dynptr *ptr, u64 flags" [] {
+            199 ringbuf_submit_dynptr = dynptr::submit, "void " "struct bpf_dynptr *ptr, u64 flags" [] as REPEAT {
                 (PtrToDynptr|OBJ_RELEASE|DYNPTR_TYPE_RINGBUF, Anything) -> Void, [NEEDS_BPF] for [ALL]; }
-            200 ringbuf_discard_dynptr = dynptr::discard, "void " "struct bpf_dynptr *ptr, u64 flags" [] {
+            200 ringbuf_discard_dynptr = dynptr::discard, "void " "struct bpf_dynptr *ptr, u64 flags" [] as REPEAT {
                 (PtrToDynptr|OBJ_RELEASE|DYNPTR_TYPE_RINGBUF, Anything) -> Void, [NEEDS_BPF] for [ALL]; }
-            201 dynptr_read = dynptr::read, "long " "void *dst, u64 len, const struct bpf_dynptr *src, u64 offset, u64 flags" [] {
+            201 dynptr_read = dynptr::read, "long " "void *dst, u64 len, const struct bpf_dynptr *src, u64 offset, u64 flags" [] as OVERRIDE {
                 (PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSizeOrZero, PtrToDynptr|MEM_RDONLY, Anything, Anything) -> Integer,
                     [NEEDS_BPF] for [ALL]; }
-            202 dynptr_write = dynptr::write, "long " "const struct bpf_dynptr *dst, u64 offset, void *src, u64 len, u64 flags" [] {
+            202 dynptr_write = dynptr::write, "long " "const struct bpf_dynptr *dst, u64 offset, void *src, u64 len, u64 flags" [] as OVERRIDE {
                 (PtrToDynptr|MEM_RDONLY, Anything, PtrToMem|MEM_RDONLY, ConstSizeOrZero, Anything) -> Integer,
                     [NEEDS_BPF] for [ALL]; }
-            203 dynptr_data = dynptr::data, "void *" "const struct bpf_dynptr *ptr, u64 offset, u64 len" [] {
+            203 dynptr_data = dynptr::data, "void *" "const struct bpf_dynptr *ptr, u64 offset, u64 len" [] as OVERRIDE {
                 (PtrToDynptr|MEM_RDONLY, Anything, ConstAllocSizeOrZero) -> PtrToMem|PTR_MAYBE_NULL,
                     [NEEDS_BPF] for [ALL]; }
             204 tcp_raw_gen_syncookie_ipv4 = net::syncookie::raw_generate_v4, "s64 " "struct iphdr *iph, struct tcphdr *th, u32 th_len" [] {
@@ -572,13 +575,13 @@ macro_rules! for_each_helper {
             208 ktime_get_tai_ns = environment::ktime_get_tai_ns, "u64 " "void" [] {
                 () -> Integer, [] for [ALL]; }
             209 user_ringbuf_drain = user_ringbuf::drain,
-                "long " "struct bpf_map *map, void *callback_fn, void *ctx, u64 flags" [CALLS_BACK] {
+                "long " "struct bpf_map *map, void *callback_fn, void *ctx, u64 flags" [CALLS_BACK] as USER_RING {
                 (ConstMapPtr, PtrToFunc, PtrToStack|PTR_MAYBE_NULL, Anything) -> Integer, [NEEDS_BPF] for [ALL]; }
-            210 cgrp_storage_get = storage::cgrp_storage_get, "void *" "struct bpf_map *map, struct cgroup *cgroup, void *value, u64 flags" [] {
+            210 cgrp_storage_get = storage::cgrp_storage_get, "void *" "struct bpf_map *map, struct cgroup *cgroup, void *value, u64 flags" [] as STORAGE {
                 (ConstMapPtr, PtrToBtfId(cgroup)|PTR_MAYBE_NULL, PtrToMapValue|PTR_MAYBE_NULL, Anything) ->
                     PtrToMapValue|PTR_MAYBE_NULL,
                     [NEEDS_BPF] for [ALL]; }
-            211 cgrp_storage_delete = storage::cgrp_storage_delete, "long " "struct bpf_map *map, struct cgroup *cgroup" [] {
+            211 cgrp_storage_delete = storage::cgrp_storage_delete, "long " "struct bpf_map *map, struct cgroup *cgroup" [] as STORAGE {
                 (ConstMapPtr, PtrToBtfId(cgroup)|PTR_MAYBE_NULL) -> Integer, [NEEDS_BPF] for [ALL]; }
         }
     };

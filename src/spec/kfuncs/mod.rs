@@ -17,7 +17,8 @@ use rustc_hash::FxHashMap;
 
 use super::attach_type::AttachType;
 use super::prog_type::ProgType;
-pub use parameter::{Parameter, ParameterKind};
+use super::replay::{CallReplayRule, column};
+pub use parameter::{KfuncResult, Parameter, ParameterKind};
 pub use sets::{Filter, Hooks, Set};
 pub(crate) use table::for_each_kfunc;
 
@@ -65,11 +66,26 @@ pub struct Kfunc {
     /// Its name.
     pub name: &'static str,
     /// The C type of the result, with a trailing space or star before the name: `"void *"`.
-    pub returns: &'static str,
+    pub c_result: &'static str,
     /// The parameters in C, without parentheses.
-    pub parameters: &'static str,
+    pub c_parameters: &'static str,
+    /// The result, in `r0`.
+    pub result: KfuncResult,
+    /// The parameters, in `r1` and following.
+    ///
+    /// ```
+    /// use bpflab::spec::kfuncs::{self, ParameterKind};
+    ///
+    /// let populate = kfuncs::by_name("bpf_cpumask_populate").unwrap().row();
+    /// let kinds: Vec<_> = populate.parameters.iter().map(|parameter| parameter.kind).collect();
+    /// let (object, memory) = (ParameterKind::Object, ParameterKind::Memory);
+    /// assert_eq!(kinds, [object, memory, ParameterKind::Size]);
+    /// ```
+    pub parameters: &'static [Parameter],
     /// Its registration flags.
     pub flags: KfuncFlags,
+    /// How a recording treats a call.
+    pub replay: CallReplayRule,
     /// The set that it is registered with.
     pub set: Set,
 }
@@ -79,22 +95,7 @@ impl Kfunc {
     /// `struct task_struct *bpf_task_from_pid(s32 pid)`.
     #[must_use]
     pub fn declaration(&self) -> String {
-        format!("{}{}({})", self.returns, self.name, self.parameters)
-    }
-
-    /// Its parameters, in `r1` and following.
-    ///
-    /// ```
-    /// use bpflab::spec::kfuncs::{self, ParameterKind};
-    ///
-    /// let populate = kfuncs::by_name("bpf_cpumask_populate").unwrap().row().parameters();
-    /// let kinds: Vec<_> = populate.iter().map(|parameter| parameter.kind).collect();
-    /// let (object, memory) = (ParameterKind::Object, ParameterKind::Memory);
-    /// assert_eq!(kinds, [object, memory, ParameterKind::Size]);
-    /// ```
-    #[must_use]
-    pub fn parameters(&self) -> Vec<Parameter> {
-        parameter::parse(self.parameters)
+        format!("{}{}({})", self.c_result, self.name, self.c_parameters)
     }
 
     /// Whether a program with this type and attach type may call it.
@@ -138,26 +139,61 @@ pub fn kfuncs() -> &'static [Kfunc] {
 /// The kfunc of this name.
 #[must_use]
 pub fn by_name(name: &str) -> Option<KfuncId> {
-    static PLACES: LazyLock<FxHashMap<&'static str, KfuncId>> = LazyLock::new(|| {
+    static BY_NAME: LazyLock<FxHashMap<&'static str, KfuncId>> = LazyLock::new(|| {
         let names = KFUNCS.iter().map(|kfunc| kfunc.name);
         names.zip((0..).map(KfuncId)).collect()
     });
-    PLACES.get(name).copied()
+    BY_NAME.get(name).copied()
+}
+
+/// A row as it is written; C text is parsed once, for [`KFUNCS`].
+struct Row {
+    name: &'static str,
+    c_result: &'static str,
+    c_parameters: &'static str,
+    flags: KfuncFlags,
+    set: Set,
+    replay: CallReplayRule,
+}
+
+static KFUNCS: LazyLock<Vec<Kfunc>> = LazyLock::new(|| {
+    let rows = ROWS.iter().map(|row| Kfunc {
+        name: row.name,
+        c_result: row.c_result,
+        c_parameters: row.c_parameters,
+        result: KfuncResult::parse(row.c_result),
+        parameters: parameter::parse(row.c_parameters).leak(),
+        flags: row.flags,
+        replay: row.replay,
+        set: row.set,
+    });
+    rows.collect()
+});
+
+macro_rules! or_skip {
+    () => {
+        column::SKIP
+    };
+    ($replay:ident) => {
+        column::$replay
+    };
 }
 
 macro_rules! define {
     ($(for $set:ident {$(
-        $name:ident = $($body:ident)::+, $returns:literal $parameters:literal [$($flag:ident)*];
+        $name:ident = $($body:ident)::+, $returns:literal $parameters:literal [$($flag:ident)*]
+        $(as $replay:ident)?;
     )*})*) => {
         /// Number of kfuncs in the table.
         pub(crate) const COUNT: usize = [$($(stringify!($name)),*),*].len();
 
-        static KFUNCS: [Kfunc; COUNT] = [$($(Kfunc {
+        static ROWS: [Row; COUNT] = [$($(Row {
             name: stringify!($name),
-            returns: $returns,
-            parameters: $parameters,
+            c_result: $returns,
+            c_parameters: $parameters,
             flags: KfuncFlags::empty()$(.union(KfuncFlags::$flag))*,
             set: sets::$set,
+            replay: or_skip!($($replay)?),
         }),*),*];
     };
 }

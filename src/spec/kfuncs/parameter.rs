@@ -75,6 +75,42 @@ pub enum ParameterKind {
     Object,
 }
 
+/// The result of a kfunc.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KfuncResult {
+    /// No result.
+    Void,
+    /// A number that may be a negative errno.
+    Signed,
+    /// Any other number, or a structure in `r0`.
+    Unsigned,
+    /// A pointer to this type, without `const`: `struct task_struct`.
+    Pointer(&'static str),
+}
+
+impl KfuncResult {
+    /// C types that can hold a negative errno.
+    const SIGNED: [&'static str; 6] = ["int", "long", "s32", "s64", "__s64", "ssize_t"];
+
+    /// Parses the C type of a result.
+    pub(super) fn parse(text: &'static str) -> Self {
+        let text = text.trim_end();
+        let text = text.strip_prefix("const ").unwrap_or(text);
+        match text.strip_suffix('*') {
+            Some(base) => Self::Pointer(base.trim_end()),
+            None if text == "void" => Self::Void,
+            None if Self::SIGNED.contains(&text) => Self::Signed,
+            None => Self::Unsigned,
+        }
+    }
+
+    /// Whether the result is a pointer.
+    #[must_use]
+    pub const fn is_pointer(self) -> bool {
+        matches!(self, Self::Pointer(_))
+    }
+}
+
 impl Parameter {
     /// Parses one declaration: `const struct cpumask *src1`.
     fn parse(text: &'static str) -> Self {

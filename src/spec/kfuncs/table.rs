@@ -6,7 +6,7 @@
 ///
 /// ```text
 /// for SET {
-///     name = body, "C return type" "C parameters" [flags];
+///     name = body, "C return type" "C parameters" [flags] as REPLAY;
 /// }
 /// ```
 ///
@@ -17,6 +17,8 @@
 /// - The C text is that of the kernel's BTF and sources; name suffixes have a meaning
 ///   ([`ParameterKind`](super::ParameterKind)).
 /// - *flags* are constants of [`KfuncFlags`](super::KfuncFlags).
+/// - `as REPLAY` is how a recording treats a call, a constant of
+///   [`replay::column`](super::super::replay); `SKIP` without it.
 ///
 /// Sets, hooks and flags agree with the registered ones of a running 6.18
 /// (`btf->kfunc_set_tab`), declarations with its BTF. Kfuncs that this kernel was built
@@ -40,21 +42,21 @@ macro_rules! for_each_kfunc {
                 bpf_copy_from_user_task_str = user::copy_from_user_task_str,
                     "int " "void *dst, u32 dst__sz, const void *unsafe_ptr__ign, struct task_struct *tsk, u64 flags"
                     [SLEEPABLE];
-                bpf_dynptr_adjust = dynptr::adjust, "int " "const struct bpf_dynptr *p, u32 start, u32 end" [];
-                bpf_dynptr_clone = dynptr::clone, "int " "const struct bpf_dynptr *p, struct bpf_dynptr *clone__uninit" [];
+                bpf_dynptr_adjust = dynptr::adjust, "int " "const struct bpf_dynptr *p, u32 start, u32 end" [] as OVERRIDE;
+                bpf_dynptr_clone = dynptr::clone, "int " "const struct bpf_dynptr *p, struct bpf_dynptr *clone__uninit" [] as OVERRIDE;
                 bpf_dynptr_copy = dynptr::copy,
                     "int " "struct bpf_dynptr *dst_ptr, u32 dst_off, struct bpf_dynptr *src_ptr, u32 src_off, u32 size"
-                    [];
-                bpf_dynptr_is_null = dynptr::is_null, "bool " "const struct bpf_dynptr *p" [];
-                bpf_dynptr_is_rdonly = dynptr::is_rdonly, "bool " "const struct bpf_dynptr *p" [];
-                bpf_dynptr_memset = dynptr::memset, "int " "struct bpf_dynptr *p, u32 offset, u32 size, u8 val" [];
-                bpf_dynptr_size = dynptr::size, "__u32 " "const struct bpf_dynptr *p" [];
+                    [] as OVERRIDE;
+                bpf_dynptr_is_null = dynptr::is_null, "bool " "const struct bpf_dynptr *p" [] as OVERRIDE;
+                bpf_dynptr_is_rdonly = dynptr::is_rdonly, "bool " "const struct bpf_dynptr *p" [] as OVERRIDE;
+                bpf_dynptr_memset = dynptr::memset, "int " "struct bpf_dynptr *p, u32 offset, u32 size, u8 val" [] as OVERRIDE;
+                bpf_dynptr_size = dynptr::size, "__u32 " "const struct bpf_dynptr *p" [] as OVERRIDE;
                 bpf_dynptr_slice = dynptr::slice,
                     "void *" "const struct bpf_dynptr *p, u32 offset, void *buffer__opt, u32 buffer__szk"
-                    [RET_NULL];
+                    [RET_NULL] as OVERRIDE;
                 bpf_dynptr_slice_rdwr = dynptr::slice_rdwr,
                     "void *" "const struct bpf_dynptr *p, u32 offset, void *buffer__opt, u32 buffer__szk"
-                    [RET_NULL];
+                    [RET_NULL] as OVERRIDE;
                 bpf_get_kmem_cache = kernel_iterator::kmem_cache_of, "struct kmem_cache *" "u64 addr" [];
                 bpf_iter_bits_destroy = iterator::bits_destroy, "void " "struct bpf_iter_bits *it" [ITER_DESTROY];
                 bpf_iter_bits_new = iterator::bits_new,
@@ -79,10 +81,10 @@ macro_rules! for_each_kfunc {
                     "int " "struct bpf_iter_kmem_cache *it" [SLEEPABLE ITER_NEW];
                 bpf_iter_kmem_cache_next = kernel_iterator::kmem_cache_next,
                     "struct kmem_cache *" "struct bpf_iter_kmem_cache *it" [RET_NULL SLEEPABLE ITER_NEXT];
-                bpf_iter_num_destroy = iterator::num_destroy, "void " "struct bpf_iter_num *it" [ITER_DESTROY];
+                bpf_iter_num_destroy = iterator::num_destroy, "void " "struct bpf_iter_num *it" [ITER_DESTROY] as REPEAT;
                 bpf_iter_num_new = iterator::num_new,
-                    "int " "struct bpf_iter_num *it, int start, int end" [ITER_NEW];
-                bpf_iter_num_next = iterator::num_next, "int *" "struct bpf_iter_num *it" [RET_NULL ITER_NEXT];
+                    "int " "struct bpf_iter_num *it, int start, int end" [ITER_NEW] as REPEAT;
+                bpf_iter_num_next = iterator::num_next, "int *" "struct bpf_iter_num *it" [RET_NULL ITER_NEXT] as REPEAT;
                 bpf_iter_task_destroy = kernel_iterator::task_destroy,
                     "void " "struct bpf_iter_task *it" [ITER_DESTROY];
                 bpf_iter_task_new = kernel_iterator::task_new,
@@ -97,13 +99,13 @@ macro_rules! for_each_kfunc {
                 bpf_iter_task_vma_next = kernel_iterator::task_vma_next,
                     "struct vm_area_struct *" "struct bpf_iter_task_vma *it" [RET_NULL ITER_NEXT];
                 bpf_local_irq_restore = critical::local_irq_restore,
-                    "void " "long unsigned int *flags__irq_flag" [];
-                bpf_local_irq_save = critical::local_irq_save, "void " "long unsigned int *flags__irq_flag" [];
+                    "void " "long unsigned int *flags__irq_flag" [] as REPEAT;
+                bpf_local_irq_save = critical::local_irq_save, "void " "long unsigned int *flags__irq_flag" [] as REPEAT;
                 bpf_map_sum_elem_count = map::sum_elem_count, "s64 " "const struct bpf_map *map" [TRUSTED_ARGS];
-                bpf_preempt_disable = critical::preempt_disable, "void " "void" [];
-                bpf_preempt_enable = critical::preempt_enable, "void " "void" [];
-                bpf_rcu_read_lock = critical::rcu_read_lock, "void " "void" [];
-                bpf_rcu_read_unlock = critical::rcu_read_unlock, "void " "void" [];
+                bpf_preempt_disable = critical::preempt_disable, "void " "void" [] as REPEAT;
+                bpf_preempt_enable = critical::preempt_enable, "void " "void" [] as REPEAT;
+                bpf_rcu_read_lock = critical::rcu_read_lock, "void " "void" [] as REPEAT;
+                bpf_rcu_read_unlock = critical::rcu_read_unlock, "void " "void" [] as REPEAT;
                 bpf_rdonly_cast = map::rdonly_cast, "void *" "const void *obj__ign, u32 btf_id__k" [FASTCALL];
                 bpf_res_spin_lock = lock::res_spin_lock, "int " "struct bpf_res_spin_lock *lock" [RET_NULL];
                 bpf_res_spin_lock_irqsave = lock::res_spin_lock_irqsave,
@@ -208,7 +210,7 @@ macro_rules! for_each_kfunc {
                 bpf_refcount_acquire_impl = object::refcount_acquire,
                     "void *" "void *p__refcounted_kptr, void *meta__ign" [ACQUIRE RET_NULL RCU];
                 bpf_send_signal_task = task::send_signal,
-                    "int " "struct task_struct *task, int sig, enum pid_type type, u64 value" [TRUSTED_ARGS];
+                    "int " "struct task_struct *task, int sig, enum pid_type type, u64 value" [TRUSTED_ARGS] as EFFECT;
                 bpf_task_acquire = task::acquire_task,
                     "struct task_struct *" "struct task_struct *p" [ACQUIRE RET_NULL RCU];
                 bpf_task_from_pid = task::from_pid, "struct task_struct *" "s32 pid" [ACQUIRE RET_NULL];
@@ -218,7 +220,7 @@ macro_rules! for_each_kfunc {
                 bpf_task_release = kernel::release, "void " "struct task_struct *p" [RELEASE];
                 bpf_task_under_cgroup = cgroup::task_under,
                     "long int " "struct task_struct *task, struct cgroup *ancestor" [RCU];
-                bpf_throw = exception::throw, "void " "u64 cookie" [];
+                bpf_throw = exception::throw, "void " "u64 cookie" [] as EXCEPTION;
             }
             for GENERIC_KEYS {
                 bpf_key_put = none, "void " "struct bpf_key *bkey" [RELEASE];
@@ -318,14 +320,14 @@ macro_rules! for_each_kfunc {
             }
             for SKB {
                 bpf_dynptr_from_skb = dynptr::from_skb,
-                    "int " "struct __sk_buff *s, u64 flags, struct bpf_dynptr *ptr__uninit" [TRUSTED_ARGS];
+                    "int " "struct __sk_buff *s, u64 flags, struct bpf_dynptr *ptr__uninit" [TRUSTED_ARGS] as OVERRIDE;
             }
             for SKB_META {
                 bpf_dynptr_from_skb_meta = dynptr::from_skb_meta,
-                    "int " "struct __sk_buff *skb_, u64 flags, struct bpf_dynptr *ptr__uninit" [TRUSTED_ARGS];
+                    "int " "struct __sk_buff *skb_, u64 flags, struct bpf_dynptr *ptr__uninit" [TRUSTED_ARGS] as OVERRIDE;
             }
             for XDP {
-                bpf_dynptr_from_xdp = dynptr::from_xdp, "int " "struct xdp_md *x, u64 flags, struct bpf_dynptr *ptr__uninit" [];
+                bpf_dynptr_from_xdp = dynptr::from_xdp, "int " "struct xdp_md *x, u64 flags, struct bpf_dynptr *ptr__uninit" [] as OVERRIDE;
                 bpf_xdp_pull_data = xdp::pull_data, "int " "struct xdp_md *x, u32 len" [];
             }
             for XDP_METADATA {

@@ -9,7 +9,7 @@ fn row(name: &str) -> &'static Kfunc {
 }
 
 fn kinds(name: &str) -> Vec<ParameterKind> {
-    let parameters = row(name).parameters();
+    let parameters = row(name).parameters;
     parameters.iter().map(|parameter| parameter.kind).collect()
 }
 
@@ -19,9 +19,9 @@ fn names_lead_to_their_rows() {
     for kfunc in kfuncs() {
         assert_eq!(row(kfunc.name).name, kfunc.name);
         let declaration = kfunc.declaration();
-        assert!(kfunc.returns.ends_with(['*', ' ']), "{declaration}");
+        assert!(kfunc.c_result.ends_with(['*', ' ']), "{declaration}");
         let called = kfunc.set.hooks != Hooks::FMODRET;
-        assert!(!called || kfunc.parameters().len() <= 5, "{declaration}");
+        assert!(!called || kfunc.parameters.len() <= 5, "{declaration}");
     }
     assert_eq!(by_name("bpf_map_lookup_elem"), None);
 }
@@ -38,13 +38,13 @@ fn parameters_are_what_their_types_and_names_say() {
     assert_eq!(kinds("bpf_iter_task_new"), task);
     let schedule = [P::Object, P::TaskWork, P::Map, P::Callback, P::Program];
     assert_eq!(kinds("bpf_task_work_schedule_signal_impl"), schedule);
-    let slice = row("bpf_dynptr_slice").parameters();
+    let slice = row("bpf_dynptr_slice").parameters;
     assert_eq!((slice[2].kind, slice[2].nullable), (P::Memory, true));
     assert_eq!(slice[3].kind, P::ConstantSize);
-    let clone = row("bpf_dynptr_clone").parameters();
+    let clone = row("bpf_dynptr_clone").parameters;
     assert_eq!((clone[0].uninit, clone[1].uninit), (false, true));
     assert_eq!((clone[1].base, clone[1].stars), ("struct bpf_dynptr", 1));
-    assert!(row("bpf_iter_task_new").parameters()[1].nullable);
+    assert!(row("bpf_iter_task_new").parameters[1].nullable);
 }
 
 /// Rules of `check_kfunc_call` and `btf_check_iter_kfuncs`, applied to the table.
@@ -53,13 +53,13 @@ fn every_row_is_sound() {
     use ParameterKind as P;
     for kfunc in kfuncs() {
         let name = kfunc.name;
-        let parameters = kfunc.parameters();
+        let parameters = kfunc.parameters;
         for pair in parameters.windows(2) {
             let sized = matches!(pair[1].kind, P::Size | P::ConstantSize);
             assert!(!sized || pair[0].kind == P::Memory, "{name}");
         }
         let flags = kfunc.flags;
-        let pointer = kfunc.returns.ends_with('*');
+        let pointer = kfunc.result.is_pointer();
         assert!(!flags.contains(KfuncFlags::ACQUIRE) || pointer, "{name}");
         if flags.contains(KfuncFlags::RELEASE) {
             let first = parameters[0].kind;

@@ -68,7 +68,8 @@ macro_rules! body {
 macro_rules! bodies {
     ($(
         $number:literal $name:ident = $($body:ident)::+,
-        $returns:literal $parameters:literal [$($effect:ident)*] { $($prototypes:tt)* }
+        $returns:literal $parameters:literal [$($effect:ident)*] $(as $replay:ident)?
+        { $($prototypes:tt)* }
     )*) => {
         /// Bodies by helper number, starting at 1.
         static BODIES: [Option<Body>; spec::COUNT as usize] = [$(body!($($body)::+)),*];

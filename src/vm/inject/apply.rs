@@ -74,7 +74,7 @@ pub(in crate::vm) fn fail_kfunc(
     call: &mut Call<'_>,
 ) -> Result<Option<u64>, HelperProblem> {
     let row = kfunc.row();
-    let parameters = row.parameters();
+    let parameters = row.parameters;
     let is_map = |parameter: &Parameter| parameter.kind == ParameterKind::Map;
     let map = parameters.iter().position(is_map);
     let fills = parameters

@@ -1,7 +1,7 @@
 //! How functions report failure.
 
 use crate::spec::helpers::{Ret, RetKind};
-use crate::spec::kfuncs::{Kfunc, KfuncFlags};
+use crate::spec::kfuncs::{Kfunc, KfuncFlags, KfuncResult};
 
 /// How a function reports failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,9 +13,6 @@ pub(super) enum Fails {
     /// Not at all.
     Never,
 }
-
-/// C types that can hold a negative errno.
-const SIGNED: &[&str] = &["int", "long", "s32", "s64", "__s64", "ssize_t"];
 
 impl Fails {
     /// For a helper with this return type.
@@ -33,9 +30,9 @@ impl Fails {
     pub(super) fn of_kfunc(kfunc: &Kfunc) -> Self {
         if kfunc.flags.contains(KfuncFlags::RELEASE) {
             Self::Never
-        } else if kfunc.flags.contains(KfuncFlags::RET_NULL) && kfunc.returns.ends_with('*') {
+        } else if kfunc.flags.contains(KfuncFlags::RET_NULL) && kfunc.result.is_pointer() {
             Self::Null
-        } else if SIGNED.contains(&kfunc.returns.trim_end()) {
+        } else if kfunc.result == KfuncResult::Signed {
             Self::Errno
         } else {
             Self::Never

@@ -64,7 +64,8 @@ macro_rules! body {
 /// Expands the table's `body` column.
 macro_rules! bodies {
     ($(for $set:ident {$(
-        $name:ident = $($body:ident)::+, $returns:literal $parameters:literal [$($flag:ident)*];
+        $name:ident = $($body:ident)::+, $returns:literal $parameters:literal [$($flag:ident)*]
+        $(as $replay:ident)?;
     )*})*) => {
         /// Bodies in the table's order.
         static BODIES: [Option<Body>; spec::COUNT] = [$($(body!($($body)::+)),*),*];
@@ -116,8 +117,8 @@ fn failed(kfunc: KfuncId, call: &mut Call<'_>) -> Result<(), HelperProblem> {
         iterator::begin_empty(call, kind.unwrap_or(row.name))?;
     }
     let gives_away = |kind| matches!(kind, ParameterKind::ListNode | ParameterKind::RbNode);
-    let node = row.parameters().get(1).map(|parameter| parameter.kind);
-    if node.is_some_and(gives_away) && !row.returns.ends_with('*') {
+    let node = row.parameters.get(1).map(|parameter| parameter.kind);
+    if node.is_some_and(gives_away) && !row.result.is_pointer() {
         graph::give_up(call)?;
     }
     Ok(())
