@@ -109,7 +109,7 @@ struct Count {
     reasons: BTreeMap<String, Vec<String>>,
     wrong: Vec<String>,
     /// Instructions processed by the verifier, for the originals and for the forms.
-    walked: [usize; 2],
+    processed: [usize; 2],
 }
 
 impl Count {
@@ -161,8 +161,8 @@ impl Count {
             };
             match kernels(form) {
                 Ok(verdict) if verdict.is_accepted() => {
-                    self.walked[0] += usize::try_from(original.processed()).unwrap();
-                    self.walked[1] += usize::try_from(verdict.processed()).unwrap();
+                    self.processed[0] += usize::try_from(original.processed()).unwrap();
+                    self.processed[1] += usize::try_from(verdict.processed()).unwrap();
                 }
                 Ok(verdict) => {
                     self.wrong.push(format!(
@@ -182,14 +182,14 @@ impl Count {
     fn tell(&self, what: &str) {
         eprintln!(
             "{what}: {} recorded ({} judged by us, {} by the kernel), {} unrecordable, {} others; \
-             the kernel walked {} instructions, {} before",
+             the kernel processed {} instructions, {} before",
             self.recorded,
             self.ours,
             self.kernels,
             self.unrecordable(),
             self.other,
-            self.walked[1],
-            self.walked[0],
+            self.processed[1],
+            self.processed[0],
         );
         for (reason, whom) in &self.reasons {
             eprintln!("  {} × {reason}", whom.len());
