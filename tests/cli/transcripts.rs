@@ -1,7 +1,7 @@
 //! Everything that the documentation shows on a console is run and compared, and so
 //! are the transcripts in `tests/cli/*.md`: each block marked `console` holds commands,
-//! `$ bpflab …`, with what they print, the standard error last, and `[exit code N]`
-//! where that is not 0. A line `...` stands for any lines. Lines behind a command that
+//! `$ bpflab …` or `$ cargo run -- …`, with what they print, the standard error last, and
+//! `[exit code N]` where that is not 0. A line `...` stands for any lines. Lines behind a command that
 //! begin with `> ` are its standard input. Measured times are written as `…`.
 //!
 //! `BLESS=1` rewrites what is expected.
@@ -11,6 +11,9 @@ use crate::shared::command;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+/// How a command of a console begins: installed, and from a clone.
+const COMMANDS: [&str; 2] = ["$ bpflab ", "$ cargo run -- "];
 
 /// The files with transcripts.
 fn files() -> Vec<PathBuf> {
@@ -36,7 +39,12 @@ struct Step {
 impl Step {
     /// What the command prints.
     fn actual(&self) -> String {
-        let words = words(self.line.strip_prefix("$ bpflab").expect("a command"));
+        let words = words(
+            COMMANDS
+                .iter()
+                .find_map(|it| self.line.strip_prefix(it))
+                .expect("one"),
+        );
         let output = command::run(words, &self.input);
         let mut text = String::from_utf8(output.stdout).expect("text");
         if self.line.contains(" --json") {
@@ -171,7 +179,7 @@ fn block(text: &str, wrong: &mut Vec<String>, ran: &mut usize) -> String {
     let mut steps: Vec<Step> = Vec::new();
     for line in text.lines() {
         match steps.last_mut() {
-            _ if line.starts_with("$ bpflab ") => steps.push(Step {
+            _ if COMMANDS.iter().any(|it| line.starts_with(it)) => steps.push(Step {
                 line: line.to_owned(),
                 ..Step::default()
             }),
