@@ -244,14 +244,14 @@ impl Finder<'_> {
 
     /// A helper that iterates over a map calls back in the map's order.
     fn check_callback(&self, at: &At<'_>, signature: &Signature) -> Result<(), Reason> {
-        let walks = signature.callback.is_some() && signature.roles.contains(&Role::Map);
+        let iterates = signature.callback.is_some() && signature.roles.contains(&Role::Map);
         let map = at.before.map(signature);
         let map = map.and_then(|map| map.definition(self.program));
         let ordered = map.is_some_and(|map| {
             use crate::spec::MapType::{Array, PercpuArray};
             matches!(map.map_type, Array | PercpuArray)
         });
-        if walks && !ordered {
+        if iterates && !ordered {
             return Err(Reason::Helper {
                 name: "for_each_map_elem".to_owned(),
                 why: "the order of a hash table's entries depends on the kernel",

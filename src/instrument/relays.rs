@@ -334,7 +334,7 @@ mod tests {
 
     const PLAIN: &str = "r0 = 0\n exit";
     /// A program that can't be recorded.
-    const WALKS: &str = "r1 = map[idx:2]\n r2 = f ll\n r3 = 0\n r4 = 0\n \
+    const ITERATES: &str = "r1 = map[idx:2]\n r2 = f ll\n r3 = 0\n r4 = 0\n \
                          call bpf_for_each_map_elem\n r0 = 0\n exit\n f: r0 = 0\n exit";
 
     /// The relays of programs with these names and texts.
@@ -395,7 +395,12 @@ mod tests {
     #[test]
     fn what_cannot_be_recorded_is_named_by_those_who_lead_to_it() {
         let (one, two) = (jumps(0, 16), jumps(1, 16));
-        let programs = [("a", &*one), ("b", &two), ("last", WALKS), ("plain", PLAIN)];
+        let programs = [
+            ("a", &*one),
+            ("b", &two),
+            ("last", ITERATES),
+            ("plain", PLAIN),
+        ];
         let relays = relays(&["b", "plain"], &programs, 64);
         let why = |index| relays.get(index).unwrap_err();
         assert!(why(2).contains("the order of a hash table's entries"));
@@ -413,12 +418,12 @@ mod tests {
     #[test]
     fn an_array_that_others_use_is_left_to_them() {
         let one = jumps(0, 16);
-        let walks = format!("r6 = map[idx:0]\n {WALKS}");
-        let programs = [("a", &*one), ("plain", PLAIN), ("walks", &walks)];
+        let iterates = format!("r6 = map[idx:0]\n {ITERATES}");
+        let programs = [("a", &*one), ("plain", PLAIN), ("iterates", &iterates)];
         let relays = relays(&["plain"], &programs, 64);
         let why = relays.get(0).unwrap_err();
         assert!(
-            why.contains("its tail calls use one, as does 'walks'"),
+            why.contains("its tail calls use one, as does 'iterates'"),
             "{why}"
         );
         assert_eq!(relays.get(1), Ok(Relay::default()));

@@ -178,9 +178,9 @@ fn what_cannot_be_recorded_says_where_and_why() {
         let error = Plan::new(&program(prog_type, text)).unwrap_err();
         error.to_string()
     };
-    let walk = "r1 = 0x00 ll\n r2 = f ll\n r3 = 0\n r4 = 0\n call 164\n r0 = 0\n exit\n \
+    let iterates = "r1 = 0x00 ll\n r2 = f ll\n r3 = 0\n r4 = 0\n call 164\n r0 = 0\n exit\n \
                 f: r0 = 0\n exit";
-    assert!(error(ProgType::Kprobe, walk).contains("the order of a hash table's entries"));
+    assert!(error(ProgType::Kprobe, iterates).contains("the order of a hash table's entries"));
     assert!(error(ProgType::Xdp, "r0 = 0\n exit").contains("programs of type xdp"));
     assert!(error(ProgType::Kprobe, "goto +5\n exit").contains("instruction 0"));
 }

@@ -33,5 +33,6 @@ pub use map_use::{MapMismatch, ValueField};
 pub use prog_type::{
     AttachRule, ContextKind, Family, PacketAccess, ProgType, ProgTypeInfo, ReturnRule, Traits,
 };
+pub(crate) use replay::CALLS_BACK_LATER;
 pub use replay::{CallReplay, CallReplayRule};
 pub use section::{Section, SectionFlags, SectionRule, section_rules};

@@ -16,9 +16,12 @@ pub enum CallReplay {
 /// What a replay does with a call, or why a program with such a call can't be recorded.
 pub type CallReplayRule = Result<CallReplay, &'static str>;
 
+/// Why a program can't be recorded whose callback runs after the call.
+pub(crate) const CALLS_BACK_LATER: &str = "the callback runs later, outside any firing";
+
 /// The values of the tables' column.
 pub(super) mod column {
-    use super::{CallReplay, CallReplayRule};
+    use super::{CALLS_BACK_LATER, CallReplay, CallReplayRule};
 
     pub const SKIP: CallReplayRule = Ok(CallReplay::Skip);
     pub const EFFECT: CallReplayRule = Ok(CallReplay::Effect);
@@ -31,7 +34,7 @@ pub(super) mod column {
     pub const SEQUENCE: CallReplayRule = Err("it is for iterator programs, which have no firings");
     pub const STORAGE: CallReplayRule =
         Err("the storage belongs to a kernel object, unknown to a replay");
-    pub const TIMER: CallReplayRule = Err("the callback runs later, outside any firing");
+    pub const TIMER: CallReplayRule = Err(CALLS_BACK_LATER);
     pub const USER_RING: CallReplayRule = Err("what user space wrote is not recorded");
     pub const VMA: CallReplayRule = Err("its callback gets a kernel object, unknown to a replay");
 }

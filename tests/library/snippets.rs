@@ -1,8 +1,7 @@
-//! What the documentation shows as code is code of this repository: each block marked
-//! `rust` stands, paragraph by paragraph, in the tests of the examples, and each marked
-//! `c` in an example; so do the lines of tests in tables. So all of it is compiled and
-//! run. Spaces and line breaks may differ. (What it shows on consoles is held by
-//! `cli_transcripts`.)
+//! Code in the documentation is code of this repository: each block marked `rust` is,
+//! paragraph by paragraph, in the tests of the examples, and each marked `c` in an example;
+//! so are the lines of tests in tables. So all of it is compiled and run. Spaces and line
+//! breaks may differ. (`tests/cli/transcripts.rs` tests consoles.)
 
 use std::fs;
 use std::path::{Path, PathBuf};

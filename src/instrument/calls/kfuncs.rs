@@ -2,8 +2,8 @@
 
 use super::signature::{Extent, Returns, Role, Signature};
 use crate::instrument::error::Reason;
-use crate::spec::CallReplay;
 use crate::spec::kfuncs::{KfuncResult, Parameter, ParameterKind, by_name};
+use crate::spec::{CALLS_BACK_LATER, CallReplay};
 
 /// The signature of a kfunc.
 pub(super) fn signature(name: &str) -> Result<Signature, Reason> {
@@ -50,9 +50,7 @@ fn obstacle(replay: CallReplay, parameter: &Parameter) -> Option<&'static str> {
         | Kind::Refcounted
         // The id of the type to allocate.
         | Kind::Constant => "objects that the program allocates are not recorded",
-        Kind::Callback | Kind::Workqueue | Kind::TaskWork => {
-            "the callback runs later, outside any firing"
-        }
+        Kind::Callback | Kind::Workqueue | Kind::TaskWork => CALLS_BACK_LATER,
         Kind::ResSpinLock => "whether it gets the lock depends on the other CPUs",
         Kind::Map => "what it does to the map is not recorded",
         _ => return None,

@@ -10,7 +10,7 @@ use crate::kernel::sys;
 use crate::util::Errno;
 
 /// Time for a process to end after SIGTERM before it is killed.
-const PATIENCE: Duration = Duration::from_secs(3);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// What ended the wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,7 +96,7 @@ impl Child {
         if self.child.try_wait()?.is_none() {
             // It may have ended since; then the error is harmless.
             let _ = sys::send_signal(self.descriptor.as_fd(), libc::SIGTERM);
-            let until = Some(Instant::now() + PATIENCE);
+            let until = Some(Instant::now() + EXIT_TIMEOUT);
             if Ended::wait(Some(self), until, &[]) != Ok(Ended::Command) {
                 self.child.kill()?;
             }

@@ -12,10 +12,10 @@ use crate::verifier::state::{LinkedSet, StateId};
 /// The history length from which a checkpoint is always created.
 const LONG_HISTORY: usize = 40;
 /// A checkpoint is dropped after this many misses for each hit, and as many more.
-const PATIENCE: u32 = 3;
+const MISSES_PER_HIT: u32 = 3;
 /// The same at an instruction with forced checkpoints, while paths from the checkpoint are
 /// being explored: such loops converge.
-const LOOP_PATIENCE: u32 = 64;
+const LOOP_MISSES_PER_HIT: u32 = 64;
 
 /// The result of the comparison with the checkpoints.
 enum Found {
@@ -120,8 +120,12 @@ impl Verifier<'_> {
             let checkpoint = self.arena.checkpoint_mut(id);
             checkpoint.misses += u32::from(*add);
             let long = forced && checkpoint.state.branches > 0;
-            let patience = if long { LOOP_PATIENCE } else { PATIENCE };
-            if checkpoint.misses > checkpoint.hits * patience + patience {
+            let misses_per_hit = if long {
+                LOOP_MISSES_PER_HIT
+            } else {
+                MISSES_PER_HIT
+            };
+            if checkpoint.misses > checkpoint.hits * misses_per_hit + misses_per_hit {
                 self.arena.drop_from_list(id, before);
             } else {
                 before = Some(id);

@@ -11,7 +11,7 @@ use crate::util::Errno;
 type Result = std::result::Result<u64, HelperProblem>;
 
 /// How long a program waits for another CPU (`RES_DEF_TIMEOUT`).
-const PATIENCE: Duration = Duration::from_millis(250);
+const LOCK_TIMEOUT: Duration = Duration::from_millis(250);
 /// How often the lock is tested before the thread yields.
 const SPINS: u32 = 64;
 
@@ -32,7 +32,7 @@ pub(super) fn res_spin_lock(call: &mut Call<'_>) -> Result {
         if call.machine.locks.contains(&at) {
             return Ok(Errno::EDEADLK.to_ret());
         }
-        if call.machine.is_alone() || since.elapsed() > PATIENCE {
+        if call.machine.is_alone() || since.elapsed() > LOCK_TIMEOUT {
             return Ok(Errno::ETIMEDOUT.to_ret());
         }
         if turn < SPINS {

@@ -20,7 +20,7 @@ struct Around<'a> {
 /// The text in front of a value of type `id`, with the member's name if any. Without names
 /// only the opening bracket.
 pub(super) fn of(btf: &Btf, id: TypeId, member: &str, names: bool) -> String {
-    let Some((around, ty)) = walk(btf, id) else {
+    let Some((around, ty)) = resolve(btf, id) else {
         return String::new();
     };
     let name = around.typedef.unwrap_or_else(|| ty.name());
@@ -63,7 +63,7 @@ pub(super) fn of(btf: &Btf, id: TypeId, member: &str, names: bool) -> String {
 }
 
 /// Strips the declarators of a type; `None` if they are nested too deeply.
-fn walk(btf: &Btf, id: TypeId) -> Option<(Around<'_>, Type<'_>)> {
+fn resolve(btf: &Btf, id: TypeId) -> Option<(Around<'_>, Type<'_>)> {
     let mut around = Around::default();
     let mut ty = btf.get(id)?;
     for _ in 0..MAX_NESTING {
