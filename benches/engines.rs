@@ -62,7 +62,10 @@ fn write_hist(c: &mut Criterion) {
         group.bench_function(BenchmarkId::from_parameter(engine), |bencher| {
             bencher.iter_custom(|count| {
                 let count = u32::try_from(count).expect("few runs");
-                let repeated = vm.run_repeatedly(handle, &event, count);
+                let repeated = vm
+                    .runner(handle, &event)
+                    .expect("it is its event")
+                    .repeat(count);
                 repeated.expect("it runs").elapsed
             });
         });

@@ -38,10 +38,11 @@ pub mod btf;
 #[cfg(feature = "cli")]
 pub mod cli;
 pub mod compare;
+pub mod engine;
 pub mod r#gen;
 pub mod harness;
 pub mod instrument;
-pub mod interp;
+mod interp;
 pub mod isa;
 #[cfg(feature = "jit")]
 pub mod jit;

@@ -168,7 +168,7 @@ impl Ours {
                 .write_batch(&numbers(), &values, UpdateFlags::empty());
             assert_eq!(filled.0, Ok(()));
         }
-        if vm.engine_of_handle(handles[0]).engine != engine {
+        if vm.engine_of(handles[0]).expect("it is loaded").engine != engine {
             return None;
         }
         Some(Self {
@@ -183,7 +183,7 @@ impl Ours {
 impl Loops for Ours {
     fn run(&mut self, calls: bool, times: u32) -> Duration {
         let handle = self.handles[usize::from(!calls)];
-        let runner = self.vm.runner_of_handle(handle, &self.event);
+        let runner = self.vm.runner(handle, &self.event);
         let mut runner = runner.expect("it is its event");
         let mut elapsed = Duration::ZERO;
         let mut left = times;
@@ -200,7 +200,7 @@ impl Loops for Ours {
                 drop(runner);
                 let map = self.vm.map("map").expect("it is there");
                 drop(map.take_records().expect("a ring"));
-                let again = self.vm.runner_of_handle(handle, &self.event);
+                let again = self.vm.runner(handle, &self.event);
                 runner = again.expect("it is its event");
             }
         }

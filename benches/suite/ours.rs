@@ -38,7 +38,7 @@ impl Ours {
             program.name,
             verdict.message
         );
-        if vm.engine_of_handle(handle).engine != self.0 {
+        if vm.engine_of(handle).expect("it is loaded").engine != self.0 {
             return Err(format!("{} does not run here", self.0));
         }
         let event = Event::packet(program.packet());
@@ -49,7 +49,7 @@ impl Ours {
 impl Running {
     /// The number of instructions that a run executes.
     pub fn insns(&mut self) -> u64 {
-        let outcome = self.vm.run_handle(self.handle, &self.event);
+        let outcome = self.vm.run(self.handle, &self.event);
         outcome.expect("it runs").runs[0].insns
     }
 
@@ -71,7 +71,7 @@ impl Engine for Ours {
 
 impl Loaded for Running {
     fn run(&mut self, times: u32) -> (Duration, u32) {
-        let runner = self.vm.runner_of_handle(self.handle, &self.event);
+        let runner = self.vm.runner(self.handle, &self.event);
         let mut runner = runner.expect("it is its event");
         let mut last = 0;
         let start = Instant::now();

@@ -71,7 +71,7 @@ impl Engine for Ours {
             return Err(Unable::Unavailable("no program to run".to_owned()));
         };
         let event = &subject.event;
-        let repeated = vm.run_repeatedly(handle, event, 1)?;
+        let repeated = vm.runner(handle, event)?.repeat(1)?;
         let maps = maps(&vm)?;
         let ran_on = repeated.ran_on;
         let (outcome, fault) = (repeated.outcome, repeated.fault);

@@ -93,7 +93,7 @@ impl Vm {
     }
 
     fn call_due_here(&mut self, due: &Due, outcome: &mut Outcome) -> Result<()> {
-        let found = self.images.iter().find_map(|image| {
+        let found = self.programs.images.iter().find_map(|image| {
             let name = image.function_name(due.callback)?;
             Some((image.clone(), name.to_owned()))
         });
@@ -103,10 +103,10 @@ impl Vm {
             return Err(Error::Deferred(problem));
         };
         let started = self.machine.start_deferred(due)?;
-        let (machine, budget) = (&mut self.machine, self.budget);
+        let (machine, budget) = (&mut self.machine, self.programs.budget);
         let finished = self.checked.call_back(
             machine,
-            &self.images,
+            &self.programs.images,
             &image,
             due.callback,
             started.args,
@@ -123,7 +123,7 @@ impl Vm {
             program: name,
             r0: finished.r0,
             insns: finished.insns,
-            ran_on: self.engine.unless(Fallback::Deferred),
+            ran_on: self.programs.engine.unless(Fallback::Deferred),
         });
         Ok(())
     }

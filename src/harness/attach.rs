@@ -1,5 +1,7 @@
 //! Attaching and detaching programs, as libbpf and the kernel do.
 
+use std::sync::Arc;
+
 use super::attach_point::{AttachPoint, Attached};
 use super::error::{Error, Result};
 use super::vm::Vm;
@@ -36,7 +38,11 @@ impl Vm {
     /// [`Error::Refused`] where the kernel would refuse.
     pub fn attach_all(&mut self) -> Result<()> {
         for handle in self.handles() {
-            let is_attached = self.attached.iter().any(|one| one.program == handle);
+            let is_attached = self
+                .programs
+                .attached
+                .iter()
+                .any(|one| one.program == handle);
             let Some(program) = self.program(handle).filter(|_| !is_attached) else {
                 continue;
             };
@@ -86,7 +92,7 @@ impl Vm {
         cookie: u64,
     ) -> Result<()> {
         let handle = self.program_handle(program)?;
-        let mut aimed = Program::clone(self.images[handle.index()].program());
+        let mut aimed = Program::clone(self.programs.images[handle.index()].program());
         if let Some(target) = target {
             aimed.attach_target = Some(target.to_owned());
         }
@@ -138,7 +144,7 @@ impl Vm {
             _ => {}
         }
         self.has_attached = true;
-        self.attached.push(Attached {
+        Arc::make_mut(&mut self.programs).attached.push(Attached {
             program,
             point,
             cookie,
@@ -160,7 +166,12 @@ impl Vm {
             let why = "only a kprobe at a function's entry can override it";
             return Err(self.refused(program, point, Errno::EINVAL, why));
         }
-        let here = || self.attached.iter().filter(|one| one.point == *point);
+        let here = || {
+            self.programs
+                .attached
+                .iter()
+                .filter(|one| one.point == *point)
+        };
         if let Some(errno) = rule.again
             && here().any(|one| one.program == program)
         {
@@ -207,7 +218,9 @@ impl Vm {
     /// [`Error::NoProgram`].
     pub fn detach(&mut self, program: &str) -> Result<()> {
         let handle = self.program_handle(program)?;
-        self.attached.retain(|one| one.program != handle);
+        Arc::make_mut(&mut self.programs)
+            .attached
+            .retain(|one| one.program != handle);
         Ok(())
     }
 
@@ -217,7 +230,7 @@ impl Vm {
     /// [`Error::NoProgram`].
     pub fn attachments(&self, program: &str) -> Result<impl Iterator<Item = &AttachPoint>> {
         let handle = self.program_handle(program)?;
-        let attached = self.attached.iter();
+        let attached = self.programs.attached.iter();
         let own = attached.filter(move |one| one.program == handle);
         Ok(own.map(|one| &one.point))
     }

@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use super::error::Result;
+use super::programs::WhichProgram;
 use super::vm::Vm;
 use crate::lower::{Bindings, lower};
 use crate::verifier::{Options, verify};
-use crate::vm::ProgramHandle;
 
 /// How long each stage from program to engine takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl Vm {
     ///
     /// # fn main() -> bpflab::Result<()> {
     /// let vm = Vm::new(Object::open("examples/bpf/write_hist.bpf.o")?)?;
-    /// let time = vm.compile_time(vm.program_handle("count_write")?)?;
+    /// let time = vm.compile_time("count_write")?;
     /// assert!(time.lower.is_some());
     /// # Ok(())
     /// # }
@@ -50,9 +50,8 @@ impl Vm {
     ///
     /// # Errors
     /// [`Error::NoProgram`](super::Error::NoProgram).
-    pub fn compile_time(&self, program: ProgramHandle) -> Result<CompileTime> {
-        let image = self.images.get(program.index());
-        let image = image.ok_or_else(|| self.no_program(&format!("#{}", program.0)))?;
+    pub fn compile_time(&self, program: impl WhichProgram) -> Result<CompileTime> {
+        let image = self.programs.image(program.handle(self)?)?;
         let start = Instant::now();
         let verification = verify(image.program(), &Options::default());
         let mut time = CompileTime {

@@ -3,7 +3,7 @@
 use super::error::Result;
 use super::layouts::Layouts;
 use super::vm::Vm;
-use crate::interp::Checked;
+use crate::engine::Checked;
 
 impl Vm {
     /// Another CPU of the same machine, for a thread of its own.
@@ -48,18 +48,13 @@ impl Vm {
             machine: self.machine.fork(cpu)?,
             checked: Checked::new(),
             stacks: Vec::new(),
-            images: self.images.clone(),
-            verifications: self.verifications.clone(),
-            engine: self.engine,
-            attached: self.attached.clone(),
+            programs: self.programs.for_cpu(),
             has_attached: self.has_attached,
-            interrupts: self.interrupts.copied(),
             declared: self.declared.clone(),
             shared: self.shared.clone(),
             map_types: self.map_types.clone(),
             kernel_btf: self.kernel_btf.clone(),
             layouts: Layouts::default(),
-            budget: self.budget,
             passes: self.passes,
             threaded: self.threaded,
         })

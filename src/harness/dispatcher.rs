@@ -1,6 +1,5 @@
-//! Runs the attached programs on an event. A [`Dispatcher`] borrows the programs and
-//! attachments of a `Vm`; an [`OwnedDispatcher`] has copies, for events that fire in the
-//! middle of a run.
+//! Runs the attached programs on an event. A [`Dispatcher`] borrows the programs of a `Vm`; a
+//! [`NestedDispatcher`] shares them, for events that fire in the middle of a run.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -8,47 +7,32 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::attach_point::Attached;
-use super::error::{Error, Result, list};
+use super::error::{Error, Result};
 use super::fire_report::Times;
-use super::interrupt::{Interrupter, Interrupts};
+use super::interrupt::Interrupter;
 use super::placed_event::PlacedEvent;
+use super::programs::Programs;
 use super::runner::Runner;
 use super::runs::Runs;
 use super::usdt;
-use crate::interp::{Budget, Checked, Image, Plan};
+use crate::engine::{Checked, Image, Plan};
 use crate::isa::low32;
 use crate::spec::{AttachType, ProgType};
 use crate::util::Errno;
-use crate::verifier::Verification;
 use crate::vm::attach::{Guard, Hook, MissedWhy, Order, Results, Session, Site, Tally, Then};
 use crate::vm::events::{Event, EventKind};
-use crate::vm::{
-    EngineKind, Fallback, Fire, HelperProblem, Machine, Missed, Outcome, ProgramHandle, Run,
-};
+use crate::vm::{Fallback, Fire, HelperProblem, Machine, Missed, Outcome, ProgramHandle, Run};
 
 /// The loaded programs, where they are attached, and how to run them.
 #[derive(Clone, Copy)]
 pub(super) struct Dispatcher<'a> {
-    pub images: &'a [Arc<Image>],
-    pub verifications: &'a [Arc<Verification>],
-    pub attached: &'a [Attached],
-    pub interrupts: &'a Interrupts,
-    pub engine: EngineKind,
-    pub budget: Budget,
+    pub programs: &'a Programs,
     /// Records the time of each run, if set.
     pub times: Option<&'a RefCell<Times>>,
 }
 
-/// The same with its own copies, for events that fire in the middle of a run.
-pub(super) struct OwnedDispatcher {
-    pub images: Vec<Arc<Image>>,
-    pub verifications: Vec<Arc<Verification>>,
-    pub attached: Vec<Attached>,
-    pub interrupts: Interrupts,
-    pub engine: EngineKind,
-    pub budget: Budget,
-}
+/// Fires events for these programs in the middle of a run.
+pub(super) struct NestedDispatcher(pub Arc<Programs>);
 
 /// A program that an event hits.
 #[derive(Debug, Clone, Copy)]
@@ -111,27 +95,14 @@ impl Turn {
 impl<'a> Dispatcher<'a> {
     /// The loaded form of a program.
     pub fn image(&self, program: ProgramHandle) -> Result<&'a Arc<Image>> {
-        let image = self.images.get(program.index());
-        image.ok_or_else(|| self.no_program(&format!("#{}", program.0)))
-    }
-
-    /// The error for a program that is not loaded.
-    pub fn no_program(&self, name: &str) -> Error {
-        let names = self
-            .images
-            .iter()
-            .map(|image| image.program().name.as_str());
-        Error::NoProgram {
-            name: name.to_owned(),
-            there: list(names),
-        }
+        self.programs.image(program)
     }
 
     /// Checks that a tracepoint has all bytes that a verified program reads. The kernel
     /// checks this when the program is attached (`perf_event_set_bpf_prog`,
     /// `kernel/events/core.c`; `__bpf_probe_register`, `kernel/trace/bpf_trace.c`).
     pub fn check_context(&self, program: ProgramHandle, event: &Event) -> Result<()> {
-        let verification = self.verifications.get(program.index());
+        let verification = self.programs.verifications.get(program.index());
         let Some(known) = verification.map(|known| &known.outcome) else {
             return Ok(());
         };
@@ -186,7 +157,7 @@ impl<'a> Dispatcher<'a> {
         'a: 'v,
     {
         let entry = self.image(program)?;
-        let prepared = checked.prepare(machine, self.plan(entry, context), self.engine)?;
+        let prepared = checked.prepare(machine, self.plan(entry, context), self.programs.engine)?;
         Ok(Runs::new(
             machine,
             prepared,
@@ -228,10 +199,10 @@ impl<'a> Dispatcher<'a> {
     /// How to run a program on a context in memory.
     fn plan(&self, entry: &'a Arc<Image>, context: u64) -> Plan<'a> {
         Plan {
-            images: self.images,
+            images: &self.programs.images,
             entry,
             context,
-            budget: self.budget,
+            budget: self.programs.budget,
         }
     }
 
@@ -244,7 +215,7 @@ impl<'a> Dispatcher<'a> {
         event: &Event,
         outcome: &mut Outcome,
     ) -> Result<()> {
-        let attached = self.attached.iter();
+        let attached = self.programs.attached.iter();
         let hit = attached.filter(|attached| attached.point.is_hit_by(event));
         let hits = hit.map(|attached| Hit {
             hook: attached.point.hook,
@@ -362,7 +333,7 @@ impl<'a> Dispatcher<'a> {
     }
 
     fn miss(&self, program: ProgramHandle, why: MissedWhy, outcome: &mut Outcome) {
-        let image = self.images.get(program.index());
+        let image = self.programs.images.get(program.index());
         let program = image.map_or_else(String::new, |image| image.program().name.clone());
         outcome.missed.push(Missed { program, why });
     }
@@ -429,24 +400,24 @@ impl<'a> Dispatcher<'a> {
         let mut placed = self.place_event(machine, turn, event)?;
         let (machine, context) = (&mut *placed.machine, placed.context);
         let plan = self.plan(entry, context);
-        let finished = match (self.interrupts.is_empty(), self.times) {
-            (true, None) => checked.run_once(machine, plan, self.engine),
+        let finished = match (self.programs.interrupts.is_empty(), self.times) {
+            (true, None) => checked.run_once(machine, plan, self.programs.engine),
             (true, Some(times)) => {
-                let mut runs = checked.prepare(machine, plan, self.engine)?;
+                let mut runs = checked.prepare(machine, plan, self.programs.engine)?;
                 let finished = Times::note(times, program, || runs.start(machine));
                 finished.map(|finished| (finished, runs.ran_on()))
             }
             (false, times) => {
                 let args = [context, 0, 0, 0, 0];
-                let mut watch = Interrupter::new(self.interrupts);
-                let (images, budget) = (self.images, self.budget);
+                let mut watch = Interrupter::new(&self.programs.interrupts);
+                let (images, budget) = (&self.programs.images, self.programs.budget);
                 let mut run =
                     || checked.run_watched(machine, images, entry, args, budget, &mut watch);
                 let finished = match times {
                     Some(times) => Times::note(times, program, run),
                     None => run(),
                 };
-                finished.map(|finished| (finished, self.engine.unless(Fallback::Watched)))
+                finished.map(|finished| (finished, self.programs.engine.unless(Fallback::Watched)))
             }
         };
         let retval = placed.site().map_or(0, |site| site.retval);
@@ -510,21 +481,7 @@ fn result_seen<'e>(hook: Hook, event: &'e Event, returned: Option<i64>) -> Cow<'
     }
 }
 
-impl OwnedDispatcher {
-    fn dispatcher(&self) -> Dispatcher<'_> {
-        Dispatcher {
-            images: &self.images,
-            verifications: &self.verifications,
-            attached: &self.attached,
-            interrupts: &self.interrupts,
-            engine: self.engine,
-            budget: self.budget,
-            times: None,
-        }
-    }
-}
-
-impl Fire for OwnedDispatcher {
+impl Fire for NestedDispatcher {
     fn fire(
         &self,
         machine: &mut Machine,
@@ -533,7 +490,10 @@ impl Fire for OwnedDispatcher {
         // The frames of the outer run are in use.
         let mut checked = Checked::new();
         let mut outcome = machine.outcome();
-        let dispatcher = self.dispatcher();
+        let dispatcher = Dispatcher {
+            programs: &self.0,
+            times: None,
+        };
         let fired = dispatcher.fire(machine, &mut checked, event, &mut outcome);
         checked.retire(machine);
         fired.map_err(|error| match error {

@@ -4,6 +4,7 @@ use thiserror::Error;
 
 use super::unverified::{UnverifiedProgram, describe_unverified};
 use crate::btf::SetError;
+use crate::isa::AsmError;
 use crate::object::ObjectError;
 use crate::util::Errno;
 use crate::vm::events::EventError;
@@ -78,6 +79,12 @@ pub enum Error {
         describe_unverified(.0)
     )]
     Unverified(Vec<UnverifiedProgram>),
+    /// The text is not a program.
+    #[error(transparent)]
+    Assembly(#[from] AsmError),
+    /// The raw program or its memory can't be used.
+    #[error("raw program: {0}")]
+    RawProgram(String),
     /// The engine can't run the program.
     #[error("program '{program}' can't run on engine {engine}: {why}")]
     Engine {

@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use super::dispatcher::{Dispatcher, OwnedDispatcher};
+use super::dispatcher::{Dispatcher, NestedDispatcher};
 use super::error::{Error, Result, list};
 use super::interrupt::{Interrupt, Interrupts};
+use super::programs::WhichProgram;
 use super::vm::Vm;
 use crate::btf::Btf;
-use crate::interp::{Checked, Finished, Image, Watch};
+use crate::engine::{Checked, Finished, Watch};
 use crate::spec::context::Arch;
 use crate::spec::limits;
 use crate::vm::events::{Event, EventError, Layout};
-use crate::vm::{Fallback, Fire, Machine, Outcome, ProgramHandle, RanOn, Run};
+use crate::vm::{Fallback, Fire, Machine, Outcome, ProgramHandle, Run};
 
 impl Vm {
     /// An event of a tracepoint, `group/name`, to be filled in field by field. Field names
@@ -82,7 +83,7 @@ impl Vm {
     /// [`Error::Fault`] when a program faults, [`Error::Event`] when the event does not fit
     /// the program's type.
     pub fn fire(&mut self, event: Event) -> Result<Outcome> {
-        if !self.has_attached && !self.images.is_empty() {
+        if !self.has_attached && !self.programs.images.is_empty() {
             return Err(Error::NothingAttached {
                 event: event.name().to_owned(),
                 there: list(self.programs().map(|program| program.name.as_str())),
@@ -102,18 +103,10 @@ impl Vm {
     ///
     /// # Errors
     /// As of [`fire`](Self::fire), and [`Error::NoProgram`](super::Error::NoProgram).
-    pub fn run(&mut self, program: &str, event: &Event) -> Result<Outcome> {
-        let handle = self.program_handle(program)?;
-        self.run_handle(handle, event)
-    }
-
-    /// Runs one program on an event, by its handle.
-    ///
-    /// # Errors
-    /// As of [`fire`](Self::fire).
-    pub fn run_handle(&mut self, program: ProgramHandle, event: &Event) -> Result<Outcome> {
+    pub fn run(&mut self, program: impl WhichProgram, event: &Event) -> Result<Outcome> {
+        let handle = program.handle(self)?;
         let (machine, checked, dispatcher) = self.dispatcher();
-        dispatcher.run_alone(machine, checked, program, event)
+        dispatcher.run_alone(machine, checked, handle, event)
     }
 
     /// Fires an event in the middle of runs, as when an interrupt, or a helper of the
@@ -125,47 +118,55 @@ impl Vm {
     /// not interrupted. A [mock](Self::mock_helper) can fire an event itself, by
     /// [`Call::fire`](crate::vm::helpers::Call::fire).
     pub fn interrupt(&mut self, place: Interrupt, event: Event) -> &mut Self {
-        self.interrupts.push(place, event);
+        Arc::make_mut(&mut self.programs)
+            .interrupts
+            .push(place, event);
         self
     }
 
     /// Removes all interrupts.
     pub fn clear_interrupts(&mut self) -> &mut Self {
-        self.interrupts = Interrupts::default();
+        Arc::make_mut(&mut self.programs).interrupts = Interrupts::default();
         self
     }
 
-    /// Runs a program with these values in r1 to r5 and no context: memory that r1 points
-    /// to must already be in the machine. Each access is checked.
+    /// Runs a program with these values in r1 to r5 and no context, on the checked
+    /// interpreter: memory that r1 points to must already be in the machine.
     ///
     /// # Errors
     /// [`Error::Fault`](super::Error::Fault) when the program faults.
-    pub fn execute(&mut self, program: ProgramHandle, args: [u64; 5]) -> Result<Finished> {
-        self.machine.settle()?;
-        let entry = self.image(program)?.clone();
-        let (machine, images) = (&mut self.machine, &self.images);
-        Ok(self
-            .checked
-            .run(machine, images, &entry, args, self.budget)?)
-    }
-
-    /// Runs one program on an event, by its handle, calling `watch` before each
-    /// instruction.
-    ///
-    /// # Errors
-    /// As of [`fire`](Self::fire).
-    pub fn run_watched(
+    pub(super) fn run_with_args(
         &mut self,
         program: ProgramHandle,
+        args: [u64; 5],
+    ) -> Result<Finished> {
+        self.machine.settle()?;
+        let programs = &self.programs;
+        let entry = programs.image(program)?;
+        let (images, budget) = (&programs.images, programs.budget);
+        let machine = &mut self.machine;
+        Ok(self.checked.run(machine, images, entry, args, budget)?)
+    }
+
+    /// Runs one program on an event, as [`run`](Self::run) does, on the checked interpreter,
+    /// calling `watch` before each instruction.
+    ///
+    /// # Errors
+    /// As of [`run`](Self::run).
+    pub fn run_watched(
+        &mut self,
+        program: impl WhichProgram,
         event: &Event,
         watch: &mut dyn Watch,
     ) -> Result<Outcome> {
+        let program = program.handle(self)?;
         let (machine, checked, dispatcher) = self.dispatcher();
+        let programs = dispatcher.programs;
         let entry = dispatcher.image(program)?;
         let mut placed = dispatcher.place_event_alone(machine, program, event)?;
         let args = [placed.context, 0, 0, 0, 0];
-        let (machine, images, budget) =
-            (&mut *placed.machine, dispatcher.images, dispatcher.budget);
+        let machine = &mut *placed.machine;
+        let (images, budget) = (&programs.images, programs.budget);
         let finished = checked.run_watched(machine, images, entry, args, budget, watch)?;
         let mut outcome = placed.machine.outcome();
         placed.collect(&mut outcome);
@@ -173,29 +174,11 @@ impl Vm {
             program: entry.program().name.clone(),
             r0: finished.r0,
             insns: finished.insns,
-            ran_on: dispatcher.engine.unless(Fallback::Watched),
+            ran_on: programs.engine.unless(Fallback::Watched),
         };
         outcome.passed = run.returned() != 0;
         outcome.runs.push(run);
         Ok(outcome)
-    }
-
-    /// The engine that a run of a program on this event begins on, and why it is not the
-    /// chosen one: the [program's](Self::engine_of_handle), unless the event or a mock
-    /// requires the checked interpreter. The [`Outcome`] of a run names the engine that it
-    /// ended on.
-    ///
-    /// # Errors
-    /// [`Error::Event`](super::Error::Event) when the event does not fit the program's
-    /// type.
-    pub fn engine_of_run(&mut self, program: ProgramHandle, event: &Event) -> Result<RanOn> {
-        Ok(self.runner_of_handle(program, event)?.ran_on())
-    }
-
-    /// The loaded form of a program.
-    fn image(&self, program: ProgramHandle) -> Result<&Arc<Image>> {
-        let image = self.images.get(program.index());
-        image.ok_or_else(|| self.no_program(&format!("#{}", program.0)))
     }
 
     /// The machine, a stack for the checked interpreter, and the dispatcher.
@@ -214,26 +197,14 @@ impl Vm {
 
     fn parts(&mut self) -> (&mut Machine, &mut Checked, &mut [Checked], Dispatcher<'_>) {
         // Only mocks and interrupts can fire an event in the middle of a run.
-        let nests = self.machine.has_mocks() || !self.interrupts.is_empty();
+        let nests = self.machine.has_mocks() || !self.programs.interrupts.is_empty();
         let nested: Option<Arc<dyn Fire>> = nests.then(|| {
-            let nested = OwnedDispatcher {
-                images: self.images.clone(),
-                verifications: self.verifications.clone(),
-                attached: self.attached.clone(),
-                interrupts: self.interrupts.clone(),
-                engine: self.engine,
-                budget: self.budget,
-            };
+            let nested = NestedDispatcher(Arc::clone(&self.programs));
             Arc::new(nested) as Arc<dyn Fire>
         });
         self.machine.set_firing(nested);
         let dispatcher = Dispatcher {
-            images: &self.images,
-            verifications: &self.verifications,
-            attached: &self.attached,
-            interrupts: &self.interrupts,
-            engine: self.engine,
-            budget: self.budget,
+            programs: &self.programs,
             times: None,
         };
         (

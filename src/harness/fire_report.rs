@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::error::{Error, Result};
 use super::vm::Vm;
-use crate::interp::Finished;
+use crate::engine::Finished;
 use crate::vm::events::Event;
 use crate::vm::{Fault, Outcome, ProgramHandle};
 

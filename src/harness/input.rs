@@ -96,14 +96,15 @@ impl Vm {
     /// The loaded program of a handle.
     #[must_use]
     pub fn program(&self, handle: ProgramHandle) -> Option<&Program> {
-        self.images
+        self.programs
+            .images
             .get(handle.index())
             .map(|image| &**image.program())
     }
 
     /// The handles of all loaded programs, in the order of [`programs`](Self::programs).
     pub fn handles(&self) -> impl Iterator<Item = ProgramHandle> + use<> {
-        (0..u32::try_from(self.images.len()).unwrap_or(u32::MAX)).map(ProgramHandle)
+        (0..u32::try_from(self.programs.images.len()).unwrap_or(u32::MAX)).map(ProgramHandle)
     }
 }
 

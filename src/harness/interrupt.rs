@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::error::{Error, Result};
-use crate::interp::{Image, Step, Watch};
+use crate::engine::{Image, Step, Watch};
 use crate::isa::{CallTarget, Insn};
 use crate::spec::helpers;
 use crate::util::{HelperId, Pc};

@@ -130,7 +130,7 @@ impl Vm {
     /// Shows one object, repeatedly if the program returns 1.
     fn show(&mut self, program: ProgramHandle, event: &Event, outcome: &mut Outcome) -> Result<()> {
         for _ in 0..RETRIES {
-            let run = self.run_handle(program, event)?;
+            let run = self.run(program, event)?;
             let again = run.passed;
             outcome.append(run);
             if !again {

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::error::{Error, Result, list};
+use super::error::{Error, Result};
 use super::unverified::UnverifiedProgram;
 use super::vm::{Sharing, Vm};
 use crate::btf::Btf;
-use crate::interp::Image;
+use crate::engine::Image;
 use crate::object::Object;
 use crate::program::{Initial, MapDef, Pinning, Program};
 use crate::spec::UpdateFlags;
@@ -160,8 +160,8 @@ impl Vm {
             let image = match &verification.outcome {
                 Ok(verified) => {
                     let mut image = Image::verified(verified, maps.clone(), machine, self.passes)?;
-                    if !self.threaded {
-                        image.forget_cells();
+                    if self.threaded {
+                        image.compile_cells(crate::interp::compile);
                     }
                     image
                 }
@@ -178,14 +178,15 @@ impl Vm {
             #[cfg(feature = "jit")]
             let image = {
                 let mut image = image;
-                image.compile(crate::jit::compile);
+                image.compile_native(crate::jit::compile);
                 image
             };
-            self.verifications.push(Arc::new(verification));
+            let programs = Arc::make_mut(&mut self.programs);
             handles.push(ProgramHandle(
-                u32::try_from(self.images.len()).unwrap_or(u32::MAX),
+                u32::try_from(programs.images.len()).unwrap_or(u32::MAX),
             ));
-            self.images.push(Arc::new(image));
+            programs.verifications.push(Arc::new(verification));
+            programs.images.push(Arc::new(image));
         }
         for (def, handle) in defs.iter().zip(&maps) {
             self.fill(def, *handle, &maps)?;
@@ -279,20 +280,13 @@ impl Vm {
     /// [`Error::NoProgram`] with the existing names.
     pub fn program_handle(&self, name: &str) -> Result<ProgramHandle> {
         let found = self
+            .programs
             .images
             .iter()
             .rposition(|image| image.program().name == name);
         match found.and_then(|index| u32::try_from(index).ok()) {
             Some(index) => Ok(ProgramHandle(index)),
-            None => Err(self.no_program(name)),
-        }
-    }
-
-    /// The error for a program that is not loaded.
-    pub(super) fn no_program(&self, name: &str) -> Error {
-        Error::NoProgram {
-            name: name.to_owned(),
-            there: list(self.programs().map(|program| program.name.as_str())),
+            None => Err(self.programs.no_program(name)),
         }
     }
 }

@@ -228,7 +228,7 @@ impl MapView<'_> {
 
 impl Vm {
     /// The programs that implement a `struct_ops` variable's functions, in the order of the
-    /// structure's members. A test calls one with [`run_handle`](Self::run_handle); the
+    /// structure's members. A test calls one with [`run`](Self::run); the
     /// values of the structure are in the map with the variable's name.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::error::Result;
 use super::vm::Vm;
-use crate::interp::{Step, Watch};
+use crate::engine::{Step, Watch};
 use crate::isa::Reg;
 use crate::util::{MapId, Pc};
 use crate::verifier::oracle::{Agreement, PacketEnds, Run, Trace, ValuePlace, Violation};

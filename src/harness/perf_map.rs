@@ -16,7 +16,7 @@ impl Vm {
     #[must_use]
     pub fn perf_map(&self) -> String {
         let mut map = String::new();
-        for image in &self.images {
+        for image in &self.programs.images {
             let (Some(native), Some(lowered)) = (image.native(), image.lowered()) else {
                 continue;
             };

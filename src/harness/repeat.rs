@@ -3,12 +3,12 @@
 use std::time::{Duration, Instant};
 
 use super::error::{Error, Result};
-use super::vm::Vm;
+use super::runner::Runner;
+use crate::engine::Finished;
 use crate::isa::low32;
-use crate::vm::events::Event;
-use crate::vm::{Fault, Outcome, ProgramHandle, RanOn};
+use crate::vm::{Fault, Outcome, RanOn};
 
-/// The result of running a program repeatedly.
+/// The result of [`Runner::repeat`].
 #[derive(Debug)]
 pub struct Repeated {
     /// The outcome of the last run, with the outputs of all.
@@ -32,39 +32,33 @@ impl Repeated {
     }
 }
 
-impl Vm {
-    /// Runs a program on an event `count` times, as `BPF_PROG_TEST_RUN` repeats: the event
-    /// is put into memory once, and each run sees context and packet as the previous run
-    /// left them. The clock is read before the first and after the last run.
+impl Runner<'_> {
+    /// Runs the program `count` times, at least once, as `BPF_PROG_TEST_RUN` repeats: each
+    /// run sees context and packet as the previous run left them. The clock is read before
+    /// the first and after the last run. A fault ends the runs; the result has the outputs
+    /// of the runs before.
     ///
-    /// A fault ends the runs; the result has the outputs of the runs before.
+    /// ```
+    /// use bpflab::{Object, Vm};
+    ///
+    /// # fn main() -> bpflab::Result<()> {
+    /// let mut vm = Vm::new(Object::open("examples/bpf/write_hist.bpf.o")?)?;
+    /// let event = vm.tracepoint("syscalls/sys_enter_write")?.set("args[2]", 4096)?;
+    /// let repeated = vm.runner("count_write", &event)?.repeat(1000)?;
+    /// assert_eq!(repeated.returned, [(0, 1000)]);
+    /// println!("{:?} a run on {}", repeated.elapsed / 1000, repeated.ran_on.engine);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// [`Error::Event`] when the event does not fit the program's type.
-    pub fn run_repeatedly(
-        &mut self,
-        program: ProgramHandle,
-        event: &Event,
-        count: u32,
-    ) -> Result<Repeated> {
-        let mut returned: Vec<(u32, u64)> = Vec::new();
-        let mut runner = self.runner_of_handle(program, event)?;
+    /// As of [`run`](Self::run), except faults, which the result has.
+    pub fn repeat(mut self, count: u32) -> Result<Repeated> {
         let start = Instant::now();
-        let mut fault = None;
-        // A test run is at least one run.
-        for _ in 0..count.max(1) {
-            match runner.run() {
-                Ok(finished) => note(&mut returned, low32(finished.r0)),
-                Err(Error::Fault(problem)) => {
-                    fault = Some(problem);
-                    break;
-                }
-                Err(error) => return Err(error),
-            }
-        }
+        let (returned, fault) = Returned::of(count, || self.run())?;
         let elapsed = start.elapsed();
-        let ran_on = runner.ran_on();
-        let mut outcome = runner.finish();
+        let ran_on = self.ran_on();
+        let mut outcome = self.finish();
         if fault.is_some() {
             // The outcome is that of a completed run.
             (outcome.runs, outcome.passed) = (Vec::new(), false);
@@ -72,17 +66,48 @@ impl Vm {
         Ok(Repeated {
             outcome,
             elapsed,
-            returned,
+            returned: returned.counts,
             ran_on,
             fault,
         })
     }
 }
 
-/// Adds a return value to the counts.
-fn note(returned: &mut Vec<(u32, u64)>, value: u32) {
-    match returned.last_mut() {
-        Some((last, runs)) if *last == value => *runs += 1,
-        _ => returned.push((value, 1)),
+/// What repeated runs returned.
+#[derive(Debug, Default)]
+pub(super) struct Returned {
+    /// Return values, and how many runs in a row returned each.
+    pub counts: Vec<(u32, u64)>,
+    /// The last completed run.
+    pub last: Option<Finished>,
+}
+
+impl Returned {
+    /// Runs a program `count` times, at least once, until it faults.
+    #[inline]
+    pub fn of(
+        count: u32,
+        mut run: impl FnMut() -> Result<Finished>,
+    ) -> Result<(Self, Option<Box<Fault>>)> {
+        let mut returned = Self::default();
+        for _ in 0..count.max(1) {
+            match run() {
+                Ok(finished) => returned.add(finished),
+                Err(Error::Fault(fault)) => return Ok((returned, Some(fault))),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok((returned, None))
+    }
+
+    /// Adds a run.
+    #[inline]
+    fn add(&mut self, finished: Finished) {
+        let value = low32(finished.r0);
+        match self.counts.last_mut() {
+            Some((last, runs)) if *last == value => *runs += 1,
+            _ => self.counts.push((value, 1)),
+        }
+        self.last = Some(finished);
     }
 }

@@ -4,17 +4,18 @@ use std::fmt;
 
 use super::error::Result;
 use super::placed_event::PlacedEvent;
+use super::programs::WhichProgram;
 use super::runs::Runs;
 use super::vm::Vm;
-use crate::interp::Finished;
+use crate::engine::Finished;
 use crate::vm::events::Event;
-use crate::vm::{Outcome, Output, ProgramHandle, RanOn, Run, World};
+use crate::vm::{Outcome, Output, RanOn, Run, World};
 
 /// A program prepared on an event that stays in memory, to be run repeatedly: for millions
 /// of recorded events. Created by [`Vm::runner`].
 ///
 /// Maps, outputs, instruction counts and faults are the same as with as many
-/// [`Vm::run_handle`] calls; only placing the event and resolving the program's entry are
+/// [`Vm::run`] calls; only placing the event and resolving the program's entry are
 /// done once. Each run sees context and packet as the previous run left them, unless they
 /// are [set](Self::set_context). Dropping the runner removes the event from memory.
 ///
@@ -47,28 +48,16 @@ pub struct Runner<'v> {
 }
 
 impl Vm {
-    /// Prepares a program for repeated runs, by its name: see [`Runner`].
+    /// Prepares a program for repeated runs: see [`Runner`].
     ///
     /// # Errors
     /// [`Error::NoProgram`](super::Error::NoProgram), and
     /// [`Error::Event`](super::Error::Event) where the event does not fit the program's
     /// type.
-    pub fn runner(&mut self, program: &str, event: &Event) -> Result<Runner<'_>> {
-        let handle = self.program_handle(program)?;
-        self.runner_of_handle(handle, event)
-    }
-
-    /// The same by handle: programs of several objects may have one name.
-    ///
-    /// # Errors
-    /// As of [`runner`](Self::runner).
-    pub fn runner_of_handle(
-        &mut self,
-        program: ProgramHandle,
-        event: &Event,
-    ) -> Result<Runner<'_>> {
+    pub fn runner(&mut self, program: impl WhichProgram, event: &Event) -> Result<Runner<'_>> {
+        let handle = program.handle(self)?;
         let (machine, checked, dispatcher) = self.dispatcher();
-        dispatcher.runner(machine, checked, program, event)
+        dispatcher.runner(machine, checked, handle, event)
     }
 }
 

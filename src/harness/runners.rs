@@ -6,7 +6,7 @@ use std::fmt;
 use super::error::{Error, Result, list};
 use super::runs::Runs;
 use super::vm::Vm;
-use crate::interp::{Checked, Finished};
+use crate::engine::{Checked, Finished};
 use crate::program::Program;
 use crate::vm::events::Event;
 use crate::vm::{Current, Emitted, Machine, ProgramHandle, RanOn, World};

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::error::Result;
-use crate::interp::{Finished, Prepared};
+use crate::engine::{Finished, Prepared};
 use crate::program::Program;
 use crate::vm::events::{Event, EventError, EventKind};
 use crate::vm::memory::{Address, Body, SharedBytes};

@@ -2,7 +2,7 @@
 //! `usdt.bpf.h` adds to each object (`src/usdt.c`).
 
 use super::error::{Error, Result};
-use crate::interp::Image;
+use crate::engine::Image;
 use crate::spec::UpdateFlags;
 use crate::vm::events::Event;
 use crate::vm::maps::Map;

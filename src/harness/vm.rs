@@ -2,21 +2,18 @@
 
 use std::sync::Arc;
 
-use super::attach_point::Attached;
 use super::error::{Error, Result};
-use super::interrupt::Interrupts;
 use super::layouts::Layouts;
+use super::programs::{Programs, WhichProgram};
 use crate::btf::Btf;
-use crate::interp::{Budget, Checked, Image};
+use crate::engine::{Budget, Checked, Image};
 use crate::lower::{Lowered, Passes};
 use crate::program::{Program, SharedMap};
 use crate::spec::{helpers, kfuncs};
 use crate::verifier::{Verdict, Verification};
 use crate::vm::events::Layout;
 use crate::vm::helpers::Call;
-use crate::vm::{
-    EngineKind, Fallback, HelperProblem, Machine, MapHandle, ProgramHandle, RanOn, World,
-};
+use crate::vm::{EngineKind, HelperProblem, Machine, MapHandle, ProgramHandle, RanOn, World};
 
 /// A machine with loaded programs: the test's handle on programs, maps and the mocked
 /// world.
@@ -44,17 +41,9 @@ pub struct Vm {
     pub(super) checked: Checked,
     /// The stacks of programs that are prepared together.
     pub(super) stacks: Vec<Checked>,
-    /// By program handle.
-    pub(super) images: Vec<Arc<Image>>,
-    /// By program handle: the verifier's result.
-    pub(super) verifications: Vec<Arc<Verification>>,
-    pub(super) engine: EngineKind,
-    /// Attachments, in the order in which they were made.
-    pub(super) attached: Vec<Attached>,
+    pub(super) programs: Arc<Programs>,
     /// Whether a program was ever attached: if not, the test has probably forgotten it.
     pub(super) has_attached: bool,
-    /// Events that fire in the middle of runs.
-    pub(super) interrupts: Interrupts,
     /// Tracepoints that the test declared.
     pub(super) declared: Vec<Arc<Layout>>,
     /// Maps that later objects may share.
@@ -65,7 +54,6 @@ pub struct Vm {
     pub(super) kernel_btf: Option<Btf>,
     /// The cache of layouts.
     pub(super) layouts: Layouts,
-    pub(super) budget: Budget,
     /// The lowering passes for programs that are loaded from now on.
     pub(super) passes: Passes,
     pub(super) threaded: bool,
@@ -88,18 +76,13 @@ impl Vm {
             machine: Machine::new(world),
             checked: Checked::new(),
             stacks: Vec::new(),
-            images: Vec::new(),
-            verifications: Vec::new(),
-            engine: EngineKind::default(),
-            attached: Vec::new(),
+            programs: Arc::default(),
             has_attached: false,
-            interrupts: Interrupts::default(),
             declared: Vec::new(),
             shared: Vec::new(),
             map_types: Vec::new(),
             kernel_btf: None,
             layouts: Layouts::default(),
-            budget: Budget::default(),
             passes: Passes::default(),
             threaded: true,
         }
@@ -117,13 +100,13 @@ impl Vm {
 
     /// The loaded programs, in the order of their objects.
     pub fn programs(&self) -> impl Iterator<Item = &Arc<Program>> {
-        self.images.iter().map(|image| image.program())
+        self.programs.images.iter().map(|image| image.program())
     }
 
     /// Chooses the engine that runs programs from now on, where it can run them: see
     /// [`engine_of`](Self::engine_of).
-    pub const fn set_engine(&mut self, engine: EngineKind) -> &mut Self {
-        self.engine = engine;
+    pub fn set_engine(&mut self, engine: EngineKind) -> &mut Self {
+        Arc::make_mut(&mut self.programs).engine = engine;
         self
     }
 
@@ -137,47 +120,42 @@ impl Vm {
     ///
     /// # Errors
     /// [`Error::NoProgram`].
-    pub fn engine_of(&self, program: &str) -> Result<RanOn> {
-        let handle = self.program_handle(program)?;
-        Ok(self.engine_of_handle(handle))
-    }
-
-    /// The same by handle: programs of several objects may have one name.
-    #[must_use]
-    pub fn engine_of_handle(&self, program: ProgramHandle) -> RanOn {
-        let image = self.images.get(program.index());
-        image.map_or(RanOn::checked(Fallback::Unjudged), |image| {
-            image.ran_on(self.engine)
-        })
+    pub fn engine_of(&self, program: impl WhichProgram) -> Result<RanOn> {
+        let image = self.programs.image(program.handle(self)?)?;
+        Ok(image.ran_on(self.programs.engine))
     }
 
     /// The verifier's verdict on a program, which is the kernel's.
     ///
     /// # Errors
     /// [`Error::NoProgram`].
-    pub fn verdict(&self, program: &str) -> Result<&Verdict> {
-        let handle = self.program_handle(program)?;
-        let found = self.verification(handle);
-        let found = found.ok_or_else(|| self.no_program(program))?;
-        Ok(&found.verdict)
+    pub fn verdict(&self, program: impl WhichProgram) -> Result<&Verdict> {
+        Ok(&self.verification(program)?.verdict)
     }
 
-    /// The verdict on a program and the proved facts, by handle.
-    #[must_use]
-    pub fn verification(&self, program: ProgramHandle) -> Option<&Verification> {
-        self.verifications.get(program.index()).map(Arc::as_ref)
+    /// The verdict on a program, and the proved facts.
+    ///
+    /// # Errors
+    /// [`Error::NoProgram`].
+    pub fn verification(&self, program: impl WhichProgram) -> Result<&Verification> {
+        let handle = program.handle(self)?;
+        let found = self.programs.verifications.get(handle.index());
+        found.map_or_else(
+            || Err(self.programs.no_program(&format!("#{}", handle.0))),
+            |known| Ok(&**known),
+        )
     }
 
     /// The lowered operations of a verified program, bound to this machine; none if it
     /// can't run on the fast engines.
     #[must_use]
     pub fn lowered(&self, program: ProgramHandle) -> Option<&Lowered> {
-        self.images.get(program.index())?.lowered()
+        self.programs.images.get(program.index())?.lowered()
     }
 
     /// Limits each run of a program to this many instructions (default 2^28).
-    pub const fn set_budget(&mut self, instructions: u64) -> &mut Self {
-        self.budget = Budget(instructions);
+    pub fn set_budget(&mut self, instructions: u64) -> &mut Self {
+        Arc::make_mut(&mut self.programs).budget = Budget(instructions);
         self
     }
 
@@ -253,9 +231,9 @@ impl Vm {
         body: impl FnMut(&mut Call<'_>) -> std::result::Result<u64, HelperProblem> + Send + 'static,
     ) -> Result<&mut Self> {
         let calls = |image: &Arc<Image>| image.kfuncs().any(|callee| &**callee.name() == name);
-        let is_known = self.images.is_empty()
+        let is_known = self.programs.images.is_empty()
             || kfuncs::by_name(name).is_some()
-            || self.images.iter().any(calls);
+            || self.programs.images.iter().any(calls);
         if !is_known {
             return Err(Error::NoKfunc(name.to_owned()));
         }

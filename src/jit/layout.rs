@@ -2,7 +2,7 @@
 
 use std::mem::offset_of;
 
-use crate::interp::Run;
+use crate::engine::fast::Run;
 use crate::isa::Reg;
 
 /// An offset as an instruction's operand.
@@ -42,7 +42,7 @@ pub(super) const fn known(which: u8) -> i32 {
     field(offset_of!(Run<'static>, known)) + 8 * which as i32
 }
 
-/// One of the first [`POINTERS`](crate::interp::POINTERS) of the context's pointers.
+/// One of the first [`POINTERS`](crate::engine::fast::POINTERS) of the context's pointers.
 pub(super) const fn pointer(number: usize) -> i32 {
     field(offset_of!(Run<'static>, pointers) + 8 * number)
 }

@@ -13,7 +13,7 @@
 //! | `x86_64` | the code for x86-64 |
 //!
 //! The results of a run are exactly those of the interpreters, including the instruction
-//! count. Machine code shares the fast interpreter's [`Run`](crate::interp): frames, tail
+//! count. Machine code shares the fast interpreter's [`Run`](crate::engine): frames, tail
 //! calls and callbacks are the same, and an operation without code of its own is executed
 //! by the interpreter's step. If the budget may not last until the next check, the
 //! interpreter continues with the function, and counts one by one.
@@ -31,7 +31,7 @@ mod runtime;
 mod testing;
 mod x86_64;
 
-use crate::interp::{EntryPoints, Native};
+use crate::engine::{EntryPoints, Native};
 use crate::lower::Lowered;
 use crate::spec::context::Arch;
 use code::CodeMemory;

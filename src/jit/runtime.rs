@@ -19,7 +19,7 @@
 //! The caller checks the count again, for the callee may have used up any number.
 //!
 //! **Entry points.** Rust enters a function by
-//! [`EntryPoints::function`](crate::interp::EntryPoints), called with the run and the
+//! [`EntryPoints::function`](crate::engine::EntryPoints), called with the run and the
 //! function's address, and the main program by `EntryPoints::main`. They save the registers
 //! that Rust's convention preserves, load count, end of the frame and r1 to r5 (for the
 //! main program only r1) from the run ([`Run::left`], `host`), store in [`Run::unwind`]
@@ -46,7 +46,7 @@
 
 #![allow(unsafe_code)] // the invariant is at `with`
 
-use crate::interp::{End, Next, Run, Stop, Tail};
+use crate::engine::fast::{End, Next, Run, Stop, Tail};
 use crate::lower::{BoundMap, Target};
 use crate::vm::Machine;
 
@@ -95,7 +95,7 @@ impl Answer {
 /// nothing else uses the run or its machine meanwhile.
 pub(super) mod shims {
     use super::{Answer, BoundMap, Run, Target, calls};
-    use crate::interp::look_up_at;
+    use crate::engine::fast::look_up_at;
 
     /// Executes any operation except a call of a program's function, a tail call, or an
     /// exit. All registers are in the run.

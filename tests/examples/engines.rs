@@ -82,7 +82,7 @@ fn run(
             for program in vm.handles() {
                 // It may be the checked one where another is asked for only since the
                 // verifier does not judge the program, and the code's absence is no other.
-                let ran_on = vm.engine_of_handle(program);
+                let ran_on = vm.engine_of(program)?;
                 assert_eq!(ran_on.engine, expected);
                 let why = match (engine, expected) {
                     (asked, expected) if asked == expected => None,

@@ -95,7 +95,7 @@ fn is_unrepeatable(program: &Program, run: &Run) -> bool {
         .load_unverified_programs(&program.maps.clone(), vec![program.clone()])
         .unwrap();
     let event = Event::input(program.prog_type, run.data.0.clone());
-    let outcome = vm.run_handle(handles[0], &event);
+    let outcome = vm.run(handles[0], &event);
     let address = |r0: u64| i32::try_from(r0.cast_signed()).is_err() && u32::try_from(r0).is_err();
     outcome.is_ok_and(|outcome| address(outcome.runs[0].r0))
 }

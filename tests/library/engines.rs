@@ -8,8 +8,8 @@ use std::sync::Arc;
 use bpflab::Vm;
 use bpflab::btf::{Builder, Encoding, FuncInfo, Linkage};
 use bpflab::compare::{Engine, Ours, Subject};
+use bpflab::engine::{Step, Watch};
 use bpflab::harness::{EngineKind, Fallback, RanOn};
-use bpflab::interp::{Step, Watch};
 use bpflab::isa::assemble_with;
 use bpflab::lower::Passes;
 use bpflab::program::{MapDef, Program};
@@ -85,7 +85,7 @@ fn outcome(
     }
     prepare(&mut vm);
     let packet: Vec<u8> = (1..=64).collect();
-    let outcome = vm.run_handle(handles[0], &Event::packet(packet));
+    let outcome = vm.run(handles[0], &Event::packet(packet));
     let mut text = match outcome {
         Ok(mut outcome) => {
             for run in &mut outcome.runs {
@@ -131,7 +131,7 @@ fn is_fast(programs: &[Arc<Program>]) {
     let verdict = vm.verdict("p0").unwrap();
     assert!(verdict.is_accepted(), "{}", verdict.message);
     assert_eq!(
-        vm.engine_of_handle(handles[0]),
+        vm.engine_of(handles[0]).unwrap(),
         RanOn::chosen(EngineKind::default())
     );
 }
@@ -473,9 +473,13 @@ fn ran_on(
     }
     change(vm);
     let event = Event::packet(vec![0; 64]);
-    let begins = vm.engine_of_run(handles[0], &event).unwrap();
-    let repeated = vm.run_repeatedly(handles[0], &event, 2).unwrap();
-    let outcome = vm.run_handle(handles[0], &event).unwrap();
+    let begins = vm.runner(handles[0], &event).unwrap().ran_on();
+    let repeated = vm
+        .runner(handles[0], &event)
+        .expect("it is its event")
+        .repeat(2)
+        .unwrap();
+    let outcome = vm.run(handles[0], &event).unwrap();
     let ran_on = outcome.runs[0].ran_on;
     // A run ends on the engine on which it started, except after a tail call.
     if ran_on.fallback != Some(Fallback::TailCall) {
@@ -560,10 +564,10 @@ fn a_smaller_context_and_a_watched_run_are_named() {
         vm.set_engine(engine);
         let handle = vm.load_unverified_programs(&[], programs.clone()).unwrap()[0];
         let event = |len| Event::bytes(vec![0; len]);
-        let small = vm.run_handle(handle, &event(16)).unwrap().runs[0].ran_on;
+        let small = vm.run(handle, &event(16)).unwrap().runs[0].ran_on;
         assert_eq!(small, RanOn::checked(Fallback::Context));
-        let whole = vm.run_handle(handle, &event(168)).unwrap().runs[0].ran_on;
-        assert_eq!(whole, vm.engine_of_handle(handle));
+        let whole = vm.run(handle, &event(168)).unwrap().runs[0].ran_on;
+        assert_eq!(whole, vm.engine_of(handle).unwrap());
         let watched = vm.run_watched(handle, &event(168), &mut Watcher).unwrap();
         assert_eq!(watched.runs[0].ran_on, RanOn::checked(Fallback::Watched));
     }

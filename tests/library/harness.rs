@@ -210,9 +210,9 @@ fn keys_and_values_of_another_size_are_errors() {
 fn a_handle_of_no_program_is_an_error() {
     let mut vm = vm(&[program("p", ProgType::SocketFilter, &[], "r0 = 0\nexit")]);
     let event = Event::packet(vec![0; 64]);
-    let error = vm.run_handle(ProgramHandle(7), &event).unwrap_err();
+    let error = vm.run(ProgramHandle(7), &event).unwrap_err();
     assert_eq!(error.to_string(), "no program '#7'; there are: p");
-    assert!(vm.execute(ProgramHandle(7), [0; 5]).is_err());
+    assert!(vm.runner(ProgramHandle(7), &event).is_err());
 }
 
 #[test]

@@ -35,9 +35,9 @@ fn a_run_with_injections_is_a_checked_one() {
         let mut vm = vm(&[counts()], WRITES);
         vm.set_engine(engine);
         let program = vm.program_handle("p").unwrap();
-        let chosen = vm.engine_of_run(program, &event()).unwrap();
+        let chosen = vm.runner(program, &event()).unwrap().ran_on();
         let second = vm.inject(Injection::map_update().nth(2)).unwrap();
-        let run = vm.engine_of_run(program, &event()).unwrap();
+        let run = vm.runner(program, &event()).unwrap().ran_on();
         let injected = match engine {
             EngineKind::Checked => RanOn::chosen(engine),
             _ => RanOn::checked(Fallback::Injected),
@@ -47,7 +47,7 @@ fn a_run_with_injections_is_a_checked_one() {
         assert_eq!(returned, [0, u32::from(Errno::E2BIG.0), 0], "{engine}");
         assert_eq!((second.calls(), second.count()), (3, 1));
         vm.clear_injections();
-        assert_eq!(vm.engine_of_run(program, &event()).unwrap(), chosen);
+        assert_eq!(vm.runner(program, &event()).unwrap().ran_on(), chosen);
         assert_eq!(returns(&mut vm), 0);
         assert_eq!(second.calls(), 3);
     }

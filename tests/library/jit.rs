@@ -59,8 +59,8 @@ fn run(insns: &[Insn], packet: &[u8], engine: EngineKind) -> u64 {
         .unwrap()[0];
     let verdict = vm.verdict("p").unwrap();
     assert!(verdict.is_accepted(), "{}: {insns:#?}", verdict.message);
-    assert_eq!(vm.engine_of_handle(handle), RanOn::chosen(engine));
-    let outcome = vm.run_handle(handle, &Event::packet(packet.to_vec()));
+    assert_eq!(vm.engine_of(handle).unwrap(), RanOn::chosen(engine));
+    let outcome = vm.run(handle, &Event::packet(packet.to_vec()));
     outcome.unwrap().runs[0].r0
 }
 
@@ -676,7 +676,7 @@ fn budgeted(body: &[Insn], rounds: i32, budget: u64, engine: EngineKind) -> Resu
         .unwrap()[0];
     let verdict = vm.verdict("p").unwrap();
     assert!(verdict.is_accepted(), "{}", verdict.message);
-    let outcome = vm.run_handle(handle, &Event::packet(vec![3; 64]));
+    let outcome = vm.run(handle, &Event::packet(vec![3; 64]));
     let outcome = outcome.map_err(|error| error.to_string())?;
     Ok(outcome.runs[0].r0.wrapping_mul(1 << 20) + outcome.runs[0].insns)
 }

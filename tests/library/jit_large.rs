@@ -23,9 +23,9 @@ fn outcome(text: &str, engine: EngineKind, budget: Option<u64>) -> String {
     let handle = vm.load_programs(&[], vec![Arc::new(program)]).unwrap()[0];
     let verdict = vm.verdict("p").unwrap();
     assert!(verdict.is_accepted(), "{}", verdict.message);
-    assert_eq!(vm.engine_of_handle(handle), RanOn::chosen(engine));
+    assert_eq!(vm.engine_of(handle).unwrap(), RanOn::chosen(engine));
     let packet: Vec<u8> = (1..=64).collect();
-    match vm.run_handle(handle, &Event::packet(packet)) {
+    match vm.run(handle, &Event::packet(packet)) {
         Ok(mut outcome) => {
             for run in &mut outcome.runs {
                 assert_eq!(run.ran_on, RanOn::chosen(engine));

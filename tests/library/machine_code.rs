@@ -39,7 +39,7 @@ fn frozen_data_is_part_of_what_was_verified() {
     for (vm, expected) in [(&mut any, 0), (&mut one, 1)] {
         let handle = vm.program_handle("touch_globals").expect("it is there");
         let event = vm.raw_tracepoint("sys_enter").expect("it is known");
-        let outcome = vm.run_handle(handle, &event).expect("it runs");
+        let outcome = vm.run(handle, &event).expect("it runs");
         assert_eq!(outcome.runs[0].r0, expected);
         let rodata = vm.map("globals.rodata").expect("it is there");
         let value = rodata
@@ -49,7 +49,7 @@ fn frozen_data_is_part_of_what_was_verified() {
         let changed = rodata.set_bytes(&[0; 4], &value, UpdateFlags::empty());
         assert!(changed.is_err(), "frozen data was written");
         assert_eq!(
-            vm.run_handle(handle, &event).expect("it runs").runs[0].r0,
+            vm.run(handle, &event).expect("it runs").runs[0].r0,
             expected
         );
     }

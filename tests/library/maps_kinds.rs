@@ -372,10 +372,10 @@ fn functions_of_a_struct_are_found_and_called() -> Result<()> {
         found.expect("it is implemented")
     };
     let arguments = |numbers: [u64; 3]| Event::bytes(numbers.map(u64::to_le_bytes).concat());
-    let outcome = vm.run_handle(find("ssthresh").program, &arguments([0; 3]))?;
+    let outcome = vm.run(find("ssthresh").program, &arguments([0; 3]))?;
     assert_eq!(outcome.returned("half"), Some(21));
-    vm.run_handle(find("cong_avoid").program, &arguments([0, 1, 40]))?;
-    vm.run_handle(find("cong_avoid").program, &arguments([0, 1, 2]))?;
+    vm.run(find("cong_avoid").program, &arguments([0, 1, 40]))?;
+    vm.run(find("cong_avoid").program, &arguments([0, 1, 2]))?;
     assert_eq!(global(&vm, ".bss", 0), 42);
     assert!(matches!(
         vm.struct_ops("struct_o.bss"),

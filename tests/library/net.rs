@@ -30,7 +30,7 @@ fn run(program: &Arc<Program>, event: &Event, mock: fn(&mut Net)) -> Outcome {
             .unwrap();
         let verdict = vm.verdict(&program.name).unwrap();
         assert!(verdict.is_accepted(), "{}", verdict.message);
-        let outcome = vm.run_handle(handles[0], event).unwrap();
+        let outcome = vm.run(handles[0], event).unwrap();
         match &first {
             Some(first) => assert_eq!(first, &outcome, "on {engine}"),
             None => first = Some(outcome),

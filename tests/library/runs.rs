@@ -446,7 +446,11 @@ fn a_fault_ends_a_run_and_not_its_runner() {
         }
         assert!(runner.finish().runs.is_empty());
         let repeated = vm.program_handle("p").unwrap();
-        let repeated = vm.run_repeatedly(repeated, &event, 5).unwrap();
+        let repeated = vm
+            .runner(repeated, &event)
+            .expect("it is its event")
+            .repeat(5)
+            .unwrap();
         assert!(repeated.fault.is_some() && repeated.runs() == 0);
     }
 }

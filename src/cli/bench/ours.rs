@@ -39,12 +39,12 @@ impl Ours {
 
     /// Why the engine does not run the program, if it does not.
     fn missing(&self) -> Option<String> {
-        let why = self.vm.engine_of_handle(self.program).fallback?;
+        let why = self.vm.engine_of(self.program).ok()?.fallback?;
         Some(self.said_of(why))
     }
 
     fn said_of(&self, why: Fallback) -> String {
-        let verification = self.vm.verification(self.program);
+        let verification = self.vm.verification(self.program).ok();
         match verification.filter(|_| why.is_unverified()) {
             Some(known) => format!("{why}: {}", known.verdict.message),
             None => why.to_string(),
@@ -66,7 +66,7 @@ impl Contender for Ours {
         while left > 0 {
             let count = left.min(self.chunk);
             left -= count;
-            let repeated = self.vm.run_repeatedly(self.program, &self.event, count)?;
+            let repeated = self.vm.runner(self.program, &self.event)?.repeat(count)?;
             if let Some(why) = repeated.ran_on.fallback {
                 return Err(Stopped::Unavailable(self.said_of(why)));
             }

@@ -144,7 +144,7 @@ fn runs(cases: &mut Cases, case: &Case, world: World, arguments: &Arguments) -> 
     };
     if !arguments.setup.unverified
         && let Some(program) = vm.program(handle)
-        && let Some(known) = vm.verification(handle)
+        && let Ok(known) = vm.verification(handle)
         && !known.verdict.is_accepted()
     {
         let what = match known.verdict.decision {
@@ -160,7 +160,7 @@ fn runs(cases: &mut Cases, case: &Case, world: World, arguments: &Arguments) -> 
     let numbered = case.runs.iter().enumerate();
     let rows = numbered.map(|(number, run)| {
         let event = Event::input(prog_type, run.data.0.clone());
-        let outcome = vm.run_handle(handle, &event);
+        let outcome = vm.run(handle, &event);
         let ran = outcome
             .as_ref()
             .ok()
@@ -189,7 +189,7 @@ fn runs(cases: &mut Cases, case: &Case, world: World, arguments: &Arguments) -> 
 
 /// The verifier's message for a program that it does not accept.
 fn unverified(vm: &Vm, program: ProgramHandle) -> Option<String> {
-    let verdict = &vm.verification(program)?.verdict;
+    let verdict = vm.verdict(program).ok()?;
     let what = match verdict.decision {
         Decision::Accept => return None,
         Decision::Reject => Fallback::Rejected,

@@ -183,7 +183,7 @@ impl Session<'_> {
         while left > 0 && !self.faulted.contains(&program) {
             let count = left.min(CHUNK);
             left -= count;
-            let repeated = self.vm.run_repeatedly(program, event, count)?;
+            let repeated = self.vm.runner(program, event)?.repeat(count)?;
             let passed = repeated.returned.iter().filter(|(value, _)| passes(*value));
             let passed = passed.map(|(_, runs)| runs).sum();
             self.note_event(event, repeated.runs(), passed);

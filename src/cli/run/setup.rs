@@ -77,7 +77,7 @@ pub(in crate::cli) fn machine(
         let runs = |program: &&Program| wanted.is_empty() || wanted.contains(&program.name);
         let programs = vm.handles().filter_map(|handle| {
             let program = vm.program(handle).filter(runs)?;
-            UnverifiedProgram::of(program, vm.verification(handle)?)
+            UnverifiedProgram::of(program, vm.verification(handle).ok()?)
         });
         refuse(&programs.collect::<Vec<_>>())?;
     }
@@ -134,7 +134,7 @@ pub(super) fn warnings(vm: &Vm, wanted: &[String]) -> Vec<String> {
         wanted.is_empty() || program.is_some_and(|program| wanted.contains(&program.name))
     };
     let warning = |handle| {
-        let known = vm.verification(handle)?;
+        let known = vm.verification(handle).ok()?;
         let name = &vm.program(handle)?.name;
         let what = match known.verdict.decision {
             Decision::Accept => return None,

@@ -107,7 +107,7 @@ pub(super) fn run(
         own.map(|one| one.firings).sum()
     };
     let programs = vm.handles().filter_map(|handle| {
-        let ran_on = vm.engine_of_handle(handle);
+        let ran_on = vm.engine_of(handle).ok()?;
         Some(ProgramReport {
             name: vm.program(handle)?.name.clone(),
             engine: Some(ran_on.engine),

@@ -3,8 +3,8 @@
 
 use super::programs::Form;
 use super::replay_vm::ReplayVm;
+use crate::engine::{Step, Watch};
 use crate::instrument::Firing;
-use crate::interp::{Step, Watch};
 use crate::isa::Reg;
 use crate::util::Pc;
 use crate::vm::events::Event;

@@ -95,7 +95,10 @@ impl ReplayVm {
 /// Why a program runs on another engine than was asked for; none if it does not.
 pub(super) fn engine_why(vm: &Vm, program: ProgramHandle, ran_on: RanOn) -> Option<String> {
     let why = ran_on.fallback?;
-    let known = vm.verification(program).filter(|_| why.is_unverified());
+    let known = vm
+        .verification(program)
+        .ok()
+        .filter(|_| why.is_unverified());
     Some(known.map_or_else(|| why.to_string(), |known| known.verdict.message.clone()))
 }
 

@@ -6,7 +6,7 @@ use super::alu::is_logical;
 use super::emitter::{Emitter, asm, by_width, halves};
 use super::labels::Stub;
 use super::regs::{FIRST, FRAME, Host, RIGHT, host};
-use crate::interp::in_head;
+use crate::engine::in_head;
 use crate::isa::{JumpOp, Operand, Reg, Width, sign_extend32};
 use crate::lower::Target;
 use crate::spec::limits::STACK_SIZE;

@@ -6,7 +6,7 @@ use super::emitter::{Emitter, asm};
 use super::labels::Stub;
 use super::memory::field;
 use super::regs::{FIRST, FRAME, LEFT, RUN, SECOND, SHARED, SHARED_TOO, X0, X1, X2, host};
-use crate::interp::POINTERS;
+use crate::engine::fast::POINTERS;
 use crate::isa::{Reg, Size};
 use crate::jit::layout;
 use crate::jit::runtime::{AWAY, ON, shims};

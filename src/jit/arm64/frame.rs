@@ -7,7 +7,7 @@ use super::emitter::{Emitter, asm};
 use super::labels::{Ends, Stub};
 use super::memory::{At, Off, field};
 use super::regs::{CONTEXT, DELTAS, FIRST, FRAME, LEFT, RUN, SHARED, X0, X1, host};
-use crate::interp::{STRIDE, in_head};
+use crate::engine::{STRIDE, in_head};
 use crate::isa::{Reg, RegSet};
 use crate::jit::emitted::EntryPoints;
 use crate::jit::layout;

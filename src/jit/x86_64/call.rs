@@ -5,7 +5,7 @@ use dynasmrt::{DynasmApi, DynasmLabelApi};
 use super::emitter::{Emitter, Ends, Stub, asm};
 use super::operand::{At, Digit, Opcode};
 use super::regs::{FIRST, FRAME, LEFT, RAX, RUN, SECOND, host};
-use crate::interp::POINTERS;
+use crate::engine::fast::POINTERS;
 use crate::isa::{Reg, Size, Width};
 use crate::jit::runtime::{AWAY, ON, STOPPED, shims};
 use crate::lower::{Op, Target};

@@ -10,7 +10,7 @@ use super::operand::{At, Digit, Opcode};
 use super::pins::{Pin, Pins};
 use super::regs::{FIRST, Host, LEFT, RUN, host};
 use super::round::Round;
-use crate::interp::in_head;
+use crate::engine::in_head;
 use crate::isa::{Reg, Size, Width};
 use crate::jit::count::Counts;
 use crate::jit::emitted::EntryPoints;

@@ -5,7 +5,7 @@ use dynasmrt::{DynasmApi, DynasmLabelApi};
 use super::emitter::{Emitter, Ends, Stub, asm};
 use super::operand::{At, Opcode};
 use super::regs::{FIRST, FRAME, Host, LEFT, R13, R14, R15, RBX, RUN};
-use crate::interp::STRIDE;
+use crate::engine::STRIDE;
 use crate::isa::{Reg, Size};
 use crate::jit::runtime::shims;
 use crate::lower::{Function, Op, Target};

@@ -3,7 +3,7 @@
 use super::emitter::Emitter;
 use super::pins::{Pins, Survey, is_frame_pointer, needs_second};
 use super::regs::{Host, host};
-use crate::interp::POINTERS;
+use crate::engine::fast::POINTERS;
 use crate::isa::{AluOp, Operand, Reg};
 use crate::lower::{Branch, Function, Fused, Op};
 

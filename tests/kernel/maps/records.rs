@@ -191,7 +191,7 @@ impl Rings {
                     .unwrap();
                 let event = self.event(*flags, *len);
                 let handle = self.vm.handles().nth(*way).unwrap();
-                self.vm.run_handle(handle, &event).unwrap();
+                self.vm.run(handle, &event).unwrap();
                 let mut context = flags.to_le_bytes().to_vec();
                 context.extend((*len as u64).to_le_bytes());
                 self.programs[*way]

@@ -223,7 +223,7 @@ fn the_kernel_formats_the_same() {
         let key = 0u32.to_le_bytes();
         let io = vm.map("io").unwrap();
         io.set_bytes(&key, &value, UpdateFlags::empty()).unwrap();
-        vm.run_handle(handle, &Event::bytes(Vec::new())).unwrap();
+        vm.run(handle, &Event::bytes(Vec::new())).unwrap();
         let found = vm.map("io").unwrap().get_bytes(&key).unwrap().unwrap();
         let Some(there) = loaded.program else {
             // The verifier looks at the format already.

@@ -159,7 +159,7 @@ impl Recorder {
 
     /// Fires one of the programs.
     pub fn fire(&mut self, program: usize, event: &Event) {
-        let outcome = self.vm.run_handle(self.handles[program], event).unwrap();
+        let outcome = self.vm.run(self.handles[program], event).unwrap();
         let cpu = self.vm.world().cpu();
         let map_number = |name: &str| {
             let place = self.recording.maps.iter().position(|map| map.name == *name);

@@ -145,7 +145,11 @@ mod tests {
         let handles = vm.load_programs(&maps, vec![Arc::new(program)]).unwrap();
         let layout = Layout::of_syscall(NAME, Arch::X86_64).unwrap();
         let event = Event::tracepoint(layout).set("count", count).unwrap();
-        let repeated = vm.run_repeatedly(handles[0], &event, 1).unwrap();
+        let repeated = vm
+            .runner(handles[0], &event)
+            .expect("it is its event")
+            .repeat(1)
+            .unwrap();
         assert!(repeated.fault.is_none());
         assert!(vm.verification(handles[0]).unwrap().outcome.is_ok());
         repeated.outcome.runs[0].r0

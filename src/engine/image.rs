@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use super::fast::threaded::code::Threaded;
+use super::cells::Threaded;
 use super::native::Native;
 use crate::isa::{CallTarget, Code, DecodeError, Insn};
-use crate::lower::{EscapingFrames, Lowered};
+use crate::lower::{Bindings, EscapingFrames, Lowered, Passes, lower};
 use crate::program::Program;
 use crate::util::{Pc, TypeId};
+use crate::verifier::Verified;
 use crate::vm::kfuncs::Callee;
 use crate::vm::maps::Kind;
 use crate::vm::memory::{AccessFault, Address, Problem, Region, SpaceFull};
@@ -78,13 +79,25 @@ impl Image {
         })
     }
 
-    /// The same image with the program's operations, and their cells.
-    pub(super) fn with_operations(self, lowered: Arc<Lowered>, threaded: Option<Threaded>) -> Self {
-        Self {
-            lowered: Some(lowered),
-            threaded,
-            ..self
-        }
+    /// Prepares a verified program to run on `machine`, also on the fast engines if it can
+    /// be lowered.
+    ///
+    /// # Errors
+    /// As of [`new`](Self::new).
+    pub fn verified(
+        verified: &Verified,
+        maps: Vec<MapHandle>,
+        machine: &mut Machine,
+        passes: Passes,
+    ) -> Result<Self, SpaceFull> {
+        let image = Self::new(Arc::clone(verified.program()), maps, machine)?;
+        let bindings = Bindings {
+            machine,
+            maps: image.maps(),
+            functions: image.functions(),
+        };
+        let lowered = lower(verified, bindings, passes).ok().map(Arc::new);
+        Ok(Self { lowered, ..image })
     }
 
     /// Sets whether loads from unmapped addresses read 0, like the kernel's loads through
@@ -138,11 +151,6 @@ impl Image {
         Ok(0)
     }
 
-    /// Drops the cells: the fast interpreter then uses its loop.
-    pub(crate) fn forget_cells(&mut self) {
-        self.threaded = None;
-    }
-
     /// The region whose offsets are the program's functions.
     pub(crate) const fn functions(&self) -> Address {
         self.functions
@@ -154,9 +162,14 @@ impl Image {
         self.lowered.as_deref()
     }
 
+    /// Compiles a lowered program to cells, for the fast interpreter.
+    pub(crate) fn compile_cells(&mut self, code: impl FnOnce(&Lowered) -> Option<Threaded>) {
+        self.threaded = self.lowered.as_deref().and_then(code);
+    }
+
     /// Compiles a lowered program to machine code.
     #[cfg(feature = "jit")]
-    pub(crate) fn compile(&mut self, code: impl FnOnce(&Lowered) -> Option<Native>) {
+    pub(crate) fn compile_native(&mut self, code: impl FnOnce(&Lowered) -> Option<Native>) {
         self.native = self.lowered.as_deref().and_then(code);
     }
 

@@ -6,11 +6,11 @@ use super::cell::Cell;
 use crate::lower::Target;
 
 /// See [`Threaded::cell`].
-pub(super) const NONE: u32 = u32::MAX;
+pub(crate) const NONE: u32 = u32::MAX;
 
 /// A program as cells.
 #[derive(Debug)]
-pub(in crate::interp) struct Threaded {
+pub(crate) struct Threaded {
     cells: Box<[Cell]>,
     /// For each operation its cell, or the next one's for an operation that is only
     /// counted; [`NONE`] for one that an earlier operation's cell executes.
@@ -26,7 +26,7 @@ unsafe impl Sync for Threaded {}
 
 impl Threaded {
     /// Creates a program of these cells, which keeps these BPF registers in host registers.
-    pub(super) const fn new(cells: Box<[Cell]>, cell_of: Box<[u32]>, hot: [u8; 4]) -> Self {
+    pub(crate) const fn new(cells: Box<[Cell]>, cell_of: Box<[u32]>, hot: [u8; 4]) -> Self {
         Self {
             cells,
             cell_of,
@@ -36,20 +36,20 @@ impl Threaded {
 
     /// The cell of an operation; none for one in the middle of several that are executed as
     /// one.
-    pub(super) fn cell(&self, at: Target) -> Option<*const Cell> {
+    pub(crate) fn cell(&self, at: Target) -> Option<*const Cell> {
         let cell = *self.cell_of.get(at as usize)?;
         self.cells.get(cell as usize).map(std::ptr::from_ref)
     }
 
     /// The index of the operation of a cell of this program.
-    pub(super) fn index(&self, cell: *const Cell) -> Target {
+    pub(crate) fn index(&self, cell: *const Cell) -> Target {
         let bytes = cell.addr().wrapping_sub(self.cells.as_ptr().addr());
         let cell = self.cells.get(bytes / size_of::<Cell>());
         cell.map_or(Target::MAX, |cell| cell.at)
     }
 
     /// The numbers of the BPF registers that are kept in host registers.
-    pub(super) const fn hot(&self) -> [u8; 4] {
+    pub(crate) const fn hot(&self) -> [u8; 4] {
         self.hot
     }
 }

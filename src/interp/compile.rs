@@ -8,15 +8,15 @@ use super::call::{
     call_function, call_helper, exit, generic, index_handler, known_handler, load_pointer_handler,
     look_up_handler,
 };
-use super::cell::{CONSTANT, Cell, IN_MEMORY};
-use super::code::{NONE, Threaded};
 use super::hot::hot_registers;
 use super::jump::{branch_handler, jump_handler};
+use crate::engine::cells::{CONSTANT, Cell, IN_MEMORY};
+use crate::engine::cells::{NONE, Threaded};
 use crate::isa::{AtomicOp, Operand, Reg, Width, sign_extend32};
 use crate::lower::{Branch, Keys, Lowered, MemRef, Notes, Op, Order, Target};
 
 /// Compiles a program's operations to cells.
-pub(in crate::interp) fn compile(program: &Lowered) -> Threaded {
+pub(crate) fn compile(program: &Lowered) -> Threaded {
     let ops = program.ops();
     let mut compiler = Compiler {
         program,

@@ -2,10 +2,10 @@
 
 use super::access::{indexed_handler, load_handler};
 use super::alu::alu_handler;
-use super::cell::Cell;
 use super::compile::Compiler;
 use super::fused;
 use super::jump::{count_handler, select_handler};
+use crate::engine::cells::Cell;
 use crate::isa::{AluOp, Operand, Reg, Width, sign_extend32};
 use crate::lower::{Branch, Fused, SelectValue, Target};
 

@@ -3,8 +3,8 @@
 #![allow(unsafe_code)] // the invariant is at `Handler`
 
 use super::alu::width;
-use super::cell::{CONSTANT, Cell, Handler, Host, Regs, by_dst_src, by_src, handler};
-use super::drive::slow;
+use crate::engine::cells::slow;
+use crate::engine::cells::{CONSTANT, Cell, Handler, Host, Regs, by_dst_src, by_src, handler};
 use crate::isa::{AluOp, JumpOp, Width, low32, sign_extend32};
 
 /// Goes to a jump's target.

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)] // the invariant is at `Handler`
 
-use super::cell::{Cell, Handler, Host, Regs, by_dst, by_dst_src, by_src, handler};
+use crate::engine::cells::{Cell, Handler, Host, Regs, by_dst, by_dst_src, by_src, handler};
 use crate::isa::{AluOp, EndianOp, EndianSize, SignedSize, Width, movsx, neg};
 
 pub(super) const fn width(narrow: bool) -> Width {

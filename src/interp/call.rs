@@ -2,9 +2,9 @@
 
 #![allow(unsafe_code)] // the invariant is at `Handler`
 
-use super::super::memory::load_own;
-use super::super::run::{End, Next, Run};
-use super::cell::{Cell, Handler, Host, Regs, by_dst, handler};
+use crate::engine::cells::{Cell, Handler, Host, Regs, by_dst, handler};
+use crate::engine::fast::memory::load_own;
+use crate::engine::fast::{End, Next, Run};
 use crate::isa::Size;
 use crate::lower::Op;
 use crate::vm::Machine;

@@ -3,13 +3,13 @@
 use std::ptr;
 use std::sync::Arc;
 
+use super::super::cells::Host;
+use super::super::cells::Threaded;
 use super::super::checked::{Budget, Finished};
 use super::super::image::Image;
 use super::super::native::{EntryPoint, Native};
 use super::super::plan::Plan;
 use super::super::stack::{Frames, MAX_FRAMES};
-use super::threaded::cell::Host;
-use super::threaded::code::Threaded;
 use crate::isa::Reg;
 use crate::lower::{KNOWN, KnownValues, Lowered, Target};
 use crate::util::Pc;
@@ -71,7 +71,7 @@ pub(crate) struct Run<'a> {
     /// Its operations.
     pub lowered: &'a Lowered,
     /// The operations as cells, if these are executed.
-    pub(super) code: Option<&'a Threaded>,
+    pub(crate) code: Option<&'a Threaded>,
     pub(super) frames: &'a mut Frames,
     /// Where interpreted callers continue. Other callers (machine code, a helper, the run
     /// itself) know it themselves.
@@ -116,7 +116,7 @@ impl<'a> Run<'a> {
     /// Creates runs of a lowered program that may start on the machine's current event. The
     /// context and the table of deltas are host addresses.
     #[inline]
-    pub(in crate::interp) fn new(
+    pub(crate) fn new(
         frames: &'a mut Frames,
         plan: Plan<'a>,
         lowered: &'a Lowered,

@@ -31,11 +31,11 @@ pub(crate) struct Host {
 /// the run's current program, and is one of its operations. The run and its machine are
 /// alive, and nothing else refers to them meanwhile. The numbers are those of the program's
 /// four registers in the host.
-pub(super) type Handler = unsafe fn(*const Cell, *mut Host, u64, u64, u64, u64);
+pub(crate) type Handler = unsafe fn(*const Cell, *mut Host, u64, u64, u64, u64);
 
 /// An operation with the function that executes it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Cell {
+pub(crate) struct Cell {
     pub handler: Handler,
     /// A constant; for an access, the offset from the base.
     pub imm: u64,
@@ -67,13 +67,13 @@ impl Cell {
 }
 
 /// The location of an operand: 0 to 3 is a host register, 4 is memory.
-pub(super) const IN_MEMORY: u8 = 4;
+pub(crate) const IN_MEMORY: u8 = 4;
 /// See [`IN_MEMORY`]: the operand is a constant in the cell.
-pub(super) const CONSTANT: u8 = 5;
+pub(crate) const CONSTANT: u8 = 5;
 
 /// The four host registers.
 #[derive(Clone, Copy)]
-pub(super) struct Regs(pub u64, pub u64, pub u64, pub u64);
+pub(crate) struct Regs(pub u64, pub u64, pub u64, pub u64);
 
 impl Regs {
     /// The register `number`, whose location is `L`.
@@ -167,7 +167,7 @@ macro_rules! handler {
         }
     };
 }
-pub(super) use handler;
+pub(crate) use handler;
 
 /// Functions for each location of a second operand.
 macro_rules! by_src {
@@ -178,7 +178,7 @@ macro_rules! by_src {
         ]
     };
 }
-pub(super) use by_src;
+pub(crate) use by_src;
 
 /// Functions for each location of a first operand, and then of a second.
 macro_rules! by_dst_src {
@@ -189,7 +189,7 @@ macro_rules! by_dst_src {
         ]
     };
 }
-pub(super) use by_dst_src;
+pub(crate) use by_dst_src;
 
 /// Functions for each location of the only operand.
 macro_rules! by_dst {
@@ -200,4 +200,4 @@ macro_rules! by_dst {
         ]
     };
 }
-pub(super) use by_dst;
+pub(crate) use by_dst;

@@ -50,7 +50,7 @@ pub(crate) const STRIDE: usize = STACK_SIZE + size_of::<Head>();
 /// The offset of a field of a frame's head from the frame's end.
 macro_rules! in_head {
     ($field:ident) => {
-        std::mem::offset_of!($crate::interp::Head, $field)
+        std::mem::offset_of!($crate::engine::Head, $field)
     };
 }
 pub(crate) use in_head;

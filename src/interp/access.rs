@@ -2,10 +2,10 @@
 
 #![allow(unsafe_code)] // the invariant is at `Handler`
 
-use super::super::memory::{load_own, load_shared, store_own, store_shared, update};
-use super::super::run::Run;
 use super::call::generic;
-use super::cell::{CONSTANT, Cell, Handler, Host, Regs, by_dst_src, by_src, handler};
+use crate::engine::cells::{CONSTANT, Cell, Handler, Host, Regs, by_dst_src, by_src, handler};
+use crate::engine::fast::Run;
+use crate::engine::fast::memory::{load_own, load_shared, store_own, store_shared, update};
 use crate::isa::{AtomicOp, Size, Width};
 
 /// The kinds of [`MemRef`](crate::lower::MemRef), as constants.

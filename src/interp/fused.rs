@@ -3,7 +3,7 @@
 #![allow(unsafe_code)] // the invariant is at `Handler`
 
 use super::alu::width;
-use super::cell::{CONSTANT, Cell, Handler, Host, Regs, by_dst_src, by_src, handler};
+use crate::engine::cells::{CONSTANT, Cell, Handler, Host, Regs, by_dst_src, by_src, handler};
 use crate::isa::{AluOp, Width, low32};
 
 /// The operations that have functions with a separate destination and a constant.

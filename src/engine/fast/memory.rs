@@ -20,7 +20,7 @@ fn pointer<T>(host: u64) -> *mut T {
 /// # Safety
 /// A live [`SharedBytes`](crate::vm::memory::SharedBytes) has `size` bytes at `host`.
 #[inline(always)]
-pub(super) unsafe fn load_shared(host: u64, size: Size) -> u64 {
+pub(crate) unsafe fn load_shared(host: u64, size: Size) -> u64 {
     // SAFETY: guaranteed by the caller; accesses are atomic only where aligned. Unaligned
     // ones are not atomic in the kernel, either.
     unsafe {
@@ -61,7 +61,7 @@ unsafe fn load_bytes(host: u64, size: Size) -> u64 {
 /// A live [`SharedBytes`](crate::vm::memory::SharedBytes) has as many bytes as `into` at
 /// `host`.
 #[inline]
-pub(super) unsafe fn read_shared(host: u64, into: &mut [u8]) {
+pub(crate) unsafe fn read_shared(host: u64, into: &mut [u8]) {
     let (words, rest) = into.as_chunks_mut::<8>();
     let mut at = host;
     for word in words {
@@ -89,7 +89,7 @@ pub(super) unsafe fn read_shared(host: u64, into: &mut [u8]) {
 /// As of [`load_shared`].
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "the low bytes are meant")]
-pub(super) unsafe fn store_shared(host: u64, size: Size, value: u64) {
+pub(crate) unsafe fn store_shared(host: u64, size: Size, value: u64) {
     // SAFETY: as in `load_shared`.
     unsafe {
         match size {
@@ -126,7 +126,7 @@ unsafe fn store_bytes(host: u64, size: Size, value: u64) {
 /// # Safety
 /// As of [`load_shared`], and no other thread writes the bytes meanwhile.
 #[inline(always)]
-pub(super) unsafe fn load_own(host: u64, size: Size) -> u64 {
+pub(crate) unsafe fn load_own(host: u64, size: Size) -> u64 {
     // SAFETY: guaranteed by the caller.
     unsafe {
         match size {
@@ -144,7 +144,7 @@ pub(super) unsafe fn load_own(host: u64, size: Size) -> u64 {
 /// As of [`load_own`], and no other thread reads the bytes meanwhile.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "the low bytes are meant")]
-pub(super) unsafe fn store_own(host: u64, size: Size, value: u64) {
+pub(crate) unsafe fn store_own(host: u64, size: Size, value: u64) {
     // SAFETY: guaranteed by the caller.
     unsafe {
         match size {
@@ -162,7 +162,7 @@ pub(super) unsafe fn store_own(host: u64, size: Size, value: u64) {
 /// A live [`SharedBytes`](crate::vm::memory::SharedBytes) has `len` bytes at `host`, and no
 /// other thread uses them meanwhile.
 #[inline(always)]
-pub(super) unsafe fn clear_own(host: u64, len: u64) {
+pub(crate) unsafe fn clear_own(host: u64, len: u64) {
     let len = usize::try_from(len).unwrap_or(0);
     // SAFETY: guaranteed by the caller.
     unsafe { pointer::<u8>(host).write_bytes(0, len) }
@@ -173,7 +173,7 @@ pub(super) unsafe fn clear_own(host: u64, len: u64) {
 ///
 /// # Safety
 /// As of [`load_shared`].
-pub(super) unsafe fn update(
+pub(crate) unsafe fn update(
     host: u64,
     op: AtomicOp,
     width: Width,

@@ -1,0 +1,35 @@
+//! A run of a [`Lowered`](crate::lower::Lowered) program without the checks that the
+//! verifier proved unnecessary. The results of a run are exactly those of the checked
+//! interpreter, including the instruction count.
+//!
+//! | file | what |
+//! |---|---|
+//! | `context` | the packet and the context's pointers, for machine code |
+//! | `frames` | entering and leaving functions |
+//! | `look_up` | look-ups of keys by their host addresses |
+//! | `memory` | accesses by addresses proved to be in bounds |
+//! | `native` | entering machine code |
+//! | `rest` | functions and programs that machine code hands over to the interpreters |
+//! | `run` | the state of a run, its start, helpers and their callbacks |
+//! | `step` | one operation, and the loop over operations |
+//! | `tail` | tail calls, and the switch to the checked interpreter |
+
+mod context;
+mod frames;
+#[cfg(feature = "jit")]
+mod look_up;
+pub(crate) mod memory;
+mod native;
+#[cfg(feature = "jit")]
+mod rest;
+pub(crate) mod run;
+mod step;
+mod tail;
+
+#[cfg(feature = "jit")]
+pub(crate) use look_up::look_up_at;
+#[cfg(feature = "jit")]
+pub(crate) use run::POINTERS;
+pub(crate) use run::{End, Next, Run, Stop};
+#[cfg(feature = "jit")]
+pub(crate) use tail::Tail;

@@ -1,0 +1,36 @@
+//! Running programs: the ready program, the choice of the engine, entering it, the result.
+//!
+//! | file | purpose |
+//! |---|---|
+//! | `image` | a loaded program with everything that its engines need |
+//! | `plan`, `prepared` | the parameters of a run; the chosen engine, ready to start |
+//! | `stack` | the frames, which all engines share |
+//! | `checked`, `operations`, `exception`, `watch` | the checked interpreter, which runs any bytes |
+//! | `fast` | a run of operations, and what the compilers' code needs of it |
+//! | `cells`, `native` | what the compilers make, as data: cells for threaded code, machine code |
+//!
+//! [`interp`](crate::interp) compiles operations to cells and [`jit`](crate::jit) compiles
+//! them to machine code. Both use this module, and neither imports the other.
+
+pub(crate) mod cells;
+mod checked;
+mod exception;
+pub(crate) mod fast;
+mod image;
+mod native;
+mod operations;
+mod plan;
+mod prepared;
+mod stack;
+mod watch;
+
+pub use checked::{Budget, Checked, Finished};
+pub use image::Image;
+#[cfg(feature = "jit")]
+pub(crate) use native::{EntryPoints, Native};
+pub(crate) use plan::Plan;
+pub(crate) use prepared::Prepared;
+pub(crate) use stack::Head;
+#[cfg(feature = "jit")]
+pub(crate) use stack::{STRIDE, in_head};
+pub use watch::{Step, Watch, WatchedFrame};

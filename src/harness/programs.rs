@@ -1,0 +1,92 @@
+//! The loaded programs of a [`Vm`](super::Vm).
+
+use std::sync::Arc;
+
+use super::attach_point::Attached;
+use super::error::{Error, Result, list};
+use super::interrupt::Interrupts;
+use super::vm::Vm;
+use crate::engine::{Budget, Image};
+use crate::verifier::Verification;
+use crate::vm::{EngineKind, ProgramHandle};
+
+/// The loaded programs, where they are attached, and how to run them. A `Vm` and the events
+/// that fire in the middle of its runs share them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Programs {
+    /// By program handle.
+    pub images: Vec<Arc<Image>>,
+    /// By program handle: the verifier's result.
+    pub verifications: Vec<Arc<Verification>>,
+    /// Attachments, in the order in which they were made.
+    pub attached: Vec<Attached>,
+    /// Events that fire in the middle of runs.
+    pub interrupts: Interrupts,
+    pub engine: EngineKind,
+    pub budget: Budget,
+}
+
+impl Programs {
+    /// The same programs for another CPU, whose interrupts have counts of their own.
+    pub fn for_cpu(self: &Arc<Self>) -> Arc<Self> {
+        if self.interrupts.is_empty() {
+            return Arc::clone(self);
+        }
+        Arc::new(Self {
+            interrupts: self.interrupts.copied(),
+            ..Self::clone(self)
+        })
+    }
+
+    /// The loaded form of a program.
+    pub fn image(&self, program: ProgramHandle) -> Result<&Arc<Image>> {
+        let image = self.images.get(program.index());
+        image.ok_or_else(|| self.no_program(&format!("#{}", program.0)))
+    }
+
+    /// The error for a program that is not loaded.
+    pub fn no_program(&self, name: &str) -> Error {
+        let names = self
+            .images
+            .iter()
+            .map(|image| image.program().name.as_str());
+        Error::NoProgram {
+            name: name.to_owned(),
+            there: list(names),
+        }
+    }
+}
+
+/// Which program of a [`Vm`] is meant: its name, or its [handle](Vm::program_handle), since
+/// programs of several objects may have one name.
+pub trait WhichProgram {
+    /// The program's handle.
+    ///
+    /// # Errors
+    /// [`Error::NoProgram`] with the names of the loaded programs.
+    fn handle(&self, vm: &Vm) -> Result<ProgramHandle>;
+}
+
+impl WhichProgram for ProgramHandle {
+    fn handle(&self, vm: &Vm) -> Result<ProgramHandle> {
+        vm.programs.image(*self).map(|_| *self)
+    }
+}
+
+impl WhichProgram for str {
+    fn handle(&self, vm: &Vm) -> Result<ProgramHandle> {
+        vm.program_handle(self)
+    }
+}
+
+impl WhichProgram for String {
+    fn handle(&self, vm: &Vm) -> Result<ProgramHandle> {
+        vm.program_handle(self)
+    }
+}
+
+impl<T: WhichProgram + ?Sized> WhichProgram for &T {
+    fn handle(&self, vm: &Vm) -> Result<ProgramHandle> {
+        T::handle(self, vm)
+    }
+}
