@@ -21,6 +21,14 @@
 //! # }
 //! ```
 //!
+//! There are three ways in, each with a page in `docs`:
+//!
+//! | for | use | page |
+//! |---|---|---|
+//! | unit tests of objects | [`Object`], [`Vm`] | `README.md` |
+//! | raw programs: bytes or text on memory | [`harness::RawProgram`] | `docs/raw-programs.md` |
+//! | the verifier alone | [`verifier::verify`] | `docs/verifier.md` |
+//!
 //! | to | look at |
 //! |---|---|
 //! | choose programs, set globals and map sizes before loading | [`Object`] |

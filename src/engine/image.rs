@@ -18,7 +18,7 @@ use crate::vm::{EngineKind, Fallback, Fault, FaultKind, Machine, MapHandle, RanO
 #[derive(Debug)]
 pub struct Image {
     program: Arc<Program>,
-    code: Code,
+    code: Arc<Code>,
     escaping: EscapingFrames,
     maps: Vec<MapHandle>,
     /// The arena whose pointers the program casts.
@@ -46,6 +46,17 @@ impl Image {
         maps: Vec<MapHandle>,
         machine: &mut Machine,
     ) -> Result<Self, SpaceFull> {
+        let code = Arc::new(Code::new(&program.insns));
+        Self::decoded(program, code, maps, machine)
+    }
+
+    /// Prepares a program with these instructions.
+    fn decoded(
+        program: Arc<Program>,
+        code: Arc<Code>,
+        maps: Vec<MapHandle>,
+        machine: &mut Machine,
+    ) -> Result<Self, SpaceFull> {
         let functions = Region::opaque(format!("function of {}", program.name));
         let stack_of = |name: &str| Arc::from(format!("stack of {name}"));
         let mut frame_names: Vec<_> = program
@@ -56,7 +67,6 @@ impl Image {
         if frame_names.is_empty() {
             frame_names.push(stack_of(&program.name));
         }
-        let code = Code::new(&program.insns);
         let is_arena = |map: &&MapHandle| {
             let map = machine.map(**map);
             map.is_some_and(|map| matches!(map.kind(), Kind::Arena(_)))
@@ -90,7 +100,8 @@ impl Image {
         machine: &mut Machine,
         passes: Passes,
     ) -> Result<Self, SpaceFull> {
-        let image = Self::new(Arc::clone(verified.program()), maps, machine)?;
+        let (program, code) = (verified.program().clone(), verified.code().clone());
+        let image = Self::decoded(program, code, maps, machine)?;
         let bindings = Bindings {
             machine,
             maps: image.maps(),

@@ -36,7 +36,7 @@ use crate::lower::Lowered;
 /// Compiles a lowered program to cells; none if this build can't execute them.
 pub(crate) fn compile(lowered: &Lowered) -> Option<Threaded> {
     #[cfg(not(debug_assertions))]
-    return crate::engine::cells::holds().then(|| compile::compile(lowered));
+    return tail_calls::use_no_stack().then(|| compile::compile(lowered));
     #[cfg(debug_assertions)]
     {
         let _ = lowered;

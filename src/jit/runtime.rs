@@ -5,7 +5,7 @@
 //!
 //! **Host registers.** Calls clobber BPF's r0 to r5; a function saves those of r6 to r9
 //! that it changes on the host's stack. Further registers hold the run, the end of the
-//! current frame (a host address, see `interp/stack.rs`), and the number of instructions
+//! current frame (a host address, see `engine/stack.rs`), and the number of instructions
 //! left (see `count`). The value of r10 is in the frame's head; few instructions need it.
 //!
 //! **Functions.** A function is called with its caller's end of frame, r1 to r5 in their

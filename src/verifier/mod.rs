@@ -129,7 +129,7 @@ impl Verified {
     }
 
     /// Its instructions.
-    pub(crate) fn code(&self) -> &Code {
+    pub(crate) const fn code(&self) -> &Arc<Code> {
         &self.code
     }
 
