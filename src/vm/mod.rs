@@ -1,7 +1,7 @@
 //! The machine that runs programs: memory, maps, helpers, a mocked world, and the events that
 //! fire programs.
 //!
-//! Its rooms import in one direction only; `docs/architecture.md` has the table.
+//! Imports between its modules go one way only; `docs/architecture.md` has the order.
 
 mod calls;
 pub mod events;

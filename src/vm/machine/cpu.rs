@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Fire;
-use super::cpus::CpuClaim;
+use super::cpu_claim::CpuClaim;
 use crate::vm::events::attach::{Guards, Sessions};
 use crate::vm::world::kernel::KernelMemory;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use super::cpus::CpuError;
+use super::cpu_claim::CpuError;
 use super::loaded::LoadedMap;
 use super::state::Machine;
 use crate::spec::{MapFlags, UpdateFlags};

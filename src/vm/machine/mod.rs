@@ -4,7 +4,7 @@
 mod arenas;
 mod call;
 mod cpu;
-mod cpus;
+mod cpu_claim;
 pub mod deferred;
 mod engine;
 mod event_storage;
@@ -22,7 +22,7 @@ mod outputs;
 mod probed;
 mod records;
 mod redirect;
-mod run;
+mod run_state;
 mod runs;
 mod shared;
 pub(super) mod sockets;
@@ -33,7 +33,7 @@ use crate::vm::events::Event;
 
 pub use call::{Bytes, Call, Callbacks};
 pub(super) use call::{Returned, unfit};
-pub use cpus::CpuError;
+pub use cpu_claim::CpuError;
 pub use engine::{EngineKind, Fallback, RanOn};
 pub use fault::{Fault, FaultKind, HelperProblem, SourceLine};
 pub use map_addresses::AddMapError;
@@ -42,7 +42,7 @@ pub use outcome::{Missed, Nested, Outcome, Output, Run};
 pub use output_buffer::Emitted;
 pub(super) use output_buffer::{Destination, OutputBuffer};
 pub use redirect::{Redirect, RedirectTarget};
-pub use run::Current;
+pub use run_state::Current;
 pub use state::Machine;
 
 /// A helper or kfunc mocked by a test.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Fire;
 use super::fault::HelperProblem;
 use super::outcome::{Nested, Outcome};
-use super::run::RunState;
+use super::run_state::RunState;
 use super::state::Machine;
 use crate::vm::events::Event;
 use crate::vm::events::attach::{Guards, Level, Sessions};
@@ -70,5 +70,59 @@ impl Machine {
             outcome: outcome.clone(),
         });
         Ok(outcome)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::ProgType;
+    use crate::vm::maps::MapHandle;
+    use crate::vm::world::World;
+
+    /// A machine that runs a program on a packet.
+    fn enter(machine: &mut Machine) {
+        let event = Event::packet([0; 64]);
+        let placed = event.place(ProgType::Xdp, &mut machine.space).unwrap();
+        machine.enter(ProgType::Xdp, placed).unwrap();
+    }
+
+    #[test]
+    fn a_nested_run_leaves_the_outer_one_what_it_holds() {
+        let mut machine = Machine::new(World::default());
+        assert!(machine.suspend().is_none());
+        enter(&mut machine);
+        let socket = machine.world.net().tcp().id();
+        machine.acquire_socket(socket).unwrap();
+        machine.acquire(1);
+        machine.run.locks.push(2);
+        machine.run.event_storage.note(MapHandle(0), 3);
+        let held = machine.unreleased();
+        assert_eq!(held.len(), 2);
+
+        let outer = machine.suspend().unwrap();
+        enter(&mut machine);
+        assert!(machine.unreleased().is_empty());
+        machine.leave();
+        machine.resume(outer);
+        assert_eq!(machine.unreleased(), held);
+        assert_eq!(machine.run.locks.as_slice(), [2]);
+        assert_eq!(machine.run.event_storage.take().count(), 1);
+
+        machine.leave();
+        assert!(machine.unreleased().is_empty());
+        assert!(machine.suspend().is_none());
+    }
+
+    #[test]
+    fn a_deferred_callback_is_a_run() {
+        let mut machine = Machine::new(World::default());
+        machine.cpu.running = Some(1);
+        machine.acquire(1);
+        let outer = machine.suspend().unwrap();
+        enter(&mut machine);
+        machine.leave();
+        machine.resume(outer);
+        assert_eq!(machine.unreleased().len(), 1);
     }
 }

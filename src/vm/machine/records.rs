@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::run::ReservedRecord;
+use super::run_state::ReservedRecord;
 use super::state::Machine;
 use crate::vm::maps::{MapHandle, Record};
 use crate::vm::memory::{Pointer, Region, SharedBytes, SpaceFull};

@@ -1,6 +1,6 @@
 //! The beginning and the end of runs, and the running program.
 
-use super::run::Current;
+use super::run_state::Current;
 use super::state::Machine;
 use crate::spec::ProgType;
 use crate::vm::events::Placed;

@@ -4,10 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::cpu::Cpu;
-use super::cpus::{CpuClaim, CpuError};
+use super::cpu_claim::{CpuClaim, CpuError};
 use super::inject::Injections;
 use super::outcome::Outcome;
-use super::run::RunState;
+use super::run_state::RunState;
 use super::shared::Shared;
 use crate::program::Program;
 use crate::vm::memory::{Pointer, Space};

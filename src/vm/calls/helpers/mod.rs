@@ -80,8 +80,8 @@ pub fn body(helper: HelperId) -> Option<Body> {
     *BODIES.get(helper.index().checked_sub(1)?)?
 }
 
-/// Executes `call helper`: an error that a test [injects](crate::vm::inject), else the test's mock, else
-/// the body.
+/// Executes `call helper`: an error that a test [injects](crate::vm::inject), else the test's
+/// mock, else the body.
 ///
 /// # Errors
 /// [`HelperProblem`] if there is no body or an argument is invalid.
