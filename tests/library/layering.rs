@@ -18,8 +18,11 @@ enum Imports {
 }
 use Imports::{AllBut, Only};
 
-/// The modules in the order of the layers, each with what it may import from.
-const LAYERS: &[(&str, Imports)] = &[
+/// Modules in the order of their layers, each with what it may import from.
+type Layers = &'static [(&'static str, Imports)];
+
+/// The modules of the library.
+const LAYERS: Layers = &[
     ("util", AllBut(&[])),
     ("isa", AllBut(&[])),
     ("btf", AllBut(&[])),
@@ -53,6 +56,17 @@ const LAYERS: &[(&str, Imports)] = &[
     ("cli", AllBut(&[])),
     // The binary only starts the command line.
     ("main", Only(&["cli"])),
+];
+
+/// The modules of `vm`.
+const ROOMS: Layers = &[
+    ("memory", AllBut(&[])),
+    ("fields", AllBut(&["memory"])),
+    ("maps", AllBut(&["fields"])),
+    ("world", AllBut(&["maps"])),
+    ("events", AllBut(&[])),
+    ("machine", AllBut(&["fields"])),
+    ("calls", AllBut(&["fields"])),
 ];
 
 /// Where a crate may be imported.
@@ -113,36 +127,47 @@ fn none(what: &str, found: &[String]) {
 }
 
 /// The modules above a module and its own rule; none for one that is no layer.
-fn rule_of(module: &str) -> Option<(impl Iterator<Item = &'static str> + Clone, &'static Imports)> {
-    let at = LAYERS.iter().position(|(name, _)| *name == module)?;
-    let above = LAYERS.iter().take(at).map(|(name, _)| *name);
-    Some((above, &LAYERS.get(at)?.1))
+fn rule_of(
+    layers: Layers,
+    module: &str,
+) -> Option<(impl Iterator<Item = &'static str> + Clone, &'static Imports)> {
+    let at = layers.iter().position(|(name, _)| *name == module)?;
+    let above = layers.iter().take(at).map(|(name, _)| *name);
+    Some((above, &layers.get(at)?.1))
 }
 
 /// Whether a module may import from another; none for one that is no layer.
-fn may_import(from: &str, to: &str) -> Option<bool> {
-    let (mut above, rule) = rule_of(from)?;
+fn may_import(layers: Layers, from: &str, to: &str) -> Option<bool> {
+    let (mut above, rule) = rule_of(layers, from)?;
     Some(match rule {
         AllBut(not) => above.any(|name| name == to) && !not.contains(&to),
         Only(these) => these.contains(&to),
     })
 }
 
-/// The imports of `krate` that the table of layers does not allow.
-fn forbidden_imports(krate: &Crate) -> Vec<String> {
+/// The imports between the modules of `within` that their table of layers does not allow.
+fn forbidden_imports(krate: &Crate, within: &[&str], layers: Layers) -> Vec<String> {
+    let inside = |module: &[String]| {
+        module.len() >= within.len() && module.iter().zip(within).all(|(own, name)| own == name)
+    };
     let mut found = BTreeSet::new();
     for import in krate.imports() {
         let Target::Module(to) = &import.target else {
             continue;
         };
-        let Some(from) = import.from.first() else {
-            continue; // lib.rs: the signposts to everything
+        if !inside(&import.from) || !inside(to) {
+            continue;
+        }
+        let Some(from) = import.from.get(within.len()) else {
+            continue; // lib.rs or the folder's mod.rs: the signposts to everything
         };
-        let problem = match to.first() {
+        let problem = match to.get(within.len()) {
             Some(to) if to == from => continue,
-            _ if rule_of(from).is_none() => format!("src/{}: no layer", krate.file(&import.from)),
-            None => format!("{} (defined in lib.rs)", import.place),
-            Some(to) if may_import(from, to) == Some(true) => continue,
+            _ if rule_of(layers, from).is_none() => {
+                format!("src/{}: no layer", krate.file(&import.from))
+            }
+            None => format!("{} (defined in {})", import.place, krate.file(to)),
+            Some(to) if may_import(layers, from, to) == Some(true) => continue,
             Some(to) => format!("{} ({from} may not import {to})", import.place),
         };
         found.insert(problem);
@@ -192,18 +217,28 @@ fn dependencies(manifest: &str, table: &str) -> Vec<String> {
 
 #[test]
 fn modules_import_only_from_those_above() {
-    none("imports against the layers", &forbidden_imports(&library()));
+    let library = library();
+    none(
+        "imports against the layers",
+        &forbidden_imports(&library, &[], LAYERS),
+    );
+    none(
+        "imports against the layers of vm",
+        &forbidden_imports(&library, &["vm"], ROOMS),
+    );
 }
 
 #[test]
-fn the_table_of_layers_is_ordered() {
-    for (module, AllBut(listed) | Only(listed)) in LAYERS {
-        for import in *listed {
-            let (mut above, _) = rule_of(module).expect("a layer");
-            assert!(
-                above.any(|name| name == *import),
-                "{module} lists {import}, which is not above it"
-            );
+fn the_tables_of_layers_are_ordered() {
+    for layers in [LAYERS, ROOMS] {
+        for (module, AllBut(listed) | Only(listed)) in layers {
+            for import in *listed {
+                let (mut above, _) = rule_of(layers, module).expect("a layer");
+                assert!(
+                    above.any(|name| name == *import),
+                    "{module} lists {import}, which is not above it"
+                );
+            }
         }
     }
 }
@@ -297,13 +332,42 @@ mod checks {
             ("spare.rs", "use crate::isa::X;"),
         ]);
         assert_eq!(
-            forbidden_imports(&krate),
+            forbidden_imports(&krate, &[], LAYERS),
             [
                 "src/isa/mod.rs:1: crate::vm::Memory (isa may not import vm)",
                 "src/isa/mod.rs:2: super::vm::g (isa may not import vm)",
                 "src/isa/more.rs:1: crate::Memory (isa may not import vm)",
                 "src/isa/more.rs:1: crate::Root (defined in lib.rs)",
                 "src/spare.rs: no layer",
+            ]
+        );
+    }
+
+    #[test]
+    fn an_import_from_below_is_named_within_a_folder() {
+        let krate = of(&[
+            (
+                "vm/mod.rs",
+                "mod calls; mod machine; pub mod maps; pub use machine::deferred; pub struct Root;",
+            ),
+            ("vm/machine/mod.rs", "pub mod deferred;"),
+            (
+                "vm/machine/deferred.rs",
+                "use super::super::maps::Map; use crate::isa::X; pub struct Due;",
+            ),
+            (
+                "vm/maps/mod.rs",
+                "pub struct Map;\nuse crate::vm::deferred::Due;\nuse super::{Root, calls};",
+            ),
+            ("vm/calls/mod.rs", "use crate::vm::{deferred, maps::Map};"),
+            ("isa/mod.rs", "pub struct X;"),
+        ]);
+        assert_eq!(
+            forbidden_imports(&krate, &["vm"], ROOMS),
+            [
+                "src/vm/maps/mod.rs:2: crate::vm::deferred::Due (maps may not import machine)",
+                "src/vm/maps/mod.rs:3: super::Root (defined in vm/mod.rs)",
+                "src/vm/maps/mod.rs:3: super::calls (maps may not import calls)",
             ]
         );
     }
@@ -318,7 +382,7 @@ mod checks {
             ("harness", "object", Some(true)),
             ("spare", "util", None),
         ] {
-            assert_eq!(may_import(from, to), expected, "{to} in {from}");
+            assert_eq!(may_import(LAYERS, from, to), expected, "{to} in {from}");
         }
     }
 

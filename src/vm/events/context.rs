@@ -4,11 +4,10 @@
 use super::error::EventError;
 use super::layout::{Layout, LayoutSource};
 use super::record::Values;
-use super::shape::{Field, Shape};
-use super::value::FieldValue;
 use crate::spec::ContextKind;
 use crate::spec::context::{self as spec, Arch, FieldType};
 use crate::util::nearest_first;
+use crate::vm::fields::{Field, FieldValue, Shape};
 
 /// Aliases of the x86-64 registers: those of libbpf's `PT_REGS_*` and of bpftrace.
 const X86_64: &[(&str, &[&str])] = &[

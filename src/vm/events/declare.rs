@@ -2,8 +2,8 @@
 
 use super::error::EventError;
 use super::layout::{Layout, LayoutSource, common_fields};
-use super::shape::{Field, Shape, Storage};
 use crate::spec::limits::MAX_TRACE_SIZE;
+use crate::vm::fields::{Field, Shape, Storage};
 
 /// The scalar types of a declared field.
 ///

@@ -3,19 +3,17 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::context;
-use super::error::{EventError, ValueProblem};
+use super::attach::Fires;
+use super::error::EventError;
 use super::extras::{self, Extras, Iteration};
 use super::kern::{Kern, KernSide};
 use super::layout::Layout;
-use super::packet;
 use super::record::Values;
-use super::text::{parse_assignment, parse_hex};
-use super::value::FieldValue;
 use super::window::Window;
+use super::{context, packet};
 use crate::spec::context::Arch;
 use crate::spec::{ContextKind, ProgType};
-use crate::vm::attach::Fires;
+use crate::vm::fields::{FieldValue, ValueProblem, parse_assignment, parse_hex};
 
 /// The kind of an attach point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

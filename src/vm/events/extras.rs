@@ -3,12 +3,13 @@
 
 use std::sync::Arc;
 
+use super::attach::BranchEntry;
 use super::error::EventError;
 use super::layout::Layout;
 use super::record::Values;
-use super::value::FieldValue;
 use crate::spec::context::Arch;
-use crate::vm::attach::{BranchEntry, Counter};
+use crate::vm::fields::FieldValue;
+use crate::vm::maps::Counter;
 
 /// Event data besides the fields of the context.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

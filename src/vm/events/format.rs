@@ -12,9 +12,9 @@
 
 use super::error::EventError;
 use super::layout::{HIDDEN, Layout, LayoutSource};
-use super::shape::{Field, Shape, Storage, c_size};
 use super::syscall;
 use crate::spec::limits::MAX_TRACE_SIZE;
+use crate::vm::fields::{Field, Shape, Storage, c_size};
 
 /// A `format` file: the record's layout, and the other data of the text.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,12 +11,12 @@
 
 use super::error::EventError;
 use super::layout::{Layout, LayoutSource};
-use super::shape::{Field, Shape, Storage};
 use crate::btf::{Btf, Encoding, Kind, Type};
 use crate::program::Program;
 use crate::spec::ProgType;
 use crate::spec::limits::{MAX_FUNC_ARGS, MAX_TRACE_SIZE};
 use crate::util::TypeId;
+use crate::vm::fields::{Field, Shape, Storage};
 
 /// Ambiguities in the BTF of 6.18: classes with equal prototypes and different records, and
 /// the tracepoints that belong to them. A trailing `*` matches any rest. The first row

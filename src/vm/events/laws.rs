@@ -5,10 +5,8 @@ use proptest::prelude::*;
 use super::declare::Scalar;
 use super::event::Event;
 use super::layout::Layout;
-use super::shape::Shape;
-use super::text::{parse_assignment, parse_hex};
-use super::value::FieldValue;
 use crate::spec::ProgType;
+use crate::vm::fields::{FieldValue, Shape, parse_assignment, parse_hex};
 use crate::vm::memory::Space;
 
 fn layout() -> Layout {

@@ -2,10 +2,9 @@
 //! data of variable length.
 
 use super::error::EventError;
-use super::shape::{Field, Part, Shape, Storage, find};
-use super::value::FieldValue;
 use crate::spec::tracepoint::{COMMON_FIELDS, EventField, HEADER_SIZE};
 use crate::util::nearest_first;
+use crate::vm::fields::{Field, FieldValue, Part, Shape, Storage, find};
 
 /// Number of bytes at the start of a tracepoint's context that programs can't read. While
 /// programs run, the kernel keeps its pointer to the registers there

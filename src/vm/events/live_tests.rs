@@ -6,12 +6,12 @@ use std::process::Command;
 
 use super::context;
 use super::layout::Layout;
-use super::shape::{Field, Shape, Storage};
 use crate::btf::{Btf, Kind};
 use crate::shared::is_emulated;
 use crate::shared::{Need, skip};
 use crate::spec::ProgType;
 use crate::spec::context::Arch;
+use crate::vm::fields::{Field, Shape, Storage};
 
 /// The format file of every tracepoint, by `(group, name)`, read from a tracefs in a private
 /// mount namespace: the machine's mounts are unchanged.

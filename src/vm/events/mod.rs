@@ -30,6 +30,7 @@
 //! # Ok::<(), bpflab::vm::events::EventError>(())
 //! ```
 
+pub mod attach;
 mod builder;
 mod capture;
 pub mod checksum;
@@ -49,18 +50,14 @@ mod pointees;
 mod probe;
 mod record;
 mod sample;
-mod shape;
 mod socket;
 mod syscall;
-mod text;
-mod value;
 mod window;
 
 pub use builder::Packet;
 pub use capture::{CaptureError, Captured};
 pub use declare::{Declaration, Scalar};
-pub(super) use error::listed;
-pub use error::{EventError, TextError, ValueProblem};
+pub use error::EventError;
 pub use event::{Common, Event, EventKind};
 pub use extras::Iteration;
 pub use format::{Format, FormatField};
@@ -70,10 +67,11 @@ pub use layout::{HIDDEN, Layout, LayoutSource};
 pub use packet::{ETH_HLEN, MAX_GROWN, XDP_FRAME, XDP_HEADROOM};
 pub use placed::{Placed, PlacedPacket};
 pub(crate) use sample::Sample;
-pub use shape::{Field, Shape, Storage};
-pub use text::{parse_assignment, parse_hex};
-pub use value::FieldValue;
 pub use window::PacketRange;
+
+pub use super::fields::{
+    Field, FieldValue, Shape, Storage, TextError, ValueProblem, parse_assignment, parse_hex,
+};
 
 #[cfg(test)]
 mod laws;

@@ -3,9 +3,9 @@
 
 use super::error::EventError;
 use super::kern::Headers;
-use super::value::FieldValue;
 use crate::spec::{ProgType, limits};
 use crate::util::Errno;
+use crate::vm::fields::FieldValue;
 
 /// Length of an Ethernet header (`ETH_HLEN`).
 pub const ETH_HLEN: usize = 14;

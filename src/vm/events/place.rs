@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::context;
+use super::attach::Site;
 use super::error::EventError;
 use super::event::{Body, Event, EventKind};
 use super::kern::{Headers, KernSide};
@@ -11,12 +11,11 @@ use super::packet::{self, Prepared};
 use super::placed::{Placed, PlacedPacket};
 use super::pointees::{self, Regions};
 use super::record::Values;
-use super::socket;
-use super::value::FieldValue;
 use super::window::{PacketRange, Window};
+use super::{context, socket};
 use crate::spec::context::Arch;
 use crate::spec::{ContextKind, PacketAccess, ProgType};
-use crate::vm::attach::Site;
+use crate::vm::fields::FieldValue;
 use crate::vm::memory::{PointerField, Region, Rights, SharedBytes, Space};
 use crate::vm::world::Socket;
 

@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
+use super::attach::Site;
 use super::checksum;
 use super::kern::{Checksum, Headers, KernSide};
 use super::pointees::Regions;
 use super::window::{PacketRange, Window};
 use crate::spec::PacketAccess;
-use crate::vm::attach::Site;
 use crate::vm::memory::{Address, Body as Bytes, PointerField, SharedBytes, Space};
 use crate::vm::world::Socket;
 

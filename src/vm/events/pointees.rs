@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
+use super::attach::Site;
 use super::error::EventError;
 use super::event::{Event, EventKind};
-use crate::vm::attach::Site;
 use crate::vm::memory::{Address, Body, Region, Rights, SharedBytes, Space};
 
 /// Placed regions, each with its name in messages.

@@ -3,18 +3,18 @@
 
 use std::sync::Arc;
 
+use super::attach::BranchEntry;
 use super::context;
-use super::error::{EventError, ValueProblem};
+use super::error::EventError;
 use super::event::{Event, EventKind};
 use super::extras::{Extras, Inner};
 use super::layout::Layout;
 use super::record::Values;
-use super::shape::{Field, Shape};
-use super::value::FieldValue;
 use crate::spec::ContextKind;
 use crate::spec::context::Arch;
 use crate::spec::syscalls::Syscall;
-use crate::vm::attach::{BranchEntry, Counter};
+use crate::vm::fields::{Field, FieldValue, Shape, ValueProblem};
+use crate::vm::maps::Counter;
 
 /// Argument registers (System V ABI for x86-64, `PT_REGS_PARM*` of libbpf).
 const X86_64: &[&str] = &["di", "si", "dx", "cx", "r8", "r9"];

@@ -1,11 +1,10 @@
 //! The bytes of a tracepoint's record: a fixed part, followed by data of variable length
 //! (`include/trace/perf.h`, `include/trace/stages/stage5_get_offsets.h`).
 
-use super::error::{EventError, ValueProblem};
+use super::error::EventError;
 use super::layout::Layout;
-use super::shape::{Field, Shape, Storage, elements};
-use super::value::FieldValue;
 use crate::spec::limits::MAX_TRACE_SIZE;
+use crate::vm::fields::{Field, FieldValue, Shape, Storage, ValueProblem, elements};
 
 /// The values of a layout's fields.
 #[derive(Debug, Clone, PartialEq, Eq)]

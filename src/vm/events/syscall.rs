@@ -7,13 +7,12 @@
 
 use super::error::EventError;
 use super::layout::{Layout, LayoutSource, common_fields, of_table};
-use super::shape::{Field, Shape, Storage};
-use super::value::FieldValue;
 use crate::btf::Btf;
 use crate::spec::context::Arch;
 use crate::spec::syscalls::Syscall;
 use crate::spec::tracepoint::{EventField, syscall_event};
 use crate::util::nearest_first;
+use crate::vm::fields::{Field, FieldValue, Shape, Storage};
 
 /// Entry or exit of a system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Maps of CPUs to redirect to (`kernel/bpf/cpumap.c`).
 
-use super::super::handle::ProgramHandle;
 use super::base::{Base, Mode};
+use super::handle::ProgramHandle;
 use super::redirect_value::RedirectValue;
 use super::values::Values;
 use super::{Kind, Map};

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::super::handle::ProgramHandle;
 use super::super::memory::Slab;
 use super::base::{Base, Mode};
+use super::handle::ProgramHandle;
 use super::hash::Hash;
 use super::redirect_value::RedirectValue;
 use super::values::Values;

@@ -1,7 +1,7 @@
 //! Arrays and hashes of maps (`kernel/bpf/map_in_map.c`).
 
-use super::super::handle::MapHandle;
 use super::base::{Base, Mode};
+use super::handle::MapHandle;
 use super::handles::Handles;
 use super::keyed::Keyed;
 use super::{Kind, Map};

@@ -3,12 +3,48 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::super::attach::Counter;
 use super::base::Base;
 use super::{Kind, Map};
 use crate::program::MapDef;
 use crate::spec::UpdateFlags;
 use crate::util::Errno;
+
+/// A perf counter (`struct bpf_perf_event_value`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counter {
+    /// The counter's value.
+    pub counter: u64,
+    /// For how many nanoseconds it was enabled.
+    pub enabled: u64,
+    /// For how many nanoseconds it was counting: less than enabled if counters are multiplexed.
+    pub running: u64,
+}
+
+impl Counter {
+    /// Size of a `struct bpf_perf_event_value`.
+    pub const SIZE: usize = 24;
+
+    /// The bytes of the `struct bpf_perf_event_value`.
+    #[must_use]
+    pub fn bytes(&self) -> [u8; Self::SIZE] {
+        let mut bytes = [0; Self::SIZE];
+        let words = [self.counter, self.enabled, self.running];
+        for (to, word) in bytes.chunks_exact_mut(8).zip(words) {
+            to.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+}
+
+impl From<u64> for Counter {
+    /// A counter with this value and zero times.
+    fn from(counter: u64) -> Self {
+        Self {
+            counter,
+            ..Self::default()
+        }
+    }
+}
 
 /// `BPF_MAP_TYPE_PERF_EVENT_ARRAY`. By default, each slot below the number of CPUs holds that
 /// CPU's buffer, as libbpf's `perf_buffer__new` opens them. A test can [`set`](Self::set) it

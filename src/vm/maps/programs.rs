@@ -1,7 +1,7 @@
 //! Program arrays for tail calls (`prog_array_map_ops`, `kernel/bpf/arraymap.c`).
 
-use super::super::handle::ProgramHandle;
 use super::base::Base;
+use super::handle::ProgramHandle;
 use super::handles::Handles;
 use super::{Kind, Map};
 use crate::program::MapDef;

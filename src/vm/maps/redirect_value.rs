@@ -1,7 +1,7 @@
 //! The value of a devmap or cpumap: a number, and a program that runs at the target
 //! (`struct bpf_devmap_val`, `struct bpf_cpumap_val`).
 
-use super::super::handle::ProgramHandle;
+use super::handle::ProgramHandle;
 use crate::util::Errno;
 
 /// The target of a redirect, and the program that runs there.

@@ -3,8 +3,8 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::super::handle::ProgramHandle;
 use super::base::Base;
+use super::handle::ProgramHandle;
 use super::{Kind, Map};
 use crate::program::MapDef;
 use crate::spec::{MapFlags, UpdateFlags};

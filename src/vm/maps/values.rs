@@ -7,8 +7,8 @@
 
 use std::sync::Arc;
 
-use super::super::lock_wait::LockWait;
 use super::super::memory::Slab;
+use super::lock_wait::LockWait;
 use crate::btf::{FieldKind, SpecialFields};
 use crate::util::Errno;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::super::kernel::{KernelError, KernelMemory, KernelObject};
+use super::kernel::{KernelError, KernelMemory, KernelObject};
 
 /// The created cgroups of the default hierarchy, by id. Clones share them.
 #[derive(Debug, Clone, Default)]

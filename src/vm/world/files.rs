@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::FxHashMap;
 
-use super::super::kernel::{KernelError, KernelMemory, KernelObject};
+use super::kernel::{KernelError, KernelMemory, KernelObject};
 
 type Result<T> = std::result::Result<T, KernelError>;
 

@@ -4,6 +4,7 @@
 mod cgroups;
 mod clock;
 mod files;
+pub mod kernel;
 mod net;
 mod processes;
 mod random;
@@ -14,7 +15,7 @@ mod user;
 
 use std::ops::Range;
 
-use super::kernel::{KernelError, KernelMemory, KernelObject};
+use self::kernel::{KernelError, KernelMemory, KernelObject};
 use files::Files;
 use processes::Processes;
 use symbols::Mappings;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustc_hash::FxHashMap;
 
-use super::super::kernel::{KernelError, KernelMemory, KernelObject};
+use super::kernel::{KernelError, KernelMemory, KernelObject};
 
 /// Registers and memory areas of tasks. Clones share them, and so do the CPUs of a machine.
 #[derive(Debug, Clone, Default)]

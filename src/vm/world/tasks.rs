@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::super::kernel::{KernelError, KernelMemory, KernelObject};
 use super::cgroups::Cgroups;
+use super::kernel::{KernelError, KernelMemory, KernelObject};
 use super::task::{Task, TaskId};
 
 /// The `task_struct` objects that were requested. Clones share them: tasks belong to the

@@ -104,7 +104,8 @@ impl Crate {
             .find(|&length| self.files.contains_key(&path[..length]))
             .unwrap_or(0);
         let (module, rest) = path.split_at(length);
-        let (Some((_, source)), Some(name)) = (self.files.get(module), rest.first()) else {
+        let (Some((_, source)), Some((name, rest))) = (self.files.get(module), rest.split_first())
+        else {
             return module.to_vec();
         };
         if depth > 8 || source.defined.contains(name) {
@@ -119,6 +120,7 @@ impl Crate {
                 continue;
             };
             if signpost.name == *name {
+                absolute.extend_from_slice(rest);
                 return self.locate(&absolute, depth + 1);
             }
             if signpost.name == "*" {
@@ -282,6 +284,18 @@ mod tests {
         let from_b: Vec<_> = targets(&krate).split_off(5);
         assert_eq!(targets(&krate)[3..5], ["a", "<std>"]);
         assert_eq!(from_b, ["a::inner", "a::inner", "a::other", "a"]);
+    }
+
+    #[test]
+    fn paths_continue_through_the_signpost_of_a_module() {
+        let krate = of(&[
+            ("a/mod.rs", "mod room; pub use room::inner;"),
+            ("a/room/mod.rs", "pub mod inner;"),
+            ("a/room/inner/mod.rs", "mod file; pub use file::Thing;"),
+            ("a/room/inner/file.rs", "pub struct Thing;"),
+            ("b.rs", "use crate::a::inner::Thing;"),
+        ]);
+        assert_eq!(targets(&krate).last().unwrap(), "a::room::inner::file");
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Maps of cgroups, sockets, devices and CPUs. The error numbers were observed on a running
 //! 6.18 kernel.
 
+use super::super::handle::ProgramHandle;
 use super::super::{Kind, RedirectValue};
 use super::*;
-use crate::vm::handle::ProgramHandle;
 
 const NOEXIST: UpdateFlags = UpdateFlags::NOEXIST;
 const EXIST: UpdateFlags = UpdateFlags::EXIST;

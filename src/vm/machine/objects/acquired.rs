@@ -1,0 +1,86 @@
+//! Resources that the running program acquired and has to release before it ends. The
+//! verifier rejects programs that don't; this module tracks them at run time.
+
+use smallvec::SmallVec;
+
+/// An active iterator.
+#[derive(Debug)]
+pub(in crate::vm) enum Iterator {
+    /// `bpf_iter_num`: the last number returned, and the end (exclusive).
+    Num { last: i32, end: i32 },
+    /// `bpf_iter_bits`: the words, and the next bit to test.
+    Bits { words: Vec<u64>, next: usize },
+    /// Kernel objects of a kind: the remaining ones.
+    Objects {
+        kind: &'static str,
+        left: std::vec::IntoIter<u64>,
+    },
+}
+
+impl Iterator {
+    /// The kind in the names of its kfuncs, after `bpf_iter_`.
+    pub(in crate::vm) const fn name(&self) -> &'static str {
+        match self {
+            Self::Num { .. } => "num",
+            Self::Bits { .. } => "bits",
+            Self::Objects { kind, .. } => kind,
+        }
+    }
+}
+
+/// Resources that one running program acquired and has not released.
+#[derive(Debug, Default)]
+pub struct AcquiredResources {
+    /// Addresses of referenced objects, one entry per reference.
+    pub(in crate::vm) references: SmallVec<[u64; 4]>,
+    /// Active iterators, by their address on the stack.
+    pub(in crate::vm) iterators: SmallVec<[(u64, Iterator); 2]>,
+    /// Nesting depth of RCU read sections.
+    pub(in crate::vm) rcu: u32,
+    /// Nesting depth of disabled preemption.
+    pub(in crate::vm) preempt: u32,
+    /// Addresses of saved interrupt states, the last one last.
+    pub(in crate::vm) interrupts: SmallVec<[u64; 1]>,
+}
+
+impl AcquiredResources {
+    /// Whether everything was released.
+    pub(in crate::vm) fn is_empty(&self) -> bool {
+        self.references.is_empty()
+            && self.iterators.is_empty()
+            && self.interrupts.is_empty()
+            && self.rcu == 0
+            && self.preempt == 0
+    }
+
+    /// Records a reference.
+    pub(in crate::vm) fn acquire(&mut self, object: u64) {
+        self.references.push(object);
+    }
+
+    /// Removes a reference; returns whether there was one.
+    pub(in crate::vm) fn release(&mut self, object: u64) -> bool {
+        let at = self.references.iter().rposition(|one| *one == object);
+        at.map(|at| self.references.remove(at)).is_some()
+    }
+
+    /// Adds an iterator at an address; returns false if there is one already.
+    pub(in crate::vm) fn begin(&mut self, at: u64, iterator: Iterator) -> bool {
+        let is_new = self.iterator(at).is_none();
+        if is_new {
+            self.iterators.push((at, iterator));
+        }
+        is_new
+    }
+
+    /// The iterator at an address.
+    pub(in crate::vm) fn iterator(&mut self, at: u64) -> Option<&mut Iterator> {
+        let found = self.iterators.iter_mut().rfind(|(place, _)| *place == at);
+        found.map(|(_, iterator)| iterator)
+    }
+
+    /// Removes the iterator at an address.
+    pub(in crate::vm) fn end(&mut self, at: u64) {
+        self.iterators.retain(|(place, _)| *place != at);
+    }
+}
