@@ -7,7 +7,6 @@
 //! | `context` | the packet and the context's pointers, for machine code |
 //! | `frames` | entering and leaving functions |
 //! | `look_up` | look-ups of keys by their host addresses |
-//! | `memory` | accesses by addresses proved to be in bounds |
 //! | `native` | entering machine code, which a layer above generates |
 //! | `rest` | functions and programs that machine code hands over to the interpreters |
 //! | `run` | the state of a run, its start, helpers and their callbacks |
@@ -19,7 +18,6 @@ mod context;
 mod frames;
 #[cfg(feature = "jit")]
 mod look_up;
-mod memory;
 mod native;
 #[cfg(feature = "jit")]
 mod rest;
