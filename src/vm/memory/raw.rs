@@ -39,10 +39,11 @@ use std::ptr;
 
 use crate::isa::{AtomicOp, Size, Width, low32};
 
-/// Defines `load` and `store` of an architecture: for each size the two instructions.
+/// Defines `load` and `store` of an architecture: for each size the two instructions; and
+/// `load_four`.
 #[allow(unused_macros, reason = "not for `bytewise`")]
 macro_rules! define_loads_and_stores {
-    ($($size:ident $load:literal $store:literal)*) => {
+    ($($size:ident $load:literal $store:literal)*; four $($four:literal)*) => {
         /// Loads a number.
         ///
         /// # Safety
@@ -62,6 +63,28 @@ macro_rules! define_loads_and_stores {
                 }
             }
             value
+        }
+
+        /// Loads four double words.
+        ///
+        /// # Safety
+        /// As of [`load`], for each of them.
+        #[inline(always)]
+        pub(super) unsafe fn load_four(host: u64) -> [u64; 4] {
+            let (a, b, c, d): (u64, u64, u64, u64);
+            // SAFETY: guaranteed by the caller.
+            unsafe {
+                asm!(
+                    $($four,)*
+                    host = in(reg) host,
+                    a = out(reg) a,
+                    b = out(reg) b,
+                    c = out(reg) c,
+                    d = out(reg) d,
+                    options(nostack, preserves_flags, readonly),
+                );
+            }
+            [a, b, c, d]
         }
 
         /// Stores the low bytes of a number.
@@ -199,7 +222,16 @@ pub(super) unsafe fn fill(host: u64, into: &mut [MaybeUninit<u8>]) {
     // SAFETY: guaranteed by the caller; `at` advances by the bytes read.
     unsafe {
         if is_aligned(host, Size::Dw) {
-            let (words, tail) = rest.as_chunks_mut::<8>();
+            // The compiler does not unroll loops of assembly.
+            let (fours, tail) = rest.as_chunks_mut::<32>();
+            for four in fours {
+                let (words, _) = four.as_chunks_mut::<8>();
+                for (word, number) in words.iter_mut().zip(numbers::load_four(at)) {
+                    *word = number.to_le_bytes().map(MaybeUninit::new);
+                }
+                at += 32;
+            }
+            let (words, tail) = tail.as_chunks_mut::<8>();
             for word in words {
                 *word = load(at, Size::Dw).to_le_bytes().map(MaybeUninit::new);
                 at += 8;
@@ -233,7 +265,14 @@ pub(super) unsafe fn write(host: u64, from: &[u8]) {
     // SAFETY: guaranteed by the caller; `at` advances by the bytes written.
     unsafe {
         if is_aligned(host, Size::Dw) {
-            let (words, tail) = rest.as_chunks::<8>();
+            let (fours, tail) = rest.as_chunks::<32>();
+            for four in fours {
+                for word in four.as_chunks::<8>().0 {
+                    store(at, Size::Dw, u64::from_le_bytes(*word));
+                    at += 8;
+                }
+            }
+            let (words, tail) = tail.as_chunks::<8>();
             for word in words {
                 store(at, Size::Dw, u64::from_le_bytes(*word));
                 at += 8;
@@ -293,20 +332,23 @@ mod tests {
 
     #[test]
     fn copies_are_the_bytes() {
-        let numbers: Vec<u8> = (1..=32).collect();
-        for (at, len) in [(0, 15), (1, 8), (4, 4), (4, 13), (3, 0), (8, 23)] {
-            let bytes = SharedBytes::zeroed(32);
+        let numbers: Vec<u8> = (1..=96).collect();
+        for (at, len) in [(0, 15), (1, 8), (4, 4), (4, 13), (3, 0), (8, 23), (16, 79)] {
+            let bytes = SharedBytes::zeroed(96);
             let host = bytes.host_address() + at as u64;
             let mut copy = vec![0; len];
-            // SAFETY: the range lies in 32 bytes that nothing else uses.
+            // SAFETY: the range lies in 96 bytes that nothing else uses.
             unsafe {
                 write(host, &numbers[..len]);
                 read(host, &mut copy);
             }
             assert_eq!(copy, numbers[..len]);
-            let mut all = vec![0; 32];
+            let mut all = vec![0; 96];
             all[at..at + len].copy_from_slice(&numbers[..len]);
             assert_eq!(bytes.to_vec(), all);
+            // SAFETY: 32 bytes of 96 that nothing else uses.
+            let fours = unsafe { [numbers::load_four(host), bytewise::load_four(host)] };
+            assert_eq!(fours[0], fours[1]);
         }
     }
 

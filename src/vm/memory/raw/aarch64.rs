@@ -14,6 +14,7 @@ define_loads_and_stores! {
     H "ldrh {value:w}, [{host}]" "strh {value:w}, [{host}]"
     W "ldr {value:w}, [{host}]" "str {value:w}, [{host}]"
     Dw "ldr {value:x}, [{host}]" "str {value:x}, [{host}]"
+    ; four "ldp {a}, {b}, [{host}]" "ldp {c}, {d}, [{host}, #16]"
 }
 
 /// Stores the low bytes of `new` if the number is `old` (zero-extended); returns the number.

@@ -37,6 +37,15 @@ pub(super) unsafe fn load(host: u64, size: Size) -> u64 {
     unsafe { get(host, size, Ordering::Relaxed) }
 }
 
+/// Loads four double words.
+///
+/// # Safety
+/// As of [`load`], for each of them.
+pub(super) unsafe fn load_four(host: u64) -> [u64; 4] {
+    // SAFETY: guaranteed by the caller.
+    [0, 8, 16, 24].map(|at| unsafe { load(host + at, Size::Dw) })
+}
+
 /// Stores the low bytes of a number.
 ///
 /// # Safety

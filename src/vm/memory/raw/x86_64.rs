@@ -9,6 +9,8 @@ define_loads_and_stores! {
     H "movzx {value:e}, word ptr [{host}]" "mov word ptr [{host}], {value:x}"
     W "mov {value:e}, dword ptr [{host}]" "mov dword ptr [{host}], {value:e}"
     Dw "mov {value:r}, qword ptr [{host}]" "mov qword ptr [{host}], {value:r}"
+    ; four "mov {a}, [{host}]" "mov {b}, [{host} + 8]"
+        "mov {c}, [{host} + 16]" "mov {d}, [{host} + 24]"
 }
 
 /// Stores the low bytes of `new` if the number is `old` (zero-extended); returns the number.
