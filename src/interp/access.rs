@@ -5,8 +5,8 @@
 use super::call::generic;
 use crate::engine::cells::{CONSTANT, Cell, Handler, Host, Regs, by_dst_src, by_src, handler};
 use crate::engine::fast::Run;
-use crate::engine::fast::memory::{load_own, load_shared, store_own, store_shared, update};
 use crate::isa::{AtomicOp, Size, Width};
+use crate::vm::memory::raw;
 
 /// The kinds of [`MemRef`](crate::lower::MemRef), as constants.
 pub(super) const STACK: u8 = 0;
@@ -27,7 +27,7 @@ unsafe fn host_of<const KIND: u8>(run: *mut Host, address: u64) -> u64 {
         let delta = match KIND {
             MAP_VALUE => return address,
             PACKET => (*run.cast::<Run<'_>>()).packet,
-            _ => load_shared((*run).deltas + (address >> 40 & 0xffff) * 8, Size::Dw),
+            _ => raw::load_own((*run).deltas + (address >> 40 & 0xffff) * 8, Size::Dw),
         };
         match delta {
             0 => 0,
@@ -58,15 +58,12 @@ unsafe fn host<const KIND: u8, const B: u8>(
     }
 }
 
-/// Whether an access can't be done here: it has to be checked, or is to shared bytes and
-/// unaligned.
+/// Whether an access has to be checked.
 #[inline(always)]
-fn is_other<const KIND: u8>(host: u64, size: Size) -> bool {
+const fn is_checked<const KIND: u8>(host: u64) -> bool {
     match KIND {
-        STACK | CONTEXT => false,
-        PACKET => host == 0,
-        MAP_VALUE => !host.is_multiple_of(size.bytes() as u64),
-        _ => host == 0 || !host.is_multiple_of(size.bytes() as u64),
+        STACK | CONTEXT | MAP_VALUE => false,
+        _ => host == 0,
     }
 }
 
@@ -75,7 +72,7 @@ handler! {
     fn load<const KIND: u8, const SIZE: usize, const D: u8, const B: u8>(cell, run, regs) {
         let size = const { Size::ALL[SIZE] };
         let host = host::<KIND, B>(cell, run, &regs, (*cell).src);
-        if is_other::<KIND>(host, size) {
+        if is_checked::<KIND>(host) {
             return regs.by(generic, cell, run);
         }
         regs.set::<D>(run, (*cell).dst, read::<KIND>(host, size));
@@ -88,7 +85,7 @@ handler! {
     fn store<const KIND: u8, const SIZE: usize, const B: u8, const S: u8>(cell, run, regs) {
         let size = const { Size::ALL[SIZE] };
         let host = host::<KIND, B>(cell, run, &regs, (*cell).dst);
-        if is_other::<KIND>(host, size) {
+        if is_checked::<KIND>(host) {
             return regs.by(generic, cell, run);
         }
         let value = match S {
@@ -96,8 +93,8 @@ handler! {
             _ => regs.get::<S>(run, (*cell).src),
         };
         match KIND {
-            STACK | CONTEXT | PACKET => store_own(host, size, value),
-            _ => store_shared(host, size, value),
+            STACK | CONTEXT | PACKET => raw::store_own(host, size, value),
+            _ => raw::store(host, size, value),
         }
         regs.go(cell.add(1), run)
     }
@@ -112,7 +109,7 @@ handler! {
         let base = regs.get::<B>(run, (*cell).src).wrapping_add((*cell).imm);
         let sum = base.wrapping_add(regs.get::<I>(run, (*cell).third));
         let host = host_of::<KIND>(run, sum);
-        if is_other::<KIND>(host, size) {
+        if is_checked::<KIND>(host) {
             return regs.by(generic, cell, run);
         }
         regs.set::<D>(run, (*cell).dst, read::<KIND>(host, size));
@@ -129,8 +126,8 @@ unsafe fn read<const KIND: u8>(host: u64, size: Size) -> u64 {
     // SAFETY: guaranteed by the caller.
     unsafe {
         match KIND {
-            STACK | CONTEXT | PACKET => load_own(host, size),
-            _ => load_shared(host, size),
+            STACK | CONTEXT | PACKET => raw::load_own(host, size),
+            _ => raw::load(host, size),
         }
     }
 }
@@ -140,7 +137,7 @@ handler! {
     fn add<const B: u8, const S: u8>(cell, run, regs) {
         let host = host::<MAP_VALUE, B>(cell, run, &regs, (*cell).dst);
         let src = regs.get::<S>(run, (*cell).src);
-        if update(host, AtomicOp::Add, Width::W64, src, 0).is_none() {
+        if raw::operate(host, AtomicOp::Add, Width::W64, src, 0).is_none() {
             return regs.by(generic, cell, run);
         }
         regs.go(cell.add(1), run)

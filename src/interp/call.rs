@@ -3,12 +3,11 @@
 #![allow(unsafe_code)] // the invariant is at `Handler`
 
 use crate::engine::cells::{Cell, Handler, Host, Regs, by_dst, handler};
-use crate::engine::fast::memory::load_own;
 use crate::engine::fast::{End, Next, Run};
 use crate::isa::Size;
 use crate::lower::Op;
 use crate::vm::Machine;
-use crate::vm::memory::{Address, PointerField};
+use crate::vm::memory::{Address, PointerField, raw};
 
 /// The run and its machine.
 ///
@@ -197,7 +196,7 @@ handler! {
     /// be within the map, or compared with `count`.
     fn look_up_index<const IS_THERE: bool, const D: u8>(cell, run, regs) {
         let key = (*run).frame_end.wrapping_add_signed((*cell).jump.into());
-        let index = load_own(key, Size::W);
+        let index = raw::load_own(key, Size::W);
         let address = (*cell).imm.wrapping_add(index << ((*cell).by & 63));
         let is_there = IS_THERE || index < u64::from((*cell).count.cast_unsigned());
         regs.set::<D>(run, (*cell).dst, if is_there { address } else { 0 });

@@ -106,7 +106,7 @@ const CRATES: &[(&str, Where)] = &[
     ("thiserror", Where::Anywhere),
     ("yaxpeax-arch", Where::In(&["jit"])),
     ("yaxpeax-arm", Where::In(&["jit"])),
-    ("zerocopy", Where::In(&["harness", "kernel"])),
+    ("zerocopy", Where::In(&["vm", "harness", "kernel"])),
 ];
 
 /// The longest file.

@@ -3,11 +3,11 @@
 #![allow(unsafe_code)] // frames by their host addresses: see `Run::head`
 
 use super::super::stack::{MAX_FRAMES, STRIDE, in_head};
-use super::memory::{clear_own, load_own, store_own};
 use super::run::{Run, SavedCaller};
 use crate::isa::{Reg, Size};
 use crate::lower::{Function, Target};
 use crate::spec::limits::{MAX_MAY_GOTO, STACK_SIZE};
+use crate::vm::memory::raw;
 use crate::vm::{Fault, FaultKind, Machine};
 
 impl Run<'_> {
@@ -58,7 +58,7 @@ impl Run<'_> {
         let from = from.min(STACK_SIZE as u64);
         // SAFETY: the bytes lie within the 512 bytes below the end of a frame, which belong
         // to it.
-        unsafe { clear_own(self.host.frame_end - from, from.saturating_sub(to)) };
+        unsafe { raw::clear_own(self.host.frame_end - from, from.saturating_sub(to)) };
     }
 
     /// Sets r10 to its value in the innermost frame.
@@ -70,12 +70,12 @@ impl Run<'_> {
     fn head(&self, at: usize, size: Size) -> u64 {
         // SAFETY: while functions are active, `frame_end` is the end of one of the
         // machine's frames, followed by its head, which only this run uses.
-        unsafe { load_own(self.host.frame_end + at as u64, size) }
+        unsafe { raw::load_own(self.host.frame_end + at as u64, size) }
     }
 
     fn store_head(&mut self, at: usize, size: Size, value: u64) {
         // SAFETY: as in `head`.
-        unsafe { store_own(self.host.frame_end + at as u64, size, value) }
+        unsafe { raw::store_own(self.host.frame_end + at as u64, size, value) }
     }
 
     /// Calls a function for the operation at `at`; returns the function's first operation.

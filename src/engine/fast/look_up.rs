@@ -4,9 +4,9 @@
 
 use smallvec::SmallVec;
 
-use super::memory::{load_shared, read_shared};
 use crate::isa::{Size, low32};
 use crate::lower::{BoundMap, Keys};
+use crate::vm::memory::raw;
 
 /// The result of a look-up on `cpu` of the key at a host address: the address of the value,
 /// or 0.
@@ -20,16 +20,16 @@ pub(crate) unsafe fn look_up_at(map: &BoundMap, cpu: u64, key: u64) -> u64 {
     unsafe {
         match map.keys {
             Keys::Index { .. } | Keys::PerCpuIndex { .. } => {
-                map.at_index(cpu, low32(load_shared(key, Size::W)))
+                map.at_index(cpu, low32(raw::load(key, Size::W)))
             }
             // Common key sizes take one load.
             Keys::Other { size: 4 } => {
-                map.at_key(cpu, &low32(load_shared(key, Size::W)).to_le_bytes())
+                map.at_key(cpu, &low32(raw::load(key, Size::W)).to_le_bytes())
             }
-            Keys::Other { size: 8 } => map.at_key(cpu, &load_shared(key, Size::Dw).to_le_bytes()),
+            Keys::Other { size: 8 } => map.at_key(cpu, &raw::load(key, Size::Dw).to_le_bytes()),
             Keys::Other { size } => {
                 let mut bytes = SmallVec::<[u8; 64]>::from_elem(0, size as usize);
-                read_shared(key, &mut bytes);
+                raw::read(key, &mut bytes);
                 map.at_key(cpu, &bytes)
             }
         }

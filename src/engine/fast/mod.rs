@@ -7,7 +7,6 @@
 //! | `context` | the packet and the context's pointers, for machine code |
 //! | `frames` | entering and leaving functions |
 //! | `look_up` | look-ups of keys by their host addresses |
-//! | `memory` | accesses by addresses proved to be in bounds |
 //! | `native` | entering machine code |
 //! | `rest` | functions and programs that machine code hands over to the interpreters |
 //! | `run` | the state of a run, its start, helpers and their callbacks |
@@ -18,7 +17,6 @@ mod context;
 mod frames;
 #[cfg(feature = "jit")]
 mod look_up;
-pub(crate) mod memory;
 mod native;
 #[cfg(feature = "jit")]
 mod rest;

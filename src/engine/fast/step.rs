@@ -7,11 +7,11 @@ use std::sync::atomic::{Ordering, fence};
 use smallvec::SmallVec;
 
 use super::super::operations::packet_number;
-use super::memory::{load_own, load_shared, read_shared, store_own, store_shared, update};
 use super::run::{Next, Run, Stop};
 use crate::isa::{AtomicOp, Operand, Reg, Size, Width, low32, movsx, neg, sign_extend32};
 use crate::lower::{CPU, Keys, MemRef, Op, Order, Target};
 use crate::spec::helpers::id;
+use crate::vm::memory::raw;
 use crate::vm::{FaultKind, HelperProblem, Machine};
 
 /// The resolved target of an access.
@@ -205,17 +205,17 @@ impl Run<'_> {
     fn delta(&self, address: u64) -> u64 {
         let entry = self.host.deltas + (address >> 40 & 0xffff) * 8;
         // SAFETY: the table has an entry for each of the 65,536 slots, and lives as long as
-        // the machine.
-        unsafe { load_shared(entry, Size::Dw) }
+        // the machine, which only this run uses.
+        unsafe { raw::load_own(entry, Size::Dw) }
     }
 
     fn load(&self, machine: &Machine, at: Target, mem: MemRef, size: Size) -> Result<u64, Stop> {
         match self.host(mem) {
             // SAFETY: the verifier proved that the access is in bounds of a live object;
             // nothing else uses these bytes.
-            Host::Own(host) => Ok(unsafe { load_own(host, size) }),
+            Host::Own(host) => Ok(unsafe { raw::load_own(host, size) }),
             // SAFETY: in bounds, as above.
-            Host::Shared(host) => Ok(unsafe { load_shared(host, size) }),
+            Host::Shared(host) => Ok(unsafe { raw::load(host, size) }),
             Host::Judged(address) => {
                 let loaded = machine.space.load(address, size.bytes().into());
                 loaded.or_else(|fault| {
@@ -238,9 +238,9 @@ impl Run<'_> {
     ) -> Result<(), Stop> {
         match self.host(mem) {
             // SAFETY: as in `load`.
-            Host::Own(host) => unsafe { store_own(host, size, value) },
+            Host::Own(host) => unsafe { raw::store_own(host, size, value) },
             // SAFETY: as in `load`.
-            Host::Shared(host) => unsafe { store_shared(host, size, value) },
+            Host::Shared(host) => unsafe { raw::store(host, size, value) },
             Host::Judged(address) => {
                 let stored = machine.space.store(address, size.bytes().into(), value);
                 return stored.map_err(|fault| self.fault(at, fault.into()));
@@ -261,7 +261,7 @@ impl Run<'_> {
         let (source, expected) = (self.reg(src), self.reg(Reg::R0));
         if let Host::Own(host) | Host::Shared(host) = self.host(mem) {
             // SAFETY: as in `load`.
-            let old = unsafe { update(host, op, width, source, expected) };
+            let old = unsafe { raw::operate(host, op, width, source, expected) };
             if let Some(old) = old {
                 return Ok(old);
             }
@@ -293,7 +293,7 @@ impl Run<'_> {
         match self.host(key) {
             // SAFETY: the verifier proved that the whole key is in bounds of a live
             // object.
-            Host::Own(host) | Host::Shared(host) => unsafe { read_shared(host, &mut bytes) },
+            Host::Own(host) | Host::Shared(host) => unsafe { raw::read(host, &mut bytes) },
             Host::Judged(address) => {
                 let read = machine.space.read_into(address, &mut bytes);
                 read.map_err(|fault| {

@@ -59,6 +59,15 @@ macro_rules! define_size {
                 match self { $(Self::$name => $bytes,)* }
             }
 
+            /// The size with this number of bytes.
+            #[must_use]
+            pub const fn of_bytes(bytes: usize) -> Option<Self> {
+                match bytes {
+                    $($bytes => Some(Self::$name),)*
+                    _ => None,
+                }
+            }
+
             /// The type in text: `u8`, `u16`, `u32`, `u64`.
             #[must_use]
             pub const fn text(self) -> &'static str {

@@ -1,10 +1,11 @@
 //! Bloom filters (`kernel/bpf/bloom_filter.c`).
 
 use std::hash::Hasher;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustc_hash::FxHasher;
 
-use super::super::memory::SharedBytes;
+use super::super::memory::zeroed;
 use super::base::Base;
 use super::{Kind, Map};
 use crate::program::MapDef;
@@ -16,7 +17,7 @@ use crate::util::Errno;
 #[derive(Debug)]
 pub struct Bloom {
     base: Base,
-    bits: SharedBytes,
+    bits: Box<[AtomicU64]>,
     /// Number of bits minus 1, all ones.
     mask: u32,
     hashes: u32,
@@ -51,24 +52,22 @@ impl Bloom {
         let mask = mask(def);
         Self {
             base: Base::new(def, cpus),
-            bits: SharedBytes::zeroed((mask as usize + 1) / 8),
+            bits: zeroed((mask as usize + 1) / 64),
             mask,
             hashes: hashes(def),
         }
     }
 
-    /// Word offset and bit for each hash of a value.
-    fn bits_of(&self, value: &[u8]) -> impl Iterator<Item = (usize, u64)> {
+    /// Word and bit for each hash of a value.
+    fn bits_of(&self, value: &[u8]) -> impl Iterator<Item = (Option<&AtomicU64>, u64)> {
         (0..self.hashes).map(move |seed| {
             let mut hasher = FxHasher::default();
             hasher.write_u32(seed);
             hasher.write(value);
             let hash = hasher.finish();
             let bit = (hash ^ hash >> 32) & u64::from(self.mask);
-            (
-                usize::try_from(bit / 64 * 8).unwrap_or_default(),
-                1 << (bit % 64),
-            )
+            let word = usize::try_from(bit / 64).unwrap_or_default();
+            (self.bits.get(word), 1 << (bit % 64))
         })
     }
 
@@ -82,7 +81,7 @@ impl Bloom {
         }
         self.base.check_value(value)?;
         for (word, bit) in self.bits_of(value) {
-            self.bits.update(word, 8, |bits| bits | bit);
+            word.map(|word| word.fetch_or(bit, Ordering::SeqCst));
         }
         Ok(())
     }
@@ -91,7 +90,7 @@ impl Bloom {
     #[must_use]
     pub fn contains(&self, value: &[u8]) -> bool {
         self.bits_of(value)
-            .all(|(word, bit)| self.bits.load(word, 8).is_some_and(|bits| bits & bit != 0))
+            .all(|(word, bit)| word.is_some_and(|word| word.load(Ordering::Relaxed) & bit != 0))
     }
 }
 

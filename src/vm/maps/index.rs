@@ -22,9 +22,9 @@
 //! also sees the incremented version after an acquire fence.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
-use super::super::memory::{SharedBytes, Slab, key_words};
+use super::super::memory::{Slab, key_words, zeroed};
 use super::list::List;
 use super::lock::{Guard, Lock};
 use super::lru_lists::LruLists;
@@ -36,9 +36,9 @@ use super::lru_lists::LruLists;
 #[derive(Debug)]
 pub(super) struct Index {
     /// A word for each bucket; the number of buckets is a power of two.
-    buckets: SharedBytes,
+    buckets: Box<[AtomicU64]>,
     /// For each slot, the next one of its chain, plus 1.
-    chain: SharedBytes,
+    chain: Box<[AtomicU32]>,
     /// How far to shift a hash right to get the bucket number.
     shift: u32,
     order: Lock<Order>,
@@ -82,8 +82,7 @@ impl Key for Number {
 
     #[inline(always)]
     fn is_at(&self, slab: &Slab, slot: u32) -> bool {
-        let word = slab.keys().and_then(|keys| keys.word(slot as usize));
-        word.is_some_and(|word| u64::from_le(word.load(Ordering::Relaxed)) == self.0)
+        slab.key_number(slot as usize) == Some(self.0)
     }
 }
 
@@ -128,8 +127,8 @@ impl Index {
         // With a single bucket, the shift would be by all 64 bits.
         let buckets = slots.next_power_of_two().max(2);
         Self {
-            buckets: SharedBytes::zeroed(8 * buckets),
-            chain: SharedBytes::zeroed(8 * slots),
+            buckets: zeroed(buckets),
+            chain: zeroed(slots),
             shift: u64::BITS - buckets.trailing_zeros(),
             order: Lock::new(Order {
                 inserted: List::new(slots),
@@ -150,7 +149,7 @@ impl Index {
     /// The slot of a key.
     #[inline]
     pub(super) fn find<K: Key + ?Sized>(&self, slab: &Slab, key: &K) -> Option<u32> {
-        let bucket = self.buckets.word(self.bucket_of(key.hash()))?;
+        let bucket = self.buckets.get(self.bucket_of(key.hash()))?;
         for _ in 0..ATTEMPTS {
             if let Ok(found) = self.try_find(bucket, slab, key) {
                 return found;
@@ -188,14 +187,14 @@ impl Index {
 
     /// The link of a slot.
     fn next(&self, slot: u32) -> u32 {
-        let word = self.chain.word(slot as usize);
-        word.map_or(0, |word| link(word.load(Ordering::Acquire)))
+        let next = self.chain.get(slot as usize);
+        next.map_or(0, |next| next.load(Ordering::Acquire))
     }
 
     /// Sets the link of a slot.
     fn set_next(&self, slot: u32, to: u32) {
-        if let Some(word) = self.chain.word(slot as usize) {
-            word.store(to.into(), Ordering::Release);
+        if let Some(next) = self.chain.get(slot as usize) {
+            next.store(to, Ordering::Release);
         }
     }
 
@@ -242,7 +241,7 @@ impl Locked<'_> {
 
     /// The slots of a bucket, newest first; `None` past the last bucket.
     pub(super) fn bucket(&self, bucket: usize) -> Option<Vec<u32>> {
-        self.index.buckets.word(bucket)?;
+        self.index.buckets.get(bucket)?;
         let mut slots = Vec::new();
         let mut at = self.first(bucket);
         while let Some(slot) = at.checked_sub(1) {
@@ -254,13 +253,13 @@ impl Locked<'_> {
 
     /// The first link of a bucket's chain.
     fn first(&self, bucket: usize) -> u32 {
-        let word = self.index.buckets.word(bucket);
+        let word = self.index.buckets.get(bucket);
         word.map_or(0, |word| link(word.load(Ordering::Relaxed)))
     }
 
     /// Sets the link at a position to a slot (plus 1).
     fn set_link(&self, at: Position, to: u32) {
-        let Some(bucket) = self.index.buckets.word(at.bucket) else {
+        let Some(bucket) = self.index.buckets.get(at.bucket) else {
             return;
         };
         let old = bucket.load(Ordering::Relaxed);

@@ -10,7 +10,7 @@
 //! the area has twice the size, and such a record extends into the second half.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use super::super::memory::SharedBytes;
 use super::base::Base;
@@ -87,12 +87,11 @@ impl RingBuf {
     }
 
     /// The first word of the header at a position. A reader that sees a committed record sees its
-    /// data. Sequentially consistent with the positions.
+    /// data.
     fn header(&self, position: u64) -> u64 {
-        let word = self.area.word(self.offset(position) / 8);
-        word.map_or(BUSY, |word| {
-            u64::from_le(word.load(Ordering::SeqCst)) & u64::from(u32::MAX)
-        })
+        let header = self.area.load(self.offset(position), 4);
+        fence(Ordering::Acquire);
+        header.unwrap_or(BUSY)
     }
 
     /// Reserves a record of `size` bytes; `None` if there is no room (`__bpf_ringbuf_reserve`).
@@ -122,8 +121,7 @@ impl RingBuf {
         let at = self.offset(producer);
         let page = at as u64 / u64::from(limits::PAGE_SIZE);
         let header = size | BUSY | page << 32;
-        let word = self.area.word(at / 8)?;
-        word.store(header.to_le(), Ordering::Relaxed);
+        self.area.store(at, 8, header)?;
         self.producer.store(end, Ordering::Release);
         Some(Record {
             at: at + limits::RINGBUF_HEADER as usize,
@@ -136,12 +134,9 @@ impl RingBuf {
     pub fn commit(&self, record: Record, flags: RingbufFlags, discard: bool) -> bool {
         let at = record.at.saturating_sub(limits::RINGBUF_HEADER as usize);
         let flag = if discard { DISCARD } else { 0 };
-        if let Some(word) = self.area.word(at / 8) {
-            let header = u64::from_le(word.load(Ordering::Relaxed)) & !BUSY | flag;
-            // The consumer stores its position and then loads the header; a producer does it
-            // the other way round. So one of the two sees the other's store.
-            word.swap(header.to_le(), Ordering::SeqCst);
-        }
+        // The consumer stores its position and then loads the header; a producer does it the
+        // other way round. So one of the two sees the other's store.
+        self.area.update(at, 8, |header| header & !BUSY | flag);
         let caught_up = self.offset(self.consumer.load(Ordering::SeqCst)) == at;
         let wakes = flags.contains(RingbufFlags::FORCE_WAKEUP)
             || caught_up && !flags.contains(RingbufFlags::NO_WAKEUP);
@@ -179,7 +174,9 @@ impl RingBuf {
                 });
             }
             consumer += span(header);
-            self.consumer.store(consumer, Ordering::SeqCst);
+            self.consumer.store(consumer, Ordering::Release);
+            // See `commit`: before the next header is loaded.
+            fence(Ordering::SeqCst);
         }
     }
 

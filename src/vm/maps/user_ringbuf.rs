@@ -2,7 +2,7 @@
 //! producer's side is libbpf's `user_ring_buffer__reserve` and its siblings).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 
 use super::super::memory::SharedBytes;
 use super::base::Base;
@@ -96,8 +96,8 @@ impl UserRingBuf {
             return Err(Errno::ENOSPC);
         }
         let at = self.offset(producer);
-        let word = self.area.word(at / 8).ok_or(Errno::E2BIG)?;
-        word.store((length | BUSY).to_le(), Ordering::Relaxed);
+        let stored = self.area.store(at, 8, length | BUSY);
+        stored.ok_or(Errno::E2BIG)?;
         self.producer
             .store(producer + span(length), Ordering::Release);
         Ok(Record {
@@ -110,9 +110,10 @@ impl UserRingBuf {
     pub fn commit(&self, sample: Record, discard: bool) {
         let flag = if discard { DISCARD } else { 0 };
         let at = sample.at.saturating_sub(limits::RINGBUF_HEADER as usize);
-        if let Some(word) = self.area.word(at / 8) {
-            let header = u64::from_le(word.load(Ordering::Relaxed)) & !BUSY | flag;
-            word.store(header.to_le(), Ordering::Release);
+        if let Some(header) = self.area.load(at, 8) {
+            // A reader that sees the header sees the sample.
+            fence(Ordering::Release);
+            self.area.store(at, 8, header & !BUSY | flag);
         }
     }
 
@@ -180,8 +181,8 @@ impl Draining<'_> {
             return Ok(Next::Nothing);
         }
         let at = ring.offset(consumer);
-        let word = ring.area.word(at / 8).ok_or(Errno::EINVAL)?;
-        let header = u64::from_le(word.load(Ordering::Acquire)) & u64::from(u32::MAX);
+        let header = ring.area.load(at, 4).ok_or(Errno::EINVAL)?;
+        fence(Ordering::Acquire);
         let len = header & !(BUSY | DISCARD);
         if span(len) > waiting {
             return Err(Errno::EINVAL);

@@ -7,10 +7,12 @@ mod fault;
 mod kernel;
 mod name;
 mod pages;
+pub(crate) mod raw;
 mod region;
 mod shared;
 mod slab;
 mod space;
+mod zeroed;
 
 pub use address::Address;
 pub use fault::{AccessFault, AccessKind, Pointer, Problem};
@@ -22,3 +24,4 @@ pub use shared::SharedBytes;
 pub use slab::Slab;
 pub(super) use slab::key_words;
 pub use space::{Location, RegionMut, Space, SpaceFull};
+pub(in crate::vm) use zeroed::zeroed;

@@ -1,6 +1,9 @@
 //! Memory with pages that can be allocated and freed: an arena.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use super::shared::SharedBytes;
+use super::zeroed::zeroed;
 
 /// Bytes of a page.
 const PAGE: usize = crate::spec::limits::PAGE_SIZE as usize;
@@ -10,8 +13,8 @@ const PAGE: usize = crate::spec::limits::PAGE_SIZE as usize;
 #[derive(Debug)]
 pub struct Pages {
     bytes: SharedBytes,
-    /// A byte per page: 1 if the page is allocated.
-    present: SharedBytes,
+    /// Whether each page is allocated.
+    present: Box<[AtomicBool]>,
     /// Offset of the first page in its region: the low 32 bits of its user address, so that
     /// both sides of a cast have the same low 32 bits.
     start: u32,
@@ -23,7 +26,7 @@ impl Pages {
     pub fn new(count: usize, start: u32) -> Self {
         Self {
             bytes: SharedBytes::zeroed(PAGE.saturating_mul(count)),
-            present: SharedBytes::zeroed(count),
+            present: zeroed(count),
             start,
         }
     }
@@ -43,14 +46,17 @@ impl Pages {
     /// Whether a page is allocated.
     #[must_use]
     pub fn has(&self, page: usize) -> bool {
-        self.present.load(page, 1) == Some(1)
+        let present = self.present.get(page);
+        present.is_some_and(|present| present.load(Ordering::Relaxed))
     }
 
     /// Allocates a zeroed page, or frees it.
     pub fn set(&self, page: usize, present: bool) {
-        let words = PAGE / 8;
-        self.bytes.clear_words(words * page..words * (page + 1));
-        let _ = self.present.store(page, 1, present.into());
+        if let Some(there) = self.present.get(page) {
+            let words = PAGE / 8;
+            self.bytes.clear_words(words * page..words * (page + 1));
+            there.store(present, Ordering::Relaxed);
+        }
     }
 
     /// Offset in the block of an access to `len` bytes at an offset in the region; `None` if it

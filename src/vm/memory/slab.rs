@@ -1,9 +1,10 @@
 //! The elements of a map: values of one size at addresses that never change.
 
 use std::fmt;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::shared::SharedBytes;
+use super::zeroed::zeroed;
 
 /// Storage for `count` values, and for their keys if the map has keys.
 ///
@@ -26,18 +27,22 @@ pub struct Slab {
 /// Keys and liveness of the elements of a keyed map.
 #[derive(Debug)]
 struct Keys {
-    bytes: SharedBytes,
+    /// The [words](key_words) of each key.
+    words: Box<[AtomicU64]>,
+    /// Bytes of a key.
     size: usize,
-    /// A byte per element: 1 while it is live. Used for messages only; the map decides under
-    /// its own lock.
-    live: SharedBytes,
+    /// Whether each element is live. Used for messages only; the map decides under its own
+    /// lock.
+    live: Box<[AtomicBool]>,
 }
 
 impl Keys {
-    /// Where the key of `index` begins: aligned, for fast comparison. Padding after the key is
-    /// zero.
-    const fn offset(&self, index: usize) -> usize {
-        index.saturating_mul(self.size.next_multiple_of(8))
+    /// The words of the key of `index`; `None` past the end.
+    #[inline]
+    fn of(&self, index: usize) -> Option<&[AtomicU64]> {
+        let len = self.size.div_ceil(8);
+        let first = index.checked_mul(len)?;
+        self.words.get(first..first.checked_add(len)?)
     }
 }
 
@@ -105,9 +110,9 @@ impl Slab {
     pub fn keyed(key_size: usize, value_size: usize, count: usize) -> Self {
         Self {
             keys: Some(Keys {
-                bytes: SharedBytes::zeroed(key_size.next_multiple_of(8) * count),
+                words: zeroed(key_size.div_ceil(8) * count),
                 size: key_size,
-                live: SharedBytes::zeroed(count),
+                live: zeroed(count),
             }),
             ..Self::array(value_size, count)
         }
@@ -177,26 +182,30 @@ impl Slab {
     #[must_use]
     pub fn key(&self, element: usize) -> Option<Vec<u8>> {
         let keys = self.keys.as_ref()?;
-        keys.bytes.copy(keys.offset(self.index(element)), keys.size)
+        let words = keys.of(self.index(element))?;
+        let bytes = words
+            .iter()
+            .flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes());
+        Some(bytes.take(keys.size).collect())
     }
 
-    /// The keys, each aligned to 8 and padded with zeros; `None` for arrays.
-    #[must_use]
-    pub(in crate::vm) fn keys(&self) -> Option<&SharedBytes> {
-        self.keys.as_ref().map(|keys| &keys.bytes)
+    /// The key of `index` as a number, if keys have at most 8 bytes; `None` for arrays and past
+    /// the end.
+    #[inline(always)]
+    pub(in crate::vm) fn key_number(&self, index: usize) -> Option<u64> {
+        let word = self.keys.as_ref()?.words.get(index)?;
+        Some(word.load(Ordering::Relaxed))
     }
 
     /// Whether element `index` (without the CPU) has this key. `key` must have the map's key
     /// size. False for arrays.
     pub(in crate::vm) fn key_is(&self, index: usize, key: &[u8]) -> bool {
-        let Some(keys) = &self.keys else { return false };
-        let first = index * keys.size.div_ceil(8);
-        (first..).zip(key_words(key)).all(|(at, word)| {
-            let there = keys
-                .bytes
-                .word(at)
-                .map(|there| there.load(Ordering::Relaxed));
-            there.map(u64::from_le) == Some(word)
+        let words = self.keys.as_ref().and_then(|keys| keys.of(index));
+        words.is_some_and(|words| {
+            words
+                .iter()
+                .zip(key_words(key))
+                .all(|(there, word)| there.load(Ordering::Relaxed) == word)
         })
     }
 
@@ -208,24 +217,34 @@ impl Slab {
             return None;
         }
         let index = self.index(element);
-        keys.bytes.write(keys.offset(index), key)?;
-        keys.live.store(index, 1, 1)
+        for (there, word) in keys.of(index)?.iter().zip(key_words(key)) {
+            there.store(word, Ordering::Relaxed);
+        }
+        keys.live.get(index)?.store(true, Ordering::Relaxed);
+        Some(())
     }
 
     /// Marks an element as deleted; its value stays readable, as in the kernel.
     pub fn kill(&self, element: usize) {
-        if let Some(keys) = &self.keys {
-            keys.live.store(self.index(element), 1, 0);
+        if let Some(live) = self.live(element) {
+            live.store(false, Ordering::Relaxed);
         }
     }
 
     /// Whether the element is in the map.
     #[must_use]
     pub fn is_live(&self, element: usize) -> bool {
-        match &self.keys {
-            Some(keys) => keys.live.load(self.index(element), 1) == Some(1),
-            None => element < self.count,
+        match self.is_keyed() {
+            true => self
+                .live(element)
+                .is_some_and(|live| live.load(Ordering::Relaxed)),
+            false => element < self.count,
         }
+    }
+
+    /// Whether an element of a keyed map is live.
+    fn live(&self, element: usize) -> Option<&AtomicBool> {
+        self.keys.as_ref()?.live.get(self.index(element))
     }
 
     /// The element's index without its CPU.

@@ -202,7 +202,7 @@ impl Space {
     /// ([`load`](Self::load), [`store`](Self::store), [`update`](Self::update)), as in all
     /// kernel memory. The table does not move while the space lives.
     #[must_use]
-    pub const fn deltas(&self) -> &SharedBytes {
+    pub(crate) const fn deltas(&self) -> &SharedBytes {
         &self.deltas.0
     }
 
