@@ -52,6 +52,7 @@ mod tests {
 
     /// The values that come from the program and not from the line.
     const KNOWN: [&str; 8] = [
+        "demand",
         "helper",
         "made",
         "prog_type",
