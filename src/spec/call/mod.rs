@@ -1,11 +1,11 @@
 //! Calls of helpers and kfuncs: what a call demands of its arguments, what it returns and
 //! does, and which programs may make it.
 //!
-//! The tables of [helpers](super::helpers) and [kfuncs](super::kfuncs) have the kernel's
-//! notation: argument types with flags there, C parameters and `KF_…` flags here. Both yield
-//! a [`CallSpec`], whose arguments are lists of [`Precondition`]s. The verifier checks the
-//! list, a report says which precondition was violated, the recorder and the injector take
-//! the memory that a call fills from it.
+//! The tables keep the kernel's notation: [helpers](super::helpers) have argument types with
+//! flags, [kfuncs](super::kfuncs) have C parameters and `KF_…` flags. Both yield a
+//! [`CallSpec`], whose arguments are lists of [`Precondition`]s. The verifier checks the list,
+//! a report says which precondition was violated, and the recorder and the injector take from
+//! it the memory that a call fills.
 //!
 //! ```
 //! use bpflab::spec::helpers::{Caller, helper_by_name};
