@@ -5,7 +5,8 @@ use super::lowered::Helper;
 use super::op::{MemRef, Op};
 use crate::analysis::Effect;
 use crate::isa::{AluOp, Operand, Reg, RegSet};
-use crate::spec::helpers::{self, ArgKind, Effects, TypeFlags};
+use crate::spec::call::{Access, ArgSpec, RegKind};
+use crate::spec::helpers::{self, Effects};
 
 /// The registers that an operation reads and writes. Registers that the verifier makes
 /// unreadable count as written: r1 to r5 after a call.
@@ -66,29 +67,18 @@ pub(super) fn may_write_frame(op: Op, helpers: &[Helper]) -> bool {
     }
 }
 
-/// Whether a helper writes through no argument, and calls no callback that might.
-pub(super) fn only_reads(helper: &Helper) -> bool {
+/// Whether a helper writes to the stack through no argument, and calls no callback that might.
+fn only_reads(helper: &Helper) -> bool {
     let Some(helper) = helpers::helper(helper.id) else {
         return false;
     };
-    let reads = |arg: &helpers::Arg| match arg.kind {
-        ArgKind::ConstMapPtr
-        | ArgKind::PtrToMapKey
-        | ArgKind::ConstSize
-        | ArgKind::ConstSizeOrZero
-        | ArgKind::ConstAllocSizeOrZero
-        | ArgKind::PtrToCtx
-        | ArgKind::PtrToRingbufMem
-        | ArgKind::PtrToConstStr
-        | ArgKind::Anything => true,
-        ArgKind::PtrToMapValue | ArgKind::PtrToMem => !arg
-            .flags
-            .intersects(TypeFlags::MEM_UNINIT | TypeFlags::MEM_WRITE),
-        _ => false,
+    let reads = |arg: &ArgSpec| match arg.region() {
+        Some(region) => region.access == Access::Read,
+        None => !arg.takes(RegKind::Stack),
     };
     !helper.effects.intersects(Effects::CALLS_BACK)
         && helper
             .prototypes
             .iter()
-            .all(|prototype| prototype.args.iter().all(reads))
+            .all(|prototype| prototype.arguments.iter().all(reads))
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::isa::{AluOp, CallTarget, Code, Insn, Operand, Reg, RegSet, Width};
-use crate::spec::helpers::{ArgKind, helper};
+use crate::spec::call::{ArgSpec, Precondition};
+use crate::spec::helpers::helper;
 use crate::util::{HelperId, Pc};
 
 /// The functions of a program, each with whether its frame *escapes*: the function uses r10
@@ -114,16 +115,15 @@ fn takes_bytes(id: HelperId, reg: Reg) -> bool {
         return false;
     };
     helper.prototypes.iter().all(|prototype| {
-        let keeps = |kind| matches!(kind, ArgKind::PtrToDynptr | ArgKind::PtrToFunc);
-        let bytes = |kind| {
-            matches!(
-                kind,
-                ArgKind::PtrToMapKey | ArgKind::PtrToMapValue | ArgKind::PtrToMem
-            )
+        let keeps = |argument: &ArgSpec| {
+            let keeps = |one: &Precondition| {
+                matches!(one, Precondition::Dynptr(_) | Precondition::Callback)
+            };
+            argument.preconditions.iter().any(keeps)
         };
-        let argument = prototype.args.get(number);
-        argument.is_some_and(|argument| bytes(argument.kind))
-            && !prototype.args.iter().any(|argument| keeps(argument.kind))
+        let argument = prototype.arguments.get(number);
+        argument.is_some_and(|argument| argument.region().is_some())
+            && !prototype.arguments.iter().any(keeps)
     })
 }
 

@@ -13,7 +13,8 @@ use super::op::{MemRef, Op, Target};
 use crate::analysis::{Meeting, Problem, Solver};
 use crate::isa::{AluOp, Operand, Reg, Width};
 use crate::program::MapDef;
-use crate::spec::helpers::{self, Arg, ArgKind, Effects, TypeFlags};
+use crate::spec::call::{ArgSpec, Extent};
+use crate::spec::helpers::{self, Effects};
 use crate::spec::limits::STACK_SIZE;
 use crate::verifier::Verified;
 
@@ -196,7 +197,7 @@ impl Finder<'_> {
         let map = map.and_then(|map| self.program.program.map(map)).cloned();
         let calls_back = helper.effects.intersects(Effects::CALLS_BACK);
         for prototype in helper.prototypes {
-            for (n, (arg, reg)) in prototype.args.iter().zip(Reg::ARGUMENTS).enumerate() {
+            for (n, (arg, reg)) in prototype.arguments.iter().zip(Reg::ARGUMENTS).enumerate() {
                 match state.regs[reg.index()] {
                     Value::Other | Value::Constant(_) => {}
                     Value::Frame(off) if !calls_back => {
@@ -212,13 +213,15 @@ impl Finder<'_> {
 }
 
 /// The most bytes that a helper reads through an argument, whose next argument is `next`.
-fn read_by(arg: &Arg, map: Option<&MapDef>, next: Option<Value>) -> u32 {
-    let is_output = arg.flags.contains(TypeFlags::MEM_UNINIT);
-    match (arg.kind, map, next) {
-        (ArgKind::PtrToMem | ArgKind::PtrToMapValue, ..) if is_output => 0,
-        (ArgKind::PtrToMapKey, Some(map), _) => map.key_size,
-        (ArgKind::PtrToMapValue, Some(map), _) => map.value_size,
-        (ArgKind::PtrToMem, _, Some(Value::Constant(size))) => size,
+fn read_by(arg: &ArgSpec, map: Option<&MapDef>, next: Option<Value>) -> u32 {
+    let Some(region) = arg.region() else {
+        return u32::MAX;
+    };
+    match (region.extent, map, next) {
+        _ if region.uninit => 0,
+        (Extent::Bytes(size), ..) | (Extent::Next, _, Some(Value::Constant(size))) => size,
+        (Extent::Key, Some(map), _) => map.key_size,
+        (Extent::Value, Some(map), _) => map.value_size,
         _ => u32::MAX,
     }
 }

@@ -5,7 +5,7 @@
 //! parameters are the members of its context `struct bpf_iter__task`: 8 bytes each,
 //! the iteration itself (`meta`) first.
 
-use super::helpers::TypeFlags;
+use super::call::TypeFlags;
 
 /// Prefix of a target's function name.
 pub const PREFIX: &str = "bpf_iter_";

@@ -6,6 +6,7 @@
 //! ranges. Facts that a running kernel can report were compared with one.
 
 mod attach_type;
+pub mod call;
 pub mod constants;
 pub mod context;
 mod flags;

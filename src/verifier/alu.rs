@@ -7,7 +7,6 @@
 
 use super::env::Verifier;
 use super::log::log;
-use super::log::name::type_name;
 use super::reg::{ADD_CONST, ADD_CONST32, ADD_CONST64, Kind, RegState};
 use super::reject::{VerifyResult, reject};
 use super::scalar::Scalar;
@@ -242,7 +241,7 @@ impl Verifier<'_> {
             }
             reject!(EACCES, "R{at} 32-bit pointer arithmetic prohibited");
         }
-        let name = type_name(pointer);
+        let name = pointer.reg_type();
         if pointer.maybe_null() {
             reject!(
                 EACCES,
@@ -434,7 +433,7 @@ fn offset(bits: Tnum, signed: Option<(i64, i64)>, unsigned: Option<(u64, u64)>) 
 /// The message names the type of `pointer`.
 fn check_sane_offset(reg: &RegState, pointer: &RegState) -> VerifyResult {
     let sane = |value: i64| -MAX_VAR_OFFSET < value && value < MAX_VAR_OFFSET;
-    let name = type_name(pointer);
+    let name = pointer.reg_type();
     if let Some(value) = reg.var.value().map(u64::cast_signed)
         && !sane(value)
     {

@@ -5,7 +5,6 @@ use super::attach_target::shown_name;
 use super::context_argument::{self, Argument};
 use super::env::Verifier;
 use super::log::log;
-use super::log::name::type_name;
 use super::memory::{Access, MemoryAccess};
 use super::reg::{Kind, RegState};
 use super::reject::{Reject, VerifyResult, reject};
@@ -158,7 +157,7 @@ impl Verifier<'_> {
                 EACCES,
                 "R{} invalid {} access off={off} size={}",
                 a.base.number(),
-                type_name(reg),
+                reg.reg_type(),
                 a.size
             );
         }
@@ -209,7 +208,7 @@ impl Verifier<'_> {
                 EACCES,
                 "R{} cannot write into {}",
                 a.base.number(),
-                type_name(reg)
+                reg.reg_type()
             );
         }
         let off = reg.off.wrapping_add(a.off);

@@ -7,7 +7,7 @@
 //! is linked to (`id` with [`ADD_CONST`]).
 
 use super::scalar::Scalar;
-use crate::spec::helpers::TypeFlags;
+use crate::spec::call::{RegKind, RegType, TypeFlags};
 use crate::util::{MapId, TypeId};
 
 /// A map that a register refers to: one of the program's maps, or the inner map of a map of
@@ -101,6 +101,35 @@ pub(crate) struct RegState {
     pub precise: bool,
 }
 
+impl Kind {
+    /// The kind without its attributes.
+    pub(crate) const fn reg_kind(self) -> RegKind {
+        match self {
+            Self::NotInit => RegKind::NotInit,
+            Self::Scalar => RegKind::Scalar,
+            Self::Ctx => RegKind::Ctx,
+            Self::MapPtr { .. } => RegKind::MapPtr,
+            Self::MapValue { .. } => RegKind::MapValue,
+            Self::MapKey { .. } => RegKind::MapKey,
+            Self::Stack { .. } => RegKind::Stack,
+            Self::PacketMeta { .. } => RegKind::PacketMeta,
+            Self::Packet { .. } => RegKind::Packet,
+            Self::PacketEnd => RegKind::PacketEnd,
+            Self::FlowKeys => RegKind::FlowKeys,
+            Self::Socket => RegKind::Socket,
+            Self::SockCommon => RegKind::SockCommon,
+            Self::TcpSock => RegKind::TcpSock,
+            Self::TpBuffer => RegKind::TpBuffer,
+            Self::XdpSock => RegKind::XdpSock,
+            Self::BtfId { .. } => RegKind::BtfId,
+            Self::Mem { .. } => RegKind::Mem,
+            Self::Buf => RegKind::Buf,
+            Self::Func { .. } => RegKind::Func,
+            Self::Dynptr => RegKind::Dynptr,
+        }
+    }
+}
+
 impl RegState {
     /// A register that was never written.
     pub(crate) const NOT_INIT: Self = Self::of(Kind::NotInit, Scalar::UNKNOWN);
@@ -134,6 +163,11 @@ impl RegState {
         let mut reg = Self::of(kind, Scalar::ZERO);
         reg.flags = flags;
         reg
+    }
+
+    /// Its type, which is also its name in messages.
+    pub(crate) const fn reg_type(&self) -> RegType {
+        RegType::new(self.kind.reg_kind(), self.flags)
     }
 
     pub(crate) fn is_init(&self) -> bool {

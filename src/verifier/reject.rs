@@ -6,6 +6,7 @@ use thiserror::Error;
 
 use super::missing::Feature;
 use super::trail::Trail;
+use crate::spec::call::Precondition;
 use crate::util::{Errno, Pc};
 
 /// The result of a check of the verifier.
@@ -25,6 +26,7 @@ struct Fault {
     pc: Option<Pc>,
     trail: Option<Trail>,
     unmodelled: Option<Feature>,
+    violated: Option<Precondition>,
 }
 
 impl Reject {
@@ -36,6 +38,7 @@ impl Reject {
             pc: None,
             trail: None,
             unmodelled: None,
+            violated: None,
         }))
     }
 
@@ -64,6 +67,13 @@ impl Reject {
     #[must_use]
     pub(crate) fn with_trail(mut self, trail: impl FnOnce() -> Trail) -> Self {
         self.0.trail.get_or_insert_with(trail);
+        self
+    }
+
+    /// Sets the violated precondition of a call, unless there is one already.
+    #[must_use]
+    pub(super) fn violating(mut self, precondition: Precondition) -> Self {
+        self.0.violated.get_or_insert(precondition);
         self
     }
 
@@ -111,6 +121,12 @@ impl Reject {
     #[must_use]
     pub fn pc(&self) -> Option<Pc> {
         self.0.pc
+    }
+
+    /// The precondition that an argument of a helper violates; `None` for other faults.
+    #[must_use]
+    pub fn violated(&self) -> Option<Precondition> {
+        self.0.violated
     }
 
     /// The path that led to the reject, if one was recorded.

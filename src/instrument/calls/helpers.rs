@@ -1,12 +1,10 @@
 //! Signatures of helpers for recording, from their prototypes.
 
-use super::signature::{Callback, Extent, Passed, Returns, Role, Signature};
+use super::signature::{Callback, Passed, Returns, Role, Signature};
 use crate::instrument::error::Reason;
 use crate::isa::Reg;
-use crate::spec::CallReplay;
-use crate::spec::helpers::{
-    Arg, ArgKind, Caller, Detail, Effects, Helper, Prototype, RetKind, TypeFlags, helper, id,
-};
+use crate::spec::call::{Access, ArgSpec, Effects, Precondition};
+use crate::spec::helpers::{Caller, Helper, helper, id};
 use crate::util::HelperId;
 
 /// The signature of a helper; `None` if the caller may not call it.
@@ -19,11 +17,12 @@ pub(super) fn signature(id: HelperId, caller: &Caller<'_>) -> Result<Option<Sign
     let Some((helper, prototype)) = found else {
         return Ok(None);
     };
-    let replay = helper.replay(prototype).map_err(refused)?;
+    let call = helper.call(prototype);
+    let replay = call.replay.map_err(refused)?;
     let mut signature = Signature {
         replay,
-        roles: prototype.args.iter().map(|arg| role(id, arg)).collect(),
-        returns: returns(id, replay, prototype),
+        roles: call.arguments.iter().map(|arg| role(id, arg)).collect(),
+        returns: Returns::of(&call, replay).map_err(refused)?,
         callback: callback(helper),
     };
     if id == id::trace_printk {
@@ -36,40 +35,14 @@ pub(super) fn signature(id: HelperId, caller: &Caller<'_>) -> Result<Option<Sign
     Ok(Some(signature))
 }
 
-fn role(id: HelperId, arg: &Arg) -> Role {
-    let extent = match (arg.kind, arg.detail) {
-        (ArgKind::PtrToMapKey, _) => Extent::Key,
-        (ArgKind::PtrToMapValue, _) => Extent::Value,
-        (_, Detail::Size(bytes)) => Extent::Fixed(bytes),
-        _ => Extent::Next,
-    };
-    match arg.kind {
-        ArgKind::ConstMapPtr => Role::Map,
-        ArgKind::PtrToMapKey | ArgKind::PtrToMapValue | ArgKind::PtrToMem => {
-            if arg.flags.contains(TypeFlags::MEM_WRITE) {
-                Role::Filled(extent)
-            } else {
-                Role::Given(extent)
-            }
-        }
-        ArgKind::Anything => Role::Number,
-        ArgKind::PtrToRingbufMem if id == id::ringbuf_submit => Role::Submitted,
-        _ => Role::Silent,
-    }
-}
-
-fn returns(id: HelperId, replay: CallReplay, prototype: &Prototype) -> Returns {
-    match prototype.ret.kind {
-        // The prototype has a number, but callers get none.
-        _ if replay == CallReplay::Repeat && matches!(id, id::spin_lock | id::spin_unlock) => {
-            Returns::Nothing
-        }
-        RetKind::Integer => Returns::Number,
-        RetKind::Void => Returns::Nothing,
-        RetKind::PtrToMapValue => Returns::Value,
-        RetKind::PtrToMem if id == id::ringbuf_reserve => Returns::Record,
-        RetKind::PtrToMem if replay == CallReplay::Override => Returns::Memory,
-        _ => Returns::Kernel,
+fn role(id: HelperId, arg: &ArgSpec) -> Role {
+    match arg.region() {
+        Some(region) if region.access == Access::Write => Role::Filled(region.extent),
+        Some(region) => Role::Given(region.extent),
+        None if arg.takes_anything() => Role::Number,
+        None if arg.demands(Precondition::Map) => Role::Map,
+        None if arg.releases() && id == id::ringbuf_submit => Role::Submitted,
+        None => Role::Silent,
     }
 }
 
@@ -93,8 +66,9 @@ fn callback(helper: &Helper) -> Option<Callback> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::ProgType;
+    use crate::instrument::calls::Extent;
     use crate::spec::helpers::helpers;
+    use crate::spec::{CallReplay, ProgType};
 
     fn of(id: HelperId) -> Signature {
         let signature = signature(id, &Caller::of(ProgType::Tracepoint));

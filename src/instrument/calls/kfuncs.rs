@@ -1,8 +1,10 @@
 //! Signatures of kfuncs for recording, from their declarations.
 
 use super::signature::{Extent, Returns, Role, Signature};
+use crate::btf::FieldKind;
 use crate::instrument::error::Reason;
-use crate::spec::kfuncs::{KfuncResult, Parameter, ParameterKind, by_name};
+use crate::spec::call::{ArgSpec, Precondition, RegTypes};
+use crate::spec::kfuncs::by_name;
 use crate::spec::{CALLS_BACK_LATER, CallReplay};
 
 /// The signature of a kfunc.
@@ -12,79 +14,60 @@ pub(super) fn signature(name: &str) -> Result<Signature, Reason> {
         why,
     };
     let kfunc = by_name(name).ok_or_else(|| refused("unknown kfunc"))?.row();
-    let replay = kfunc.replay.map_err(refused)?;
-    let parameters = kfunc.parameters;
-    for parameter in parameters {
-        if let Some(why) = obstacle(replay, parameter) {
-            return Err(refused(why));
-        }
+    let call = kfunc.call();
+    let replay = call.replay.map_err(refused)?;
+    let obstacle = |argument| obstacle(replay, argument);
+    if let Some(why) = call.arguments.iter().find_map(obstacle) {
+        return Err(refused(why));
     }
-    let mut roles = smallvec::SmallVec::new();
-    for (number, parameter) in parameters.iter().enumerate() {
-        roles.push(match role(parameters, number, replay) {
-            Some(role) => role,
-            None if parameter.nullable => Role::Silent,
-            None => return Err(refused("the size of its memory argument is unknown")),
-        });
-    }
+    let roles: Option<_> = call.arguments.iter().map(|arg| role(replay, arg)).collect();
     Ok(Signature {
         replay,
-        roles,
-        returns: returns(kfunc.result, replay)
-            .ok_or_else(|| refused("it returns memory of its own"))?,
+        roles: roles.ok_or_else(|| refused("the size of its memory argument is unknown"))?,
+        returns: Returns::of(&call, replay).map_err(refused)?,
         callback: None,
     })
 }
 
-/// Why a parameter can't be recorded, if it can't.
-fn obstacle(replay: CallReplay, parameter: &Parameter) -> Option<&'static str> {
-    use ParameterKind as Kind;
-    Some(match parameter.kind {
-        Kind::Iterator if replay != CallReplay::Repeat => "it iterates over kernel objects",
-        Kind::Dynptr if replay != CallReplay::Override => "it fills memory behind a dynptr",
-        Kind::ListHead
-        | Kind::ListNode
-        | Kind::RbRoot
-        | Kind::RbNode
-        | Kind::Allocated
-        | Kind::Refcounted
-        // The id of the type to allocate.
-        | Kind::Constant => "objects that the program allocates are not recorded",
-        Kind::Callback | Kind::Workqueue | Kind::TaskWork => CALLS_BACK_LATER,
-        Kind::ResSpinLock => "whether it gets the lock depends on the other CPUs",
-        Kind::Map => "what it does to the map is not recorded",
-        _ => return None,
+/// Why an argument can't be recorded, if it can't.
+fn obstacle(replay: CallReplay, argument: &ArgSpec) -> Option<&'static str> {
+    const ALLOCATES: &str = "objects that the program allocates are not recorded";
+    let mut preconditions = argument.preconditions.iter();
+    preconditions.find_map(|precondition| {
+        Some(match precondition {
+            Precondition::Iterator(_) if replay != CallReplay::Repeat => {
+                "it iterates over kernel objects"
+            }
+            Precondition::Dynptr(_) if replay != CallReplay::Override => {
+                "it fills memory behind a dynptr"
+            }
+            Precondition::Is(RegTypes::ALLOCATED) => ALLOCATES,
+            Precondition::Field(FieldKind::ListHead | FieldKind::RbRoot) => ALLOCATES,
+            // The id of the type to allocate.
+            Precondition::Constant if !argument.is_size() => ALLOCATES,
+            Precondition::Callback
+            | Precondition::Field(FieldKind::Workqueue | FieldKind::TaskWork) => CALLS_BACK_LATER,
+            Precondition::Field(FieldKind::ResSpinLock) => {
+                "whether it gets the lock depends on the other CPUs"
+            }
+            Precondition::Map => "what it does to the map is not recorded",
+            _ => return None,
+        })
     })
 }
 
-fn role(parameters: &[Parameter], number: usize, replay: CallReplay) -> Option<Role> {
-    let kind = |number: usize| parameters.get(number).map(|parameter| parameter.kind);
-    let sized = matches!(
-        kind(number + 1),
-        Some(ParameterKind::Size | ParameterKind::ConstantSize)
-    );
-    match kind(number)? {
+/// The role of an argument; `None`: unknown.
+fn role(replay: CallReplay, argument: &ArgSpec) -> Option<Role> {
+    match argument.region().map(|region| region.extent) {
         // The kfunc decides whether it uses the memory of a slice.
-        ParameterKind::Memory if replay == CallReplay::Override => Some(Role::Silent),
-        ParameterKind::Memory if sized => Some(Role::Filled(Extent::Next)),
-        ParameterKind::Memory => None,
-        ParameterKind::Scalar => Some(Role::Number),
-        _ => Some(Role::Silent),
-    }
-}
-
-fn returns(result: KfuncResult, replay: CallReplay) -> Option<Returns> {
-    Some(match (result, replay) {
-        (KfuncResult::Void, _) => Returns::Nothing,
-        (KfuncResult::Signed | KfuncResult::Unsigned, _) => Returns::Number,
-        (KfuncResult::Pointer(_), CallReplay::Repeat) => Returns::Private,
-        (KfuncResult::Pointer(_), CallReplay::Override) => Returns::Memory,
-        // Structures belong to the kernel, numbers to the run.
-        (KfuncResult::Pointer(base), _) if base.starts_with("struct ") || base == "void" => {
-            Returns::Kernel
+        Some(_) if replay == CallReplay::Override => Some(Role::Silent),
+        Some(Extent::Next) => Some(Role::Filled(Extent::Next)),
+        Some(_) => argument.nullable.then_some(Role::Silent),
+        None if argument.preconditions == [Precondition::Is(RegTypes::SCALAR)] => {
+            Some(Role::Number)
         }
-        (KfuncResult::Pointer(_), _) => return None,
-    })
+        None => Some(Role::Silent),
+    }
 }
 
 #[cfg(test)]

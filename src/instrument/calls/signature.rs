@@ -4,6 +4,8 @@ use smallvec::SmallVec;
 
 use crate::isa::Reg;
 use crate::spec::CallReplay;
+pub(in crate::instrument) use crate::spec::call::Extent;
+use crate::spec::call::{CallSpec, Effects, ResultKind};
 
 /// How an argument is logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,19 +22,6 @@ pub(in crate::instrument) enum Role {
     Filled(Extent),
     /// A ring-buffer record that is submitted.
     Submitted,
-}
-
-/// The size of memory in an argument.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::instrument) enum Extent {
-    /// A key of the map in the arguments.
-    Key,
-    /// A value of that map.
-    Value,
-    /// A fixed number of bytes.
-    Fixed(u32),
-    /// The number of bytes in the next argument.
-    Next,
 }
 
 /// `r0` after a call.
@@ -52,6 +41,25 @@ pub(in crate::instrument) enum Returns {
     Private,
     /// A kernel object or kernel memory.
     Kernel,
+}
+
+impl Returns {
+    /// What a call returns that a replay treats so.
+    ///
+    /// # Errors
+    /// Why it can't be recorded.
+    pub(super) fn of(call: &CallSpec, replay: CallReplay) -> Result<Self, &'static str> {
+        Ok(match call.result.kind {
+            ResultKind::Nothing => Self::Nothing,
+            ResultKind::Signed | ResultKind::Unsigned => Self::Number,
+            ResultKind::MapValue => Self::Value,
+            _ if replay == CallReplay::Repeat => Self::Private,
+            ResultKind::Kernel => Self::Kernel,
+            ResultKind::Memory if call.effects.contains(Effects::ACQUIRES) => Self::Record,
+            ResultKind::Memory if replay == CallReplay::Override => Self::Memory,
+            ResultKind::Memory => return Err("it returns memory of its own"),
+        })
+    }
 }
 
 /// A function of the program that the callee calls.

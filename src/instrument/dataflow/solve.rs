@@ -343,7 +343,8 @@ impl State {
         match extent {
             Extent::Key => Some(map()?.key_size),
             Extent::Value => Some(map()?.value_size),
-            Extent::Fixed(bytes) => Some(bytes),
+            Extent::Bytes(bytes) => Some(bytes),
+            Extent::Type(_) => None,
             Extent::Next => {
                 let next = Reg::from_number(argument.number() + 1)?;
                 match self.reg(next) {

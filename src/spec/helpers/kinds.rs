@@ -1,6 +1,11 @@
-//! Argument and result kinds of helpers, for the verifier.
+//! Argument and result kinds of helpers in the kernel's notation, and the preconditions that
+//! they stand for.
 
-use bitflags::bitflags;
+use crate::btf::FieldKind;
+use crate::spec::call::{
+    Access, ArgSpec, DynptrUse, Extent, Precondition, Preconditions, RegTypes, Region, ResultKind,
+    ResultSpec, TypeFlags,
+};
 
 /// Required kind of a helper's argument (`enum bpf_arg_type`, `include/linux/bpf.h`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -56,10 +61,42 @@ pub enum ArgKind {
 }
 
 impl ArgKind {
-    /// Whether this is the size of the memory in the previous argument.
-    #[must_use]
-    pub const fn is_size(self) -> bool {
-        matches!(self, Self::ConstSize | Self::ConstSizeOrZero)
+    /// The types of registers that may be passed (`compatible_reg_types`).
+    const fn types(self) -> RegTypes {
+        match self {
+            Self::PtrToMapKey | Self::PtrToMapValue | Self::PtrToMem => RegTypes::MEMORY,
+            Self::ConstSize | Self::ConstSizeOrZero | Self::ConstAllocSizeOrZero => {
+                RegTypes::SCALAR
+            }
+            Self::ConstMapPtr => RegTypes::MAP_PTR,
+            Self::PtrToCtx => RegTypes::CTX,
+            Self::PtrToSockCommon => RegTypes::SOCK_COMMON,
+            Self::PtrToBtfIdSockCommon => RegTypes::SOCK_COMMON_OR_OBJECT,
+            Self::PtrToSocket => RegTypes::SOCKET,
+            Self::PtrToBtfId => RegTypes::OBJECT,
+            Self::PtrToSpinLock | Self::KptrXchgDest => RegTypes::HOLDS_FIELDS,
+            Self::PtrToRingbufMem => RegTypes::RINGBUF_MEM,
+            Self::PtrToPercpuBtfId => RegTypes::PERCPU_OBJECT,
+            Self::PtrToFunc => RegTypes::FUNC,
+            Self::PtrToStack => RegTypes::STACK,
+            Self::PtrToDynptr => RegTypes::DYNPTR,
+            Self::PtrToConstStr | Self::PtrToTimer => RegTypes::MAP_VALUE,
+            Self::Anything | Self::PtrToArena => RegTypes::NONE,
+        }
+    }
+
+    const fn is_memory(self) -> bool {
+        matches!(
+            self,
+            Self::PtrToMapKey | Self::PtrToMapValue | Self::PtrToMem
+        )
+    }
+
+    const fn is_number(self) -> bool {
+        matches!(
+            self,
+            Self::ConstSize | Self::ConstSizeOrZero | Self::ConstAllocSizeOrZero
+        )
     }
 }
 
@@ -85,54 +122,6 @@ pub enum RetKind {
     PtrToMemOrBtfId = 7,
     /// A kernel object of a type in BTF.
     PtrToBtfId = 8,
-}
-
-bitflags! {
-    /// Flags of a pointer (`enum bpf_type_flag`, `include/linux/bpf.h`), with the kernel's
-    /// names and bits.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-    pub struct TypeFlags: u32 {
-        /// It may be null.
-        const PTR_MAYBE_NULL = 1 << 8;
-        /// An argument: the memory is only read; a result: it is read-only.
-        const MEM_RDONLY = 1 << 9;
-        /// A ring buffer's record.
-        const MEM_RINGBUF = 1 << 10;
-        /// User memory.
-        const MEM_USER = 1 << 11;
-        /// Per-CPU memory.
-        const MEM_PERCPU = 1 << 12;
-        /// The call releases the reference.
-        const OBJ_RELEASE = 1 << 13;
-        /// The pointer can't be trusted.
-        const PTR_UNTRUSTED = 1 << 14;
-        /// The memory need not be initialised.
-        const MEM_UNINIT = 1 << 15;
-        /// A dynptr to the program's own memory.
-        const DYNPTR_TYPE_LOCAL = 1 << 16;
-        /// A dynptr to a ring buffer's record.
-        const DYNPTR_TYPE_RINGBUF = 1 << 17;
-        /// The memory's size is fixed, in [`Detail::Size`].
-        const MEM_FIXED_SIZE = 1 << 18;
-        /// Memory that the program allocated.
-        const MEM_ALLOC = 1 << 19;
-        /// The object is known to be alive.
-        const PTR_TRUSTED = 1 << 20;
-        /// The object is valid inside the RCU read section.
-        const MEM_RCU = 1 << 21;
-        /// The reference is non-owning: the program need not release it.
-        const NON_OWN_REF = 1 << 22;
-        /// A dynptr to a packet.
-        const DYNPTR_TYPE_SKB = 1 << 23;
-        /// A dynptr to an XDP packet.
-        const DYNPTR_TYPE_XDP = 1 << 24;
-        /// The memory has to be aligned to its size.
-        const MEM_ALIGNED = 1 << 25;
-        /// The helper writes to the memory.
-        const MEM_WRITE = 1 << 26;
-        /// A dynptr to a packet's metadata.
-        const DYNPTR_TYPE_SKB_META = 1 << 27;
-    }
 }
 
 /// Parameter of an argument or result kind.
@@ -164,19 +153,153 @@ impl Arg {
         self.flags.contains(TypeFlags::PTR_MAYBE_NULL)
     }
 
-    /// Whether the helper overwrites the memory without reading it (`arg_type_is_raw_mem`,
-    /// `kernel/bpf/verifier.c`).
-    #[must_use]
-    pub const fn is_raw_memory(&self) -> bool {
-        matches!(self.kind, ArgKind::PtrToMem | ArgKind::PtrToMapValue)
-            && self.flags.contains(TypeFlags::MEM_UNINIT)
-    }
-
     /// The argument in the kernel's notation: the bits of `arg_type`.
     #[must_use]
     pub const fn bits(&self) -> u32 {
         self.kind as u32 | self.flags.bits()
     }
+
+    /// The preconditions, in the order of `check_func_arg`, `kernel/bpf/verifier.c`;
+    /// `packet`: whether the prototype allows packet memory.
+    pub(super) const fn preconditions(self, packet: bool) -> Preconditions {
+        let list = Preconditions::NONE.and(Precondition::Initialised);
+        if matches!(self.kind, ArgKind::Anything) {
+            return list;
+        }
+        let list = list.and(Precondition::PacketAccess(packet));
+        match self.kind {
+            ArgKind::PtrToMapValue => self.of_value(list.and(Precondition::MapDecides)),
+            _ => self.of_value(list),
+        }
+    }
+
+    /// Adds the preconditions on the value.
+    const fn of_value(self, list: Preconditions) -> Preconditions {
+        let list = list
+            .and(Precondition::Is(self.types()))
+            .and_some(self.object());
+        let list = if self.kind.is_number() {
+            list
+        } else {
+            self.of_pointer(list)
+        };
+        list.and_some(self.target())
+    }
+
+    /// Adds the preconditions on a pointer's offset and references.
+    const fn of_pointer(self, list: Preconditions) -> Preconditions {
+        let is_dynptr = matches!(self.kind, ArgKind::PtrToDynptr);
+        let list = if self.flags.contains(TypeFlags::OBJ_RELEASE) && !is_dynptr {
+            list.and(Precondition::NoOffset).and(Precondition::Released)
+        } else {
+            list.and(Precondition::OffsetOfType)
+        };
+        match self.kind {
+            ArgKind::KptrXchgDest => list,
+            _ => list.and(Precondition::OnlyReference),
+        }
+    }
+
+    const fn types(self) -> RegTypes {
+        let flags = TypeFlags::MEM_RDONLY.union(TypeFlags::PTR_MAYBE_NULL);
+        let types = self.kind.types().ignoring(self.flags.intersection(flags));
+        match self.kind {
+            ArgKind::PtrToMem => types.ignoring(TypeFlags::DYNPTR_TYPES),
+            _ => types,
+        }
+    }
+
+    /// The precondition on a pointer to a kernel object.
+    const fn object(self) -> Option<Precondition> {
+        match (self.kind, self.detail) {
+            (ArgKind::PtrToBtfIdSockCommon, _) => Some(Precondition::Object(Some("sock_common"))),
+            (ArgKind::PtrToBtfId, Detail::Struct(name)) => Some(Precondition::Object(Some(name))),
+            (
+                ArgKind::PtrToBtfId
+                | ArgKind::PtrToPercpuBtfId
+                | ArgKind::PtrToSpinLock
+                | ArgKind::KptrXchgDest,
+                _,
+            ) => Some(Precondition::Object(None)),
+            (kind, _) if kind.is_memory() && !self.flags.contains(TypeFlags::MEM_RDONLY) => {
+                Some(Precondition::NotObject)
+            }
+            _ => None,
+        }
+    }
+
+    /// The precondition on the number, or on what the pointer points to.
+    const fn target(self) -> Option<Precondition> {
+        Some(match self.kind {
+            ArgKind::ConstMapPtr => Precondition::Map,
+            ArgKind::PtrToMapKey => self.region(Extent::Key),
+            ArgKind::PtrToMapValue => self.region(Extent::Value),
+            ArgKind::PtrToMem => match self.detail {
+                Detail::Size(size) => self.region(Extent::Bytes(size)),
+                _ => self.region(Extent::Next),
+            },
+            ArgKind::ConstSize => Precondition::Size { zero: false },
+            ArgKind::ConstSizeOrZero => Precondition::Size { zero: true },
+            ArgKind::ConstAllocSizeOrZero => Precondition::ResultSize,
+            ArgKind::PtrToFunc => Precondition::Callback,
+            ArgKind::PtrToConstStr => Precondition::ConstString,
+            ArgKind::PtrToSpinLock => Precondition::Field(FieldKind::SpinLock),
+            ArgKind::PtrToTimer => Precondition::Field(FieldKind::Timer),
+            ArgKind::KptrXchgDest => Precondition::Field(FieldKind::KptrRef),
+            ArgKind::PtrToDynptr => {
+                Precondition::Dynptr(if self.flags.contains(TypeFlags::MEM_UNINIT) {
+                    DynptrUse::Initialises
+                } else if self.flags.contains(TypeFlags::OBJ_RELEASE) {
+                    DynptrUse::Releases
+                } else {
+                    DynptrUse::Keeps
+                })
+            }
+            _ => return None,
+        })
+    }
+
+    const fn region(self, extent: Extent) -> Precondition {
+        Precondition::Memory(Region {
+            extent,
+            access: if self.flags.contains(TypeFlags::MEM_WRITE) {
+                Access::Write
+            } else {
+                Access::Read
+            },
+            uninit: self.flags.contains(TypeFlags::MEM_UNINIT),
+            aligned: self.flags.contains(TypeFlags::MEM_ALIGNED),
+        })
+    }
+}
+
+/// Defines an argument that takes the place of a value argument, after
+/// [`Precondition::MapDecides`].
+macro_rules! instead {
+    ($(#[$doc:meta])* $name:ident = $kind:ident) => {
+        $(#[$doc])*
+        pub const $name: ArgSpec = {
+            const ARG: Arg = Arg {
+                kind: ArgKind::$kind,
+                flags: TypeFlags::empty(),
+                detail: Detail::None,
+            };
+            const LIST: &Preconditions = &ARG.of_value(Preconditions::NONE);
+            ArgSpec {
+                nullable: false,
+                preconditions: LIST.as_slice(),
+            }
+        };
+    };
+}
+
+instead! {
+    /// The value argument for a map of sockets.
+    SOCKET_VALUE = PtrToBtfIdSockCommon
+}
+instead! {
+    /// The value argument of `map_peek_elem` for a Bloom filter: the value to look up.
+    FILTER_VALUE = PtrToMapValue
 }
 
 /// What a helper returns.
@@ -195,6 +318,20 @@ impl Ret {
     #[must_use]
     pub const fn nullable(&self) -> bool {
         self.flags.contains(TypeFlags::PTR_MAYBE_NULL)
+    }
+
+    /// The result of a call.
+    pub(super) const fn spec(&self) -> ResultSpec {
+        ResultSpec {
+            kind: match self.kind {
+                RetKind::Integer => ResultKind::Signed,
+                RetKind::Void => ResultKind::Nothing,
+                RetKind::PtrToMapValue => ResultKind::MapValue,
+                RetKind::PtrToMem => ResultKind::Memory,
+                _ => ResultKind::Kernel,
+            },
+            nullable: self.nullable(),
+        }
     }
 
     /// The result in the kernel's notation: the bits of `ret_type`.

@@ -11,31 +11,13 @@ mod table;
 
 use bitflags::bitflags;
 
+use super::call::{ArgSpec, CallSpec, Callers, Preconditions};
+pub use super::call::{Effects, TypeFlags};
 use super::replay::{CallReplay, CallReplayRule, column};
 use crate::util::HelperId;
-pub use kinds::{Arg, ArgKind, Detail, Ret, RetKind, TypeFlags};
+pub use kinds::{Arg, ArgKind, Detail, FILTER_VALUE, Ret, RetKind, SOCKET_VALUE};
 pub use scope::{Caller, Scope};
 pub(crate) use table::for_each_helper;
-
-bitflags! {
-    /// Effects of a call, for all callers.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub struct Effects: u8 {
-        /// Acquires a reference, which is the result (`is_acquire_function`).
-        /// `map_lookup_elem` on a map of sockets does, too.
-        const ACQUIRES = 1 << 0;
-        /// The result is the argument cast to another type, and refers to the same object
-        /// (`is_ptr_cast_function`).
-        const CASTS = 1 << 1;
-        /// Invalidates packet pointers (`bpf_helper_changes_pkt_data`,
-        /// `net/core/filter.c`).
-        const CHANGES_PACKET = 1 << 2;
-        /// Calls a subprogram before it returns.
-        const CALLS_BACK = 1 << 3;
-        /// Schedules a subprogram for a later call.
-        const CALLS_BACK_LATER = 1 << 4;
-    }
-}
 
 bitflags! {
     /// Attributes of a prototype.
@@ -61,8 +43,10 @@ bitflags! {
 /// The rules for calls of a helper by some programs (`struct bpf_func_proto`).
 #[derive(Clone, Copy, Debug)]
 pub struct Prototype {
-    /// The arguments, in `r1` and following; at most five.
+    /// The arguments in the kernel's notation, in `r1` and following; at most five.
     pub args: &'static [Arg],
+    /// What a call demands of the arguments.
+    pub arguments: &'static [ArgSpec],
     /// The result, in `r0`.
     pub ret: Ret,
     /// Its attributes.
@@ -75,9 +59,7 @@ impl Prototype {
     /// Whether a call releases a reference.
     #[must_use]
     pub fn releases(&self) -> bool {
-        self.args
-            .iter()
-            .any(|arg| arg.flags.contains(TypeFlags::OBJ_RELEASE))
+        self.arguments.iter().any(ArgSpec::releases)
     }
 }
 
@@ -88,13 +70,16 @@ pub struct Helper {
     pub id: HelperId,
     /// Its name, without `bpf_`.
     pub name: &'static str,
+    /// Its name in the kernel: `bpf_map_lookup_elem`.
+    pub kernel_name: &'static str,
     /// The C type of the result, with a trailing space or star before the name: `"void *"`.
     pub returns: &'static str,
     /// The parameters in C, without parentheses.
     pub parameters: &'static str,
-    /// Effects of a call.
+    /// Effects of a call, for all callers.
     pub effects: Effects,
-    /// How a recording treats a call; `None` if that follows from the prototype.
+    /// How a recording treats a call; `None`: as an override if it gets a map, otherwise it is
+    /// skipped.
     replay: Option<CallReplayRule>,
     /// Its prototypes; the first with a scope that covers the caller applies.
     pub prototypes: &'static [Prototype],
@@ -114,29 +99,38 @@ impl Helper {
             .find(|prototype| prototype.scopes.iter().any(|scope| scope.covers(caller)))
     }
 
-    /// How a recording treats a call with this prototype.
-    ///
-    /// # Errors
-    /// Why a program with such a call can't be recorded.
-    pub fn replay(&self, prototype: &Prototype) -> CallReplayRule {
-        let gets_map = || {
-            let mut kinds = prototype.args.iter().map(|arg| arg.kind);
-            kinds.any(|kind| kind == ArgKind::ConstMapPtr)
+    /// A call by one of its prototypes.
+    #[must_use]
+    pub fn call(&self, prototype: &Prototype) -> CallSpec {
+        let mut effects = self.effects;
+        let attributes = prototype.attributes;
+        effects.set(Effects::RELEASES, prototype.releases());
+        effects.set(
+            Effects::MIGHT_SLEEP,
+            attributes.contains(Attributes::MIGHT_SLEEP),
+        );
+        effects.set(Effects::FASTCALL, attributes.contains(Attributes::FASTCALL));
+        let mut call = CallSpec {
+            name: self.kernel_name,
+            arguments: prototype.arguments,
+            result: prototype.ret.spec(),
+            effects,
+            iterator: None,
+            callers: Callers::Scopes(prototype.scopes),
+            replay: column::SKIP,
         };
-        self.replay.unwrap_or_else(|| {
-            Ok(if gets_map() {
-                CallReplay::Override
-            } else {
-                CallReplay::Skip
-            })
-        })
+        call.replay = self.replay.unwrap_or_else(|| match call.map_argument() {
+            Some(_) => Ok(CallReplay::Override),
+            None => Ok(CallReplay::Skip),
+        });
+        call
     }
 
     /// The declaration in C, without a semicolon:
     /// `void *bpf_map_lookup_elem(struct bpf_map *map, const void *key)`.
     #[must_use]
     pub fn declaration(&self) -> String {
-        format!("{}bpf_{}({})", self.returns, self.name, self.parameters)
+        format!("{}{}({})", self.returns, self.kernel_name, self.parameters)
     }
 }
 
@@ -162,12 +156,13 @@ pub fn helper_by_name(name: &str) -> Option<&'static Helper> {
     HELPERS.iter().find(|helper| helper.name == name)
 }
 
-/// A name of the table without the prefix of raw identifiers.
-const fn plain(name: &'static str) -> &'static str {
-    match name.as_bytes() {
-        [b'r', b'#', ..] => name.split_at(2).1,
-        _ => name,
-    }
+macro_rules! kernel_name {
+    (r#loop) => {
+        "bpf_loop"
+    };
+    ($name:ident) => {
+        concat!("bpf_", stringify!($name))
+    };
 }
 
 macro_rules! detail {
@@ -182,25 +177,44 @@ macro_rules! detail {
     };
 }
 
+macro_rules! arg {
+    ($arg:ident ($($detail:tt)?) $($flag:ident)*) => {
+        Arg {
+            kind: ArgKind::$arg,
+            flags: TypeFlags::empty()$(.union(TypeFlags::$flag))*,
+            detail: detail!($($detail)?),
+        }
+    };
+}
+
 macro_rules! prototypes {
     ($(
         ($($arg:ident $(($arg_detail:tt))? $(| $arg_flag:ident)*),*)
         -> $ret:ident $(($ret_detail:tt))? $(| $ret_flag:ident)*,
         [$($attribute:ident)*] for [$($scope:ident)*];
     )*) => {
-        &[$(Prototype {
-            args: &[$(Arg {
-                kind: ArgKind::$arg,
-                flags: TypeFlags::empty()$(.union(TypeFlags::$arg_flag))*,
-                detail: detail!($($arg_detail)?),
-            }),*],
-            ret: Ret {
-                kind: RetKind::$ret,
-                flags: TypeFlags::empty()$(.union(TypeFlags::$ret_flag))*,
-                detail: detail!($($ret_detail)?),
-            },
-            attributes: Attributes::empty()$(.union(Attributes::$attribute))*,
-            scopes: &[$(scope::$scope),*],
+        &[$({
+            const ATTRIBUTES: Attributes =
+                Attributes::empty()$(.union(Attributes::$attribute))*;
+            Prototype {
+                args: &[$(arg!($arg ($($arg_detail)?) $($arg_flag)*)),*],
+                arguments: &[$({
+                    const ARG: Arg = arg!($arg ($($arg_detail)?) $($arg_flag)*);
+                    const LIST: &Preconditions =
+                        &ARG.preconditions(ATTRIBUTES.contains(Attributes::PKT_ACCESS));
+                    ArgSpec {
+                        nullable: ARG.nullable(),
+                        preconditions: LIST.as_slice(),
+                    }
+                }),*],
+                ret: Ret {
+                    kind: RetKind::$ret,
+                    flags: TypeFlags::empty()$(.union(TypeFlags::$ret_flag))*,
+                    detail: detail!($($ret_detail)?),
+                },
+                attributes: ATTRIBUTES,
+                scopes: &[$(scope::$scope),*],
+            }
         }),*]
     };
 }
@@ -222,7 +236,8 @@ macro_rules! define {
     )*) => {
         static HELPERS: [Helper; COUNT as usize] = [$(Helper {
             id: HelperId($number),
-            name: plain(stringify!($name)),
+            name: kernel_name!($name).split_at("bpf_".len()).1,
+            kernel_name: kernel_name!($name),
             returns: $returns,
             parameters: $parameters,
             effects: Effects::empty()$(.union(Effects::$effect))*,

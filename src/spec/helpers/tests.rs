@@ -1,4 +1,6 @@
 use super::*;
+use crate::btf::FieldKind;
+use crate::spec::call::{Access, Extent, Precondition, RegTypes, ResultKind};
 use crate::spec::{AttachType, ProgType};
 
 /// Helpers that the kernel with the counted helpers was built without.
@@ -64,25 +66,13 @@ fn every_prototype_is_sound() {
         for prototype in helper.prototypes {
             let name = helper.name;
             assert!(prototype.args.len() <= 5, "{name}");
-            assert!(
-                prototype
-                    .args
-                    .iter()
-                    .filter(|arg| arg.is_raw_memory())
-                    .count()
-                    <= 1,
-                "{name}"
-            );
-            assert!(
-                !prototype.args.first().is_some_and(|arg| arg.kind.is_size()),
-                "{name}"
-            );
+            let arguments = prototype.arguments;
+            let filled = |arg: &&ArgSpec| arg.region().is_some_and(|region| region.uninit);
+            assert!(arguments.iter().filter(filled).count() <= 1, "{name}");
+            assert!(!arguments.first().is_some_and(ArgSpec::is_size), "{name}");
             for (at, arg) in prototype.args.iter().enumerate() {
                 let fixed = arg.flags.contains(TypeFlags::MEM_FIXED_SIZE);
-                let sized = prototype
-                    .args
-                    .get(at + 1)
-                    .is_some_and(|next| next.kind.is_size());
+                let sized = arguments.get(at + 1).is_some_and(ArgSpec::is_size);
                 let memory = arg.kind == ArgKind::PtrToMem;
                 assert_eq!(
                     sized,
@@ -190,4 +180,88 @@ fn spot_checks() {
         (task.bits(), task.detail),
         (1_048_584, Detail::Struct("task_struct"))
     );
+}
+
+fn preconditions(helper: &Helper, argument: usize) -> &'static [Precondition] {
+    helper.prototypes[0].arguments[argument].preconditions
+}
+
+#[test]
+fn arguments_are_lists_of_preconditions() {
+    use Precondition as P;
+    let update = helper(id::map_update_elem).unwrap();
+    let start = [P::Initialised, P::PacketAccess(true)];
+    let map = [
+        P::Is(RegTypes::MAP_PTR),
+        P::OffsetOfType,
+        P::OnlyReference,
+        P::Map,
+    ];
+    assert_eq!(preconditions(update, 0), [&start[..], &map].concat());
+    assert_eq!(preconditions(update, 3), [P::Initialised]);
+    let value = update.prototypes[0].arguments[2];
+    let region = value.region().unwrap();
+    assert_eq!(value.preconditions[2], P::MapDecides);
+    assert_eq!(
+        (region.extent, region.access),
+        (Extent::Value, Access::Read)
+    );
+    let socket = Precondition::Object(Some("sock_common"));
+    assert!(SOCKET_VALUE.demands(socket) && SOCKET_VALUE.region().is_none());
+    assert!(FILTER_VALUE.region().is_some_and(|region| !region.uninit));
+
+    let submit = &helper(id::ringbuf_submit).unwrap().prototypes[0].arguments[0];
+    let at = |one| submit.preconditions.iter().position(|other| *other == one);
+    assert!(at(P::NoOffset) < at(P::Released) && submit.releases());
+    let lock = helper(id::spin_lock).unwrap();
+    let field = P::Field(FieldKind::SpinLock);
+    assert_eq!(preconditions(lock, 0).last(), Some(&field));
+}
+
+/// Each argument but those that take anything has types, before all other preconditions that
+/// look at the type.
+#[test]
+fn every_argument_has_registers_that_pass() {
+    for helper in helpers() {
+        for prototype in helper.prototypes {
+            assert_eq!(prototype.args.len(), prototype.arguments.len());
+            for (arg, spec) in prototype.args.iter().zip(prototype.arguments) {
+                let name = helper.name;
+                assert_eq!(spec.nullable, arg.nullable(), "{name}");
+                let types = spec.preconditions.iter().find_map(|one| match one {
+                    Precondition::Is(types) => Some(types.types),
+                    _ => None,
+                });
+                assert_eq!(types.is_none(), spec.takes_anything(), "{name}");
+                assert_eq!(types.is_none(), arg.kind == ArgKind::Anything, "{name}");
+                assert_ne!(types, Some(&[][..]), "{name}");
+                let released = arg.flags.contains(TypeFlags::OBJ_RELEASE);
+                assert_eq!(spec.releases(), released, "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_call_has_the_facts_of_its_prototype() {
+    let of = |id, prog_type| {
+        let helper = helper(id).unwrap();
+        let caller = Caller::of(prog_type);
+        let call = helper.call(helper.prototype(&caller).unwrap());
+        assert!(call.callers.include(&caller));
+        call
+    };
+    let reserve = of(id::ringbuf_reserve, ProgType::Xdp);
+    assert_eq!(reserve.name, "bpf_ringbuf_reserve");
+    assert_eq!(reserve.result.kind, ResultKind::Memory);
+    assert!(reserve.result.nullable && reserve.effects == Effects::ACQUIRES);
+    assert_eq!(reserve.map_argument(), Some(0));
+    assert_eq!(reserve.replay, Ok(CallReplay::Override));
+    let cpu = of(id::get_smp_processor_id, ProgType::Xdp);
+    assert_eq!(cpu.effects, Effects::FASTCALL);
+    assert_eq!(cpu.replay, Ok(CallReplay::Skip));
+    assert_eq!(of(id::r#loop, ProgType::Xdp).name, "bpf_loop");
+    let discard = of(id::ringbuf_discard, ProgType::Xdp);
+    assert_eq!(discard.effects, Effects::RELEASES);
+    assert!(!discard.callers.include(&Caller::of(ProgType::LircMode2)));
 }

@@ -6,59 +6,24 @@
 //! refers to a kfunc by its number in the kernel's BTF, which differs between kernel
 //! builds; the name is stable.
 
+mod argument;
+mod flags;
 mod parameter;
 mod sets;
 mod table;
 
 use std::sync::LazyLock;
 
-use bitflags::bitflags;
 use rustc_hash::FxHashMap;
 
 use super::attach_type::AttachType;
+use super::call::{ArgSpec, CallSpec, Callers, Effects, Precondition, ResultKind, ResultSpec};
 use super::prog_type::ProgType;
 use super::replay::{CallReplayRule, column};
+pub use flags::KfuncFlags;
 pub use parameter::{KfuncResult, Parameter, ParameterKind};
 pub use sets::{Filter, Hooks, Set};
 pub(crate) use table::for_each_kfunc;
-
-bitflags! {
-    /// Flags of a kfunc's registration (`KF_…`, `include/linux/btf.h`), with the kernel's
-    /// bits.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-    pub struct KfuncFlags: u32 {
-        /// Acquires a reference, which is the result.
-        const ACQUIRE = 1 << 0;
-        /// Releases the reference in the first argument.
-        const RELEASE = 1 << 1;
-        /// The result may be null.
-        const RET_NULL = 1 << 2;
-        /// Pointers have to be valid.
-        const TRUSTED_ARGS = 1 << 4;
-        /// Only for programs that may sleep.
-        const SLEEPABLE = 1 << 5;
-        /// May crash the machine; requires `CAP_SYS_BOOT`.
-        const DESTRUCTIVE = 1 << 6;
-        /// Pointers have to be valid, or protected by an RCU read section.
-        const RCU = 1 << 7;
-        /// Creates an iterator.
-        const ITER_NEW = 1 << 8;
-        /// Advances an iterator.
-        const ITER_NEXT = 1 << 9;
-        /// Destroys an iterator.
-        const ITER_DESTROY = 1 << 10;
-        /// The iterator works inside an RCU read section.
-        const RCU_PROTECTED = 1 << 11;
-        /// Calls keep the caller's registers.
-        const FASTCALL = 1 << 12;
-        /// The result points into an arena.
-        const ARENA_RET = 1 << 13;
-        /// The first argument points into an arena.
-        const ARENA_ARG1 = 1 << 14;
-        /// The second argument points into an arena.
-        const ARENA_ARG2 = 1 << 15;
-    }
-}
 
 /// A kfunc.
 #[derive(Clone, Copy, Debug)]
@@ -82,8 +47,12 @@ pub struct Kfunc {
     /// assert_eq!(kinds, [object, memory, ParameterKind::Size]);
     /// ```
     pub parameters: &'static [Parameter],
+    /// What a call demands of the arguments.
+    pub arguments: &'static [ArgSpec],
     /// Its registration flags.
     pub flags: KfuncFlags,
+    /// Effects of a call.
+    pub effects: Effects,
     /// How a recording treats a call.
     pub replay: CallReplayRule,
     /// The set that it is registered with.
@@ -102,6 +71,52 @@ impl Kfunc {
     #[must_use]
     pub fn allows(&self, prog_type: ProgType, attach_type: Option<AttachType>) -> bool {
         self.set.covers(prog_type, attach_type)
+    }
+
+    /// A call.
+    #[must_use]
+    pub fn call(&self) -> CallSpec {
+        let all = || {
+            self.arguments
+                .iter()
+                .flat_map(|argument| argument.preconditions)
+        };
+        let iterator = all().find_map(|one| match one {
+            Precondition::Iterator(kind) => *kind,
+            _ => None,
+        });
+        CallSpec {
+            name: self.name,
+            arguments: self.arguments,
+            result: ResultSpec {
+                kind: self.result_kind(),
+                nullable: self.flags.contains(KfuncFlags::RET_NULL),
+            },
+            effects: self.effects,
+            iterator: iterator.zip(self.flags.iterator_step()),
+            callers: Callers::Set(self.set),
+            replay: self.replay,
+        }
+    }
+
+    fn result_kind(&self) -> ResultKind {
+        let is_buffer = |argument: &ArgSpec| {
+            argument.demands(Precondition::ResultSize)
+                || argument.is_size() && argument.demands(Precondition::Constant)
+        };
+        match self.result {
+            KfuncResult::Void => ResultKind::Nothing,
+            KfuncResult::Signed => ResultKind::Signed,
+            KfuncResult::Unsigned => ResultKind::Unsigned,
+            KfuncResult::Pointer("void") if self.arguments.iter().any(is_buffer) => {
+                ResultKind::Memory
+            }
+            // Structures belong to the kernel, numbers to the program.
+            KfuncResult::Pointer(base) if base.starts_with("struct ") || base == "void" => {
+                ResultKind::Kernel
+            }
+            KfuncResult::Pointer(_) => ResultKind::Memory,
+        }
     }
 
     /// Whether kernels are commonly built without it.
@@ -152,20 +167,26 @@ struct Row {
     c_result: &'static str,
     c_parameters: &'static str,
     flags: KfuncFlags,
+    effects: Effects,
     set: Set,
     replay: CallReplayRule,
 }
 
 static KFUNCS: LazyLock<Vec<Kfunc>> = LazyLock::new(|| {
-    let rows = ROWS.iter().map(|row| Kfunc {
-        name: row.name,
-        c_result: row.c_result,
-        c_parameters: row.c_parameters,
-        result: KfuncResult::parse(row.c_result),
-        parameters: parameter::parse(row.c_parameters).leak(),
-        flags: row.flags,
-        replay: row.replay,
-        set: row.set,
+    let rows = ROWS.iter().map(|row| {
+        let parameters = parameter::parse(row.c_parameters).leak();
+        Kfunc {
+            name: row.name,
+            c_result: row.c_result,
+            c_parameters: row.c_parameters,
+            result: KfuncResult::parse(row.c_result),
+            parameters,
+            arguments: argument::arguments(parameters, row.flags).leak(),
+            flags: row.flags,
+            effects: row.effects | row.flags.effects(),
+            replay: row.replay,
+            set: row.set,
+        }
     });
     rows.collect()
 });
@@ -182,7 +203,7 @@ macro_rules! or_skip {
 macro_rules! define {
     ($(for $set:ident {$(
         $name:ident = $($body:ident)::+, $returns:literal $parameters:literal [$($flag:ident)*]
-        $(as $replay:ident)?;
+        $(does $effect:ident)? $(as $replay:ident)?;
     )*})*) => {
         /// Number of kfuncs in the table.
         pub(crate) const COUNT: usize = [$($(stringify!($name)),*),*].len();
@@ -192,6 +213,7 @@ macro_rules! define {
             c_result: $returns,
             c_parameters: $parameters,
             flags: KfuncFlags::empty()$(.union(KfuncFlags::$flag))*,
+            effects: Effects::empty()$(.union(Effects::$effect))?,
             set: sets::$set,
             replay: or_skip!($($replay)?),
         }),*),*];

@@ -6,7 +6,7 @@
 ///
 /// ```text
 /// for SET {
-///     name = body, "C return type" "C parameters" [flags] as REPLAY;
+///     name = body, "C return type" "C parameters" [flags] does EFFECT as REPLAY;
 /// }
 /// ```
 ///
@@ -17,6 +17,8 @@
 /// - The C text is that of the kernel's BTF and sources; name suffixes have a meaning
 ///   ([`ParameterKind`](super::ParameterKind)).
 /// - *flags* are constants of [`KfuncFlags`](super::KfuncFlags).
+/// - `does EFFECT` is an effect that no flag states, a constant of
+///   [`Effects`](super::super::call::Effects).
 /// - `as REPLAY` is how a recording treats a call, a constant of
 ///   [`replay::column`](super::super::replay); `SKIP` without it.
 ///
@@ -130,14 +132,14 @@ macro_rules! for_each_kfunc {
                 bpf_strstr = string::strstr, "int " "const char *s1__ign, const char *s2__ign" [];
                 bpf_task_work_schedule_resume_impl = work::task_work_schedule,
                     "int " "struct task_struct *task, struct bpf_task_work *tw, void *map__map, bpf_task_work_callback_t callback, void *aux__prog"
-                    [TRUSTED_ARGS];
+                    [TRUSTED_ARGS] does CALLS_BACK_LATER;
                 bpf_task_work_schedule_signal_impl = work::task_work_schedule,
                     "int " "struct task_struct *task, struct bpf_task_work *tw, void *map__map, bpf_task_work_callback_t callback, void *aux__prog"
-                    [TRUSTED_ARGS];
+                    [TRUSTED_ARGS] does CALLS_BACK_LATER;
                 bpf_wq_init = work::wq_init, "int " "struct bpf_wq *wq, void *p__map, unsigned int flags" [];
                 bpf_wq_set_callback_impl = work::wq_set_callback,
                     "int " "struct bpf_wq *wq, int (*callback_fn)(void *, int *, void *), unsigned int flags, void *aux__prog"
-                    [];
+                    [] does CALLS_BACK_LATER;
                 bpf_wq_start = work::wq_start, "int " "struct bpf_wq *wq, unsigned int flags" [];
             }
             for COMMON_EVENTS {
@@ -198,7 +200,7 @@ macro_rules! for_each_kfunc {
                     "void *" "u64 local_type_id__k, void *meta__ign" [ACQUIRE RET_NULL];
                 bpf_rbtree_add_impl = rbtree::add,
                     "int " "struct bpf_rb_root *root, struct bpf_rb_node *node, bool (*less)(struct bpf_rb_node *, const struct bpf_rb_node *), void *meta__ign, u64 off"
-                    [];
+                    [] does CALLS_BACK;
                 bpf_rbtree_first = rbtree::first, "struct bpf_rb_node *" "struct bpf_rb_root *root" [RET_NULL];
                 bpf_rbtree_left = rbtree::left,
                     "struct bpf_rb_node *" "struct bpf_rb_root *root, struct bpf_rb_node *node" [RET_NULL];
@@ -328,7 +330,7 @@ macro_rules! for_each_kfunc {
             }
             for XDP {
                 bpf_dynptr_from_xdp = dynptr::from_xdp, "int " "struct xdp_md *x, u64 flags, struct bpf_dynptr *ptr__uninit" [] as OVERRIDE;
-                bpf_xdp_pull_data = xdp::pull_data, "int " "struct xdp_md *x, u32 len" [];
+                bpf_xdp_pull_data = xdp::pull_data, "int " "struct xdp_md *x, u32 len" [] does CHANGES_PACKET;
             }
             for XDP_METADATA {
                 bpf_xdp_metadata_rx_hash = xdp::metadata,

@@ -1,8 +1,11 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::btf::{Btf, Kind};
+use crate::btf::{Btf, FieldKind, Kind};
+use crate::object::Target;
 use crate::shared::{Need, skip, skip_part};
+use crate::spec::call::{IteratorStep, RegTypes};
+use crate::spec::helpers::{self, Caller};
 
 fn row(name: &str) -> &'static Kfunc {
     by_name(name).unwrap().row()
@@ -65,20 +68,118 @@ fn every_row_is_sound() {
             let first = parameters[0].kind;
             assert!(matches!(first, P::Object | P::Allocated), "{name}");
         }
-        let iterators = [
-            (KfuncFlags::ITER_NEW, "_new"),
-            (KfuncFlags::ITER_NEXT, "_next"),
-            (KfuncFlags::ITER_DESTROY, "_destroy"),
-        ];
-        for (flag, end) in iterators {
-            if flags.contains(flag) {
-                assert!(name.ends_with(end), "{name}");
+        let any_iterator = KfuncFlags::ITER_NEW | KfuncFlags::ITER_NEXT | KfuncFlags::ITER_DESTROY;
+        match kfunc.call().iterator {
+            Some((kind, step)) => {
+                let step = match step {
+                    IteratorStep::New => "new",
+                    IteratorStep::Next => "next",
+                    IteratorStep::Destroy => "destroy",
+                };
+                assert_eq!(format!("{}_{step}", kind.structure()), name);
                 assert_eq!(parameters[0].kind, P::Iterator, "{name}");
             }
+            None => assert!(!flags.intersects(any_iterator), "{name}"),
         }
         let next = flags.contains(KfuncFlags::ITER_NEXT);
         assert!(!next || flags.contains(KfuncFlags::RET_NULL), "{name}");
     }
+}
+
+#[test]
+fn arguments_are_lists_of_preconditions() {
+    use Precondition as P;
+    let of = |name, argument: usize| row(name).arguments[argument].preconditions;
+    let release = [
+        P::NotNull,
+        P::OnlyReference,
+        P::Is(RegTypes::OBJECT),
+        P::Trusted,
+        P::NoOffset,
+        P::Released,
+        P::Object(Some("task_struct")),
+    ];
+    assert_eq!(of("bpf_task_release", 0), release);
+    assert!(of("bpf_cpumask_populate", 0).contains(&P::TrustedOrRcu));
+    let optional = of("bpf_iter_task_new", 1);
+    assert!(optional.contains(&P::Trusted) && !optional.contains(&P::NotNull));
+    assert_eq!(of("bpf_iter_task_new", 2), [P::Is(RegTypes::SCALAR)]);
+    let size = [P::Is(RegTypes::SCALAR), P::Constant, P::Size { zero: true }];
+    assert_eq!(of("bpf_dynptr_slice", 3), size);
+    assert_eq!(of("bpf_obj_new_impl", 1), []);
+    let node = P::Field(FieldKind::RbNode);
+    assert_eq!(of("bpf_rbtree_add_impl", 1).last(), Some(&node));
+    for kfunc in kfuncs() {
+        for argument in kfunc.arguments {
+            let is_type = |one: &&P| matches!(one, P::Is(_));
+            let types = argument.preconditions.iter().filter(is_type).count();
+            assert_eq!(types == 0, argument.takes_anything(), "{}", kfunc.name);
+            assert!(types <= 1, "{}", kfunc.name);
+        }
+    }
+}
+
+#[test]
+fn a_call_has_the_effects_of_its_row() {
+    let of = |name| row(name).call();
+    let acquire = of("bpf_task_acquire");
+    assert_eq!(acquire.effects, Effects::ACQUIRES);
+    assert!(acquire.result.nullable && acquire.result.kind == ResultKind::Kernel);
+    let caller = |prog_type| Caller::of(prog_type);
+    assert!(acquire.callers.include(&caller(ProgType::Tracepoint)));
+    assert!(!acquire.callers.include(&caller(ProgType::Kprobe)));
+    assert_eq!(of("bpf_dynptr_slice").result.kind, ResultKind::Memory);
+    assert_eq!(of("bpf_iter_num_next").result.kind, ResultKind::Memory);
+    assert_eq!(of("bpf_xdp_pull_data").effects, Effects::CHANGES_PACKET);
+    // A function is run at once or later.
+    let calls = Effects::CALLS_BACK | Effects::CALLS_BACK_LATER;
+    for kfunc in kfuncs() {
+        let call = kfunc.call();
+        let is_callback = |argument: &ArgSpec| argument.demands(Precondition::Callback);
+        let takes = call.arguments.iter().any(is_callback);
+        assert_eq!(takes, call.effects.intersects(calls), "{}", kfunc.name);
+        let released = call.arguments.iter().any(ArgSpec::releases);
+        assert_eq!(
+            released,
+            call.effects.contains(Effects::RELEASES),
+            "{}",
+            kfunc.name
+        );
+    }
+}
+
+/// The structures that arguments must be, in the BTF of the judging kernel.
+#[test]
+fn structures_of_arguments_are_those_of_the_kernel() {
+    let Some(path) = crate::shared::corpus() else {
+        return;
+    };
+    let path = path.with_file_name("vmlinux-6.18.44.btf.xz");
+    let Ok(Target::Kernel(btf)) = Target::file(&path) else {
+        panic!("{} is not there", path.display());
+    };
+    let helpers = helpers::helpers().iter().flat_map(|helper| {
+        let prototypes = helper.prototypes.iter();
+        prototypes.map(|prototype| (helper.kernel_name, prototype.arguments))
+    });
+    let own = kfuncs().iter().filter(|kfunc| !kfunc.is_optional());
+    let own = own.map(|kfunc| (kfunc.name, kfunc.arguments));
+    let mut found = 0;
+    for (name, arguments) in helpers.chain(own) {
+        for one in arguments.iter().flat_map(|argument| argument.preconditions) {
+            let structure = match one {
+                Precondition::Object(Some(structure)) => structure,
+                Precondition::Iterator(Some(kind)) => kind.structure(),
+                _ => continue,
+            };
+            assert!(
+                btf.find(structure, Kind::Struct).is_some(),
+                "{name}: {structure}"
+            );
+            found += 1;
+        }
+    }
+    assert!(found > 100, "{found}");
 }
 
 #[test]

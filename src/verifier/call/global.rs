@@ -5,14 +5,14 @@
 //! and its result is an unknown scalar. After the main program, each global function that
 //! was called is explored with any arguments of its types, then those that it calls.
 
+use super::helper::check_type;
 use super::signature::{Argument, Known};
 use crate::isa::Reg;
-use crate::spec::helpers::TypeFlags;
+use crate::spec::call::{RegTypes, TypeFlags};
 use crate::util::{Errno, TypeId};
 use crate::verifier::branch::not_null;
 use crate::verifier::env::Verifier;
 use crate::verifier::log::log;
-use crate::verifier::log::name::type_name;
 use crate::verifier::memory::Access;
 use crate::verifier::reg::{Kind, RegState};
 use crate::verifier::reject::{Reject, VerifyResult, reject, unmodelled};
@@ -127,13 +127,13 @@ impl Verifier<'_> {
             Argument::Memory { flags, .. } | Argument::Object { flags, .. }
                 if flags.contains(TypeFlags::PTR_UNTRUSTED) => {}
             Argument::Context => {
-                self.check_passed_offset(&state, reg)?;
+                self.check_offset_of_type(&state, reg)?;
                 if state.kind != Kind::Ctx || !state.flags.is_empty() {
                     reject!(EINVAL, "arg#{at} expects pointer to ctx");
                 }
             }
             Argument::Memory { size, flags } => {
-                self.check_passed_offset(&state, reg)?;
+                self.check_offset_of_type(&state, reg)?;
                 self.check_passed_memory(&state, reg, size)?;
                 if !flags.contains(TypeFlags::PTR_MAYBE_NULL) && state.maybe_null() {
                     reject!(EINVAL, "arg#{at} is expected to be non-NULL");
@@ -145,7 +145,7 @@ impl Verifier<'_> {
                 }
             }
             Argument::Dynptr => {
-                self.check_passed_offset(&state, reg)?;
+                self.check_offset_of_type(&state, reg)?;
                 if !matches!(state.kind, Kind::Stack { .. } | Kind::Dynptr) {
                     reject!(
                         EINVAL,
@@ -171,43 +171,12 @@ impl Verifier<'_> {
         wanted: TypeId,
         allowed: TypeFlags,
     ) -> VerifyResult {
-        let Kind::BtfId { id } = state.kind else {
-            return Err(unexpected(state, reg));
-        };
-        let known = state.flags - (allowed & TypeFlags::PTR_MAYBE_NULL);
-        if !(known.is_empty() || known == TypeFlags::PTR_TRUSTED || known == TypeFlags::MEM_RCU) {
-            return Err(unexpected(state, reg));
-        }
-        if id != wanted || state.off != 0 {
+        let nullable = allowed & TypeFlags::PTR_MAYBE_NULL;
+        check_type(state, reg, RegTypes::OBJECT.ignoring(nullable))?;
+        if state.kind != (Kind::BtfId { id: wanted }) || state.off != 0 {
             unmodelled!(TypedPointer);
         }
-        self.check_passed_offset(state, reg)
-    }
-
-    /// Checks the offset: some pointers must be passed unmodified
-    /// (`check_func_arg_reg_off`).
-    fn check_passed_offset(&mut self, state: &RegState, reg: Reg) -> VerifyResult {
-        let plain = state.flags.is_empty();
-        let at_most = |flags: TypeFlags| flags.contains(state.flags);
-        let movable = match state.kind {
-            Kind::Stack { .. }
-            | Kind::Packet { .. }
-            | Kind::PacketMeta { .. }
-            | Kind::MapKey { .. }
-            | Kind::MapValue { .. }
-            | Kind::Scalar => plain,
-            Kind::Mem { .. } => at_most(TypeFlags::MEM_RDONLY) || at_most(TypeFlags::MEM_RINGBUF),
-            Kind::Buf => at_most(TypeFlags::MEM_RDONLY),
-            _ => false,
-        };
-        if movable {
-            return Ok(());
-        }
-        let fixed = matches!(state.kind, Kind::BtfId { .. })
-            && (at_most(TypeFlags::PTR_TRUSTED)
-                || at_most(TypeFlags::MEM_RCU)
-                || at_most(TypeFlags::MEM_ALLOC));
-        self.check_pointer_offset(state, reg, fixed)
+        self.check_offset_of_type(state, reg)
     }
 
     /// Checks memory that the function may read and write, or null (`check_mem_reg`).
@@ -263,11 +232,4 @@ impl Verifier<'_> {
             }
         }
     }
-}
-
-/// The reject for a register that is not a pointer to a kernel object.
-fn unexpected(state: &RegState, reg: Reg) -> Reject {
-    let (number, name) = (reg.number(), type_name(state));
-    let text = format!("R{number} type={name} expected=ptr_, trusted_ptr_, rcu_ptr_");
-    Reject::new(Errno::EACCES, text)
 }

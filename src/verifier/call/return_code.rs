@@ -7,7 +7,6 @@ use crate::spec::lsm;
 use crate::spec::{AttachType, ProgType, ReturnRule};
 use crate::util::Errno;
 use crate::verifier::env::Verifier;
-use crate::verifier::log::name::type_name;
 use crate::verifier::reg::RegState;
 use crate::verifier::reject::{Reject, VerifyResult, reject};
 use crate::verifier::state::{Entry, ReturnRange};
@@ -124,7 +123,7 @@ impl Verifier<'_> {
             reject!(
                 EINVAL,
                 "{place} the register R0 is not a known value ({})",
-                type_name(self.reg(Reg::R0))
+                self.reg(Reg::R0).reg_type()
             );
         }
         self.mark_precise(Reg::R0)?;
@@ -162,7 +161,7 @@ impl Verifier<'_> {
             reject!(
                 EINVAL,
                 "At subprogram exit the register R0 is not a scalar value ({})",
-                type_name(reg)
+                reg.reg_type()
             );
         }
         Ok(())

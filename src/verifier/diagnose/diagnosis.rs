@@ -270,6 +270,11 @@ impl Builder<'_> {
             .and_then(callee)
             .map(|cause| cause + "()");
         captures.add("cause", cause.unwrap_or_else(|| "a call".to_owned()));
+        let demand = self.reject.violated().map(|demand| demand.to_string());
+        captures.add(
+            "demand",
+            demand.unwrap_or_else(|| "another argument".to_owned()),
+        );
         captures.add("sum", sum(self.reject, self.path, self.reg));
         let place = match self.given_up_in() {
             Some(_) => "the verifier gives up in this loop",

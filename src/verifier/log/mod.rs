@@ -1,8 +1,7 @@
 //! The kernel's log (`kernel/bpf/log.c`): the buffer (`text`), instructions (`insn`),
-//! states (`state`), register types (`name`) and scalars (`number`).
+//! states (`state`) and scalars (`number`).
 
 mod insn;
-pub(crate) mod name;
 mod number;
 mod state;
 mod text;

@@ -3,7 +3,6 @@
 
 use std::fmt;
 
-use super::name::type_name;
 use super::number::{Signed, Unsigned, ranges};
 use crate::program::Program;
 use crate::spec::helpers::TypeFlags;
@@ -114,7 +113,7 @@ impl fmt::Display for RegText<'_> {
         if let Some(value) = reg.value() {
             return Signed(value.cast_signed()).fmt(f);
         }
-        type_name(reg).fmt(f)?;
+        reg.reg_type().fmt(f)?;
         match reg.kind {
             Kind::Stack { frame } => {
                 if usize::from(frame) != self.frame {

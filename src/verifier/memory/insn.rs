@@ -4,7 +4,6 @@ use super::{Access, MemoryAccess};
 use crate::isa::{AtomicOp, Operand, Reg, SignedSize, Size, Width};
 use crate::verifier::env::Verifier;
 use crate::verifier::facts::Through;
-use crate::verifier::log::name::type_name;
 use crate::verifier::reg::{Kind, RegState};
 use crate::verifier::reject::{VerifyResult, reject};
 
@@ -154,7 +153,7 @@ impl Verifier<'_> {
             _ => false,
         };
         if foreign {
-            let (at, name) = (base.number(), type_name(reg));
+            let (at, name) = (base.number(), reg.reg_type());
             reject!(EACCES, "BPF_ATOMIC {what} R{at} {name} is not allowed");
         }
         Ok(())

@@ -9,7 +9,6 @@ use crate::isa::Reg;
 use crate::program::MapDef;
 use crate::spec::MapFlags;
 use crate::verifier::env::Verifier;
-use crate::verifier::log::name::type_name;
 use crate::verifier::reg::{Kind, MapRef, RegState};
 use crate::verifier::reject::{VerifyResult, reject, unmodelled};
 
@@ -90,7 +89,7 @@ impl Verifier<'_> {
             EACCES,
             "invalid kptr access, R{} type={} expected=ptr_{target} or untrusted_ptr_{target}",
             value.number(),
-            type_name(stored)
+            stored.reg_type()
         );
     }
 

@@ -9,19 +9,13 @@ mod stack_read;
 mod stack_write;
 
 use super::env::Verifier;
-use super::log::name::type_name;
 use super::reg::{Kind, RegState};
 use super::reject::{VerifyResult, reject, unmodelled};
 use crate::isa::Reg;
 use crate::spec::PacketAccess;
 use crate::spec::helpers::TypeFlags;
 
-/// The type of a memory access (`enum bpf_access_type`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Access {
-    Read,
-    Write,
-}
+pub(crate) use crate::spec::call::Access;
 
 /// A load or store of an instruction.
 #[derive(Clone, Copy, Debug)]
@@ -112,7 +106,7 @@ impl Verifier<'_> {
                 if reg.flags.is_empty() =>
             {
                 if a.access == Access::Write {
-                    let name = type_name(&reg);
+                    let name = reg.reg_type();
                     reject!(EACCES, "R{} cannot write into {name}", a.base.number());
                 }
                 self.check_socket(a)?;
@@ -124,7 +118,7 @@ impl Verifier<'_> {
             }
             Kind::Buf => {
                 if a.access == Access::Write && reg.flags.contains(TypeFlags::MEM_RDONLY) {
-                    let name = type_name(&reg);
+                    let name = reg.reg_type();
                     reject!(EACCES, "R{} cannot write into {name}", a.base.number());
                 }
                 self.check_buf(a)?;
@@ -137,7 +131,7 @@ impl Verifier<'_> {
                 unmodelled!(MapField);
             }
             _ => {
-                let name = type_name(&reg);
+                let name = reg.reg_type();
                 reject!(EACCES, "R{} invalid mem access '{name}'", a.base.number());
             }
         };
@@ -150,7 +144,7 @@ impl Verifier<'_> {
 
     /// Memory returned by a helper or passed to a global function.
     fn check_mem(&mut self, a: &MemoryAccess, reg: &RegState, size: u32, off: i32) -> VerifyResult {
-        let (at, name) = (a.base.number(), type_name(reg));
+        let (at, name) = (a.base.number(), reg.reg_type());
         if reg.maybe_null() {
             reject!(EACCES, "R{at} invalid mem access '{name}'");
         }

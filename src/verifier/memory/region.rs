@@ -4,7 +4,6 @@ use crate::isa::Reg;
 use crate::spec::limits::MAX_VAR_OFFSET;
 use crate::util::Errno;
 use crate::verifier::env::Verifier;
-use crate::verifier::log::name::type_name;
 use crate::verifier::reg::{Kind, RegState};
 use crate::verifier::reject::{Reject, VerifyResult, reject};
 
@@ -83,7 +82,7 @@ impl Verifier<'_> {
         number: Reg,
         fixed_ok: bool,
     ) -> VerifyResult {
-        let (at, name) = (number.number(), type_name(reg));
+        let (at, name) = (number.number(), reg.reg_type());
         let off = reg.off;
         if off < 0 {
             reject!(

@@ -12,8 +12,9 @@ use crate::btf::SpecialField;
 use crate::isa::{AluOp, CallTarget, Code, Insn, Operand, Pseudo, Reg, Size};
 use crate::program::{MapDef, Program};
 use crate::spec::MapType;
+use crate::spec::call::{ArgSpec, Precondition};
 use crate::spec::context::{self, Mode, Yield};
-use crate::spec::helpers::{ArgKind, Caller, Prototype, RetKind, helper, id};
+use crate::spec::helpers::{Caller, Prototype, RetKind, helper, id};
 use crate::util::{HelperId, MapId, Pc};
 use crate::verifier::attach_target::AttachTarget;
 use crate::verifier::call::signature;
@@ -357,8 +358,8 @@ impl<'p> Flow<'p> {
     }
 
     fn helper(&mut self, id: HelperId, prototype: &Prototype, passed: Holds) -> Holds {
-        let takes = |kind| prototype.args.iter().any(|arg| arg.kind == kind);
-        if takes(ArgKind::PtrToFunc) {
+        let is_callback = |arg: &ArgSpec| arg.demands(Precondition::Callback);
+        if prototype.arguments.iter().any(is_callback) {
             self.callback |= passed;
             self.callback |= match id {
                 id::for_each_map_elem | id::timer_set_callback => Holds::MAP | self.value(),

@@ -13,10 +13,11 @@ mod tests;
 
 use std::fmt;
 
-use crate::btf::Kind;
+use crate::btf::{FieldKind, Kind};
 use crate::isa::{CallTarget, Code, Insn, Pseudo};
 use crate::program::Program;
-use crate::spec::helpers::{ArgKind, RetKind, helper};
+use crate::spec::call::{ArgSpec, Precondition};
+use crate::spec::helpers::{RetKind, helper};
 use crate::spec::{MapType, ProgType};
 use crate::util::{Pc, TypeId};
 pub(super) use scan::scan;
@@ -112,11 +113,26 @@ impl Feature {
         }
     }
 
-    /// The feature that an argument type of a helper needs.
-    pub(super) const fn of_argument(kind: ArgKind) -> Option<Self> {
-        match kind {
-            ArgKind::PtrToDynptr => Some(Self::Dynptr),
-            ArgKind::KptrXchgDest => Some(Self::Kptr),
+    /// The feature that an argument of a helper needs.
+    pub(super) fn of_argument(arg: &ArgSpec) -> Option<Self> {
+        let mut preconditions = arg.preconditions.iter();
+        preconditions.find_map(|one| Self::of_precondition(*one))
+    }
+
+    /// The feature that a precondition needs.
+    pub(super) const fn of_precondition(precondition: Precondition) -> Option<Self> {
+        match precondition {
+            Precondition::Dynptr(_) => Some(Self::Dynptr),
+            Precondition::Field(FieldKind::SpinLock | FieldKind::Timer) => None,
+            Precondition::Field(FieldKind::KptrRef) => Some(Self::Kptr),
+            // Only kfuncs have these.
+            Precondition::Field(_)
+            | Precondition::NotNull
+            | Precondition::Trusted
+            | Precondition::TrustedOrRcu
+            | Precondition::Constant
+            | Precondition::Iterator(_)
+            | Precondition::IrqFlag => Some(Self::Kfunc),
             _ => None,
         }
     }

@@ -4,7 +4,8 @@ use super::flow::{Flow, Holds, global_functions};
 use super::{Feature, Missing};
 use crate::isa::{CallTarget, Insn, Reg};
 use crate::program::Program;
-use crate::spec::helpers::{Arg, ArgKind, Caller, Detail, helper};
+use crate::spec::call::{ArgSpec, Precondition};
+use crate::spec::helpers::{Caller, helper};
 use crate::util::Pc;
 use crate::verifier::attach_target::needs_kernel_btf;
 use crate::verifier::call::signature::{Argument, Signature};
@@ -66,9 +67,9 @@ impl Scan<'_> {
         if let Insn::Call(CallTarget::Helper(id)) = insn {
             let prototype = helper(*id).and_then(|helper| helper.prototype(self.caller));
             if let Some(prototype) = prototype {
-                for (reg, arg) in Reg::ARGUMENTS.into_iter().zip(prototype.args) {
+                for (reg, arg) in Reg::ARGUMENTS.into_iter().zip(prototype.arguments) {
                     let held = self.flow.holds(pc, reg);
-                    let needs = Feature::of_argument(arg.kind).or_else(|| passed(*arg, held));
+                    let needs = Feature::of_argument(arg).or_else(|| passed(arg, held));
                     if let Some(feature) = needs {
                         self.add(feature, Some(pc));
                     }
@@ -121,18 +122,12 @@ impl Scan<'_> {
 }
 
 /// The feature that passing this value as an argument of a helper needs.
-fn passed(arg: Arg, held: Holds) -> Option<Feature> {
-    let takes_object = match (arg.kind, arg.detail) {
-        (ArgKind::Anything | ArgKind::PtrToBtfIdSockCommon, _)
-        | (ArgKind::PtrToBtfId, Detail::Struct(_)) => true,
-        (kind, _) => kind.is_size(),
-    };
+fn passed(arg: &ArgSpec, held: Holds) -> Option<Feature> {
+    let is_named = |one: &Precondition| matches!(one, Precondition::Object(Some(_)));
+    let takes_object = arg.takes_anything() || arg.is_size();
+    let takes_object = takes_object || arg.preconditions.iter().any(is_named);
     if held.contains(Holds::TYPED) && !takes_object {
         return Some(Feature::TypedPointer);
     }
-    let is_memory = matches!(
-        arg.kind,
-        ArgKind::PtrToMem | ArgKind::PtrToMapKey | ArgKind::PtrToMapValue
-    );
-    (held.contains(Holds::BUFFER) && is_memory).then_some(Feature::IteratorBuffer)
+    (held.contains(Holds::BUFFER) && arg.region().is_some()).then_some(Feature::IteratorBuffer)
 }

@@ -1,24 +1,17 @@
-//! One argument of a helper (`check_func_arg`).
+//! One argument of a helper (`check_func_arg`): the checks of its preconditions.
 
 use super::call_state::Call;
+use crate::btf::FieldKind;
 use crate::isa::Reg;
 use crate::program::MapDef;
-use crate::spec::helpers::{Arg, ArgKind, Attributes, Detail, RetKind, TypeFlags, id};
+use crate::spec::call::{Access, ArgSpec, Extent, Precondition, Region};
+use crate::spec::helpers::{FILTER_VALUE, RetKind, SOCKET_VALUE, id};
 use crate::spec::{MapType, ProgType};
 use crate::verifier::env::Verifier;
-use crate::verifier::memory::{Access, MemoryAccess};
+use crate::verifier::memory::MemoryAccess;
 use crate::verifier::missing::Feature;
 use crate::verifier::reg::{Kind, MapRef};
 use crate::verifier::reject::{Reject, VerifyResult, reject};
-
-/// How the helper accesses the memory of an argument.
-const fn access(arg: Arg) -> Access {
-    if arg.flags.contains(TypeFlags::MEM_WRITE) {
-        Access::Write
-    } else {
-        Access::Read
-    }
-}
 
 impl Verifier<'_> {
     /// Checks the register of this argument.
@@ -26,137 +19,135 @@ impl Verifier<'_> {
         &mut self,
         call: &mut Call,
         reg: Reg,
-        mut arg: Arg,
+        mut arg: &'static ArgSpec,
     ) -> VerifyResult {
-        self.check_read(reg)?;
-        // Pointers may leak: we verify for a privileged user.
-        if arg.kind == ArgKind::Anything {
-            return Ok(());
-        }
-        let state = *self.reg(reg);
-        let number = reg.number();
-        if state.is_packet() && state.flags.is_empty() && !self.may_pass_packet(call) {
-            reject!(EACCES, "helper access to the packet is not allowed");
-        }
-        if arg.kind == ArgKind::PtrToMapValue {
-            arg = self.value_argument(call, arg)?;
-        }
-        if !(state.is_null() && arg.nullable()) {
-            self.check_argument_type(call, reg, arg)?;
-            self.check_argument_offset(&state, reg, arg)?;
-        }
-        if arg.flags.contains(TypeFlags::OBJ_RELEASE) {
-            if arg.kind != ArgKind::PtrToDynptr && state.ref_id == 0 && !state.is_null() {
-                reject!(
-                    EINVAL,
-                    "R{number} must be referenced when passed to release function"
-                );
+        let is_null = arg.nullable && self.reg(reg).is_null();
+        let mut left = arg.preconditions;
+        while let [precondition, rest @ ..] = left {
+            left = rest;
+            match precondition {
+                Precondition::MapDecides => {
+                    if let Some(other) = self.value_argument(call, arg)? {
+                        (arg, left) = (other, other.preconditions);
+                    }
+                }
+                _ if is_null && !precondition.applies_to_null() => {}
+                _ => self
+                    .check_precondition(call, reg, arg, precondition)
+                    .map_err(|why| why.violating(*precondition))?,
             }
-            call.released = Some(reg);
         }
-        if state.ref_id != 0 && arg.kind != ArgKind::KptrXchgDest {
-            if call.ref_id != 0 {
-                reject!(
-                    EACCES,
-                    "more than one arg with ref_obj_id R{number} {} {}",
-                    state.ref_id,
-                    call.ref_id
-                );
+        Ok(())
+    }
+
+    /// Checks one precondition, and records what the rest of the call depends on.
+    fn check_precondition(
+        &mut self,
+        call: &mut Call,
+        reg: Reg,
+        arg: &ArgSpec,
+        precondition: &Precondition,
+    ) -> VerifyResult {
+        match *precondition {
+            // Pointers may leak: we verify for a privileged user.
+            Precondition::Initialised => self.check_read(reg),
+            Precondition::PacketAccess(allowed) => self.check_packet_argument(reg, allowed),
+            Precondition::Is(types) => self.check_argument_type(reg, arg, types),
+            Precondition::NotObject => self.check_no_object(call, reg),
+            Precondition::Object(wanted) => self.check_object(call, reg, arg, wanted),
+            Precondition::OffsetOfType => {
+                let state = *self.reg(reg);
+                self.check_offset_of_type(&state, reg)
             }
-            call.ref_id = state.ref_id;
-        }
-        match arg.kind {
-            ArgKind::ConstMapPtr => {
+            Precondition::NoOffset => self.check_no_offset(reg),
+            Precondition::Released => self.check_released(call, reg),
+            Precondition::OnlyReference => self.check_only_reference(call, reg),
+            Precondition::Map => {
                 self.take_map(call, reg)?;
                 self.check_shape_known(call)
             }
-            ArgKind::PtrToMapKey => self.check_key(call, reg),
-            ArgKind::PtrToMapValue => {
-                if state.is_null() && arg.nullable() {
-                    return Ok(());
-                }
-                let size = self.call_map(call)?.1.value_size;
-                call.fills = arg.flags.contains(TypeFlags::MEM_UNINIT);
-                self.check_argument_memory(call, reg, size, access(arg), false)
-            }
-            ArgKind::PtrToMem => {
-                call.fills = arg.flags.contains(TypeFlags::MEM_UNINIT);
-                match arg.detail {
-                    Detail::Size(size) if arg.flags.contains(TypeFlags::MEM_FIXED_SIZE) => {
-                        self.check_argument_memory(call, reg, size, access(arg), false)?;
-                        self.check_argument_alignment(reg, size, arg)
-                    }
-                    _ => Ok(()), // With the size, which comes next.
-                }
-            }
-            ArgKind::ConstSize | ArgKind::ConstSizeOrZero => {
-                let Some((memory, sized)) = memory_before(call, reg) else {
-                    return Ok(());
-                };
-                let zero = arg.kind == ArgKind::ConstSizeOrZero;
-                self.check_size(call, memory, reg, access(sized), zero)
-            }
-            ArgKind::ConstAllocSizeOrZero => {
-                let Some(size) = state.var.value() else {
-                    reject!(EACCES, "R{number} is not a known constant'");
-                };
-                // The kernel truncates to 32 bits, too; larger records are never allocated.
-                call.allocated = crate::isa::low32(size);
-                self.mark_precise(reg)
-            }
-            ArgKind::PtrToFunc => {
-                if let Kind::Func { subprogram } = state.kind {
+            Precondition::Memory(region) => self.check_region_argument(call, reg, region),
+            Precondition::Size { zero } => match region_before(call, reg) {
+                Some((memory, region)) => self.check_size(call, memory, reg, region, zero),
+                None => Ok(()),
+            },
+            Precondition::ResultSize => self.take_result_size(call, reg),
+            Precondition::Callback => {
+                if let Kind::Func { subprogram } = self.reg(reg).kind {
                     call.callback = Some(subprogram);
                 }
                 Ok(())
             }
-            ArgKind::PtrToConstStr => self.constant_string(reg).map(|_| ()),
-            ArgKind::PtrToSpinLock => self.check_lock(call, reg),
-            ArgKind::PtrToTimer => self.check_timer(call, reg),
-            ArgKind::PtrToDynptr | ArgKind::KptrXchgDest => match Feature::of_argument(arg.kind) {
+            Precondition::ConstString => self.constant_string(reg).map(|_| ()),
+            Precondition::Field(FieldKind::SpinLock) => self.check_lock(call, reg),
+            Precondition::Field(FieldKind::Timer) => self.check_timer(call, reg),
+            other => match Feature::of_precondition(other) {
                 Some(feature) => Err(Reject::unmodelled(feature)),
                 None => Ok(()),
             },
-            ArgKind::Anything
-            | ArgKind::PtrToArena
-            | ArgKind::PtrToCtx
-            | ArgKind::PtrToSockCommon
-            | ArgKind::PtrToSocket
-            | ArgKind::PtrToBtfId
-            | ArgKind::PtrToBtfIdSockCommon
-            | ArgKind::PtrToRingbufMem
-            | ArgKind::PtrToPercpuBtfId
-            | ArgKind::PtrToStack => Ok(()),
         }
     }
 
-    /// Whether packet memory may be an argument: always for `setsockopt` programs, whose
+    /// Checks that packet memory may be an argument: always for `setsockopt` programs, whose
     /// option value is treated as a packet; otherwise the prototype decides.
-    fn may_pass_packet(&mut self, call: &Call) -> bool {
-        (call.is(Attributes::PKT_ACCESS) || self.program.prog_type == ProgType::CgroupSockopt)
-            && self.may_access_packet(Access::Read)
+    fn check_packet_argument(&mut self, reg: Reg, allowed: bool) -> VerifyResult {
+        let state = self.reg(reg);
+        if !state.is_packet() || !state.flags.is_empty() {
+            return Ok(());
+        }
+        let allowed = allowed || self.program.prog_type == ProgType::CgroupSockopt;
+        if !(allowed && self.may_access_packet(Access::Read)) {
+            reject!(EACCES, "helper access to the packet is not allowed");
+        }
+        Ok(())
     }
 
-    /// The type of a value argument for this map (`resolve_map_arg_type`).
-    fn value_argument(&self, call: &Call, arg: Arg) -> VerifyResult<Arg> {
+    /// What takes the place of a value argument for this map (`resolve_map_arg_type`).
+    fn value_argument(&self, call: &Call, arg: &ArgSpec) -> VerifyResult<Option<&'static ArgSpec>> {
         let (_, def) = self.call_map(call)?;
         Ok(match def.map_type {
             MapType::Sockmap | MapType::Sockhash => {
-                if !arg.flags.is_empty() {
+                let writes = |region: Region| region.access == Access::Write;
+                if arg.nullable || arg.region().is_some_and(writes) {
                     reject!(EINVAL, "invalid arg_type for sockmap/sockhash");
                 }
-                Arg {
-                    kind: ArgKind::PtrToBtfIdSockCommon,
-                    ..arg
-                }
+                Some(&SOCKET_VALUE)
             }
-            // The value is the key to look up, not an output.
-            MapType::BloomFilter if call.id == id::map_peek_elem => Arg {
-                flags: TypeFlags::empty(),
-                ..arg
-            },
-            _ => arg,
+            MapType::BloomFilter if call.id == id::map_peek_elem => Some(&FILTER_VALUE),
+            _ => None,
         })
+    }
+
+    /// Checks that the argument is a reference, and records that the call releases it.
+    fn check_released(&self, call: &mut Call, reg: Reg) -> VerifyResult {
+        let state = self.reg(reg);
+        if state.ref_id == 0 && !state.is_null() {
+            reject!(
+                EINVAL,
+                "R{} must be referenced when passed to release function",
+                reg.number()
+            );
+        }
+        call.released = Some(reg);
+        Ok(())
+    }
+
+    /// Checks that no argument before this one has a reference, if this one does.
+    fn check_only_reference(&self, call: &mut Call, reg: Reg) -> VerifyResult {
+        let ref_id = self.reg(reg).ref_id;
+        if ref_id == 0 {
+            return Ok(());
+        }
+        if call.ref_id != 0 {
+            reject!(
+                EACCES,
+                "more than one arg with ref_obj_id R{} {ref_id} {}",
+                reg.number(),
+                call.ref_id
+            );
+        }
+        call.ref_id = ref_id;
+        Ok(())
     }
 
     /// Sets the map of the call. A timer argument may have set the map before.
@@ -183,16 +174,36 @@ impl Verifier<'_> {
             return Ok(());
         };
         let info = def.map_type.info();
-        let takes = |kind| call.prototype.args.iter().any(|arg| arg.kind == kind);
+        let takes = |extent| {
+            let mut regions = call.prototype.arguments.iter().filter_map(ArgSpec::region);
+            regions.any(|region| region.extent == extent)
+        };
         let finds = call.prototype.ret.kind == RetKind::PtrToMapValue;
-        let keyed = takes(ArgKind::PtrToMapKey) && def.key_size == 0 && !info.key.allows(0);
-        let values = finds || takes(ArgKind::PtrToMapValue);
+        let keyed = takes(Extent::Key) && def.key_size == 0 && !info.key.allows(0);
+        let values = finds || takes(Extent::Value);
         let valued = values && def.value_size == 0 && !info.value.allows(0);
         let nested = finds && def.map_type.holds_maps() && def.inner.is_none();
         if keyed || valued || nested {
             return Err(Reject::unmodelled(Feature::MapShape));
         }
         Ok(())
+    }
+
+    /// Checks memory of a known size. If the next argument is its size, it is checked with
+    /// that.
+    fn check_region_argument(&mut self, call: &mut Call, reg: Reg, region: Region) -> VerifyResult {
+        match region.extent {
+            Extent::Key => self.check_key(call, reg),
+            Extent::Value => {
+                let size = self.call_map(call)?.1.value_size;
+                self.check_argument_memory(call, reg, size, region)
+            }
+            Extent::Bytes(size) => {
+                self.check_argument_memory(call, reg, size, region)?;
+                self.check_argument_alignment(reg, size, region)
+            }
+            Extent::Next | Extent::Type(_) => Ok(()),
+        }
     }
 
     /// Checks the key's memory, and records a constant key of an array.
@@ -205,8 +216,8 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    fn check_argument_alignment(&mut self, reg: Reg, size: u32, arg: Arg) -> VerifyResult {
-        if !arg.flags.contains(TypeFlags::MEM_ALIGNED) {
+    fn check_argument_alignment(&mut self, reg: Reg, size: u32, region: Region) -> VerifyResult {
+        if !region.aligned {
             return Ok(());
         }
         let state = *self.reg(reg);
@@ -216,13 +227,23 @@ impl Verifier<'_> {
                 base: reg,
                 off: 0,
                 size,
-                access: access(arg),
+                access: region.access,
                 value: None,
                 constant: None,
                 signed: false,
                 strict: true,
             },
         )
+    }
+
+    /// Records the size of the memory that the call returns.
+    fn take_result_size(&mut self, call: &mut Call, reg: Reg) -> VerifyResult {
+        let Some(size) = self.reg(reg).var.value() else {
+            reject!(EACCES, "R{} is not a known constant'", reg.number());
+        };
+        // The kernel truncates to 32 bits, too; larger records are never allocated.
+        call.allocated = crate::isa::low32(size);
+        self.mark_precise(reg)
     }
 }
 
@@ -236,11 +257,12 @@ impl<'p> Verifier<'p> {
     }
 }
 
-/// The memory argument for a size argument: the one before it.
-fn memory_before(call: &Call, size: Reg) -> Option<(Reg, Arg)> {
+/// The memory for a size argument: that of the argument before it.
+fn region_before(call: &Call, size: Reg) -> Option<(Reg, Region)> {
     let at = Reg::ARGUMENTS
         .iter()
         .position(|reg| *reg == size)?
         .checked_sub(1)?;
-    Some((*Reg::ARGUMENTS.get(at)?, *call.prototype.args.get(at)?))
+    let region = call.prototype.arguments.get(at)?.region()?;
+    Some((*Reg::ARGUMENTS.get(at)?, region))
 }

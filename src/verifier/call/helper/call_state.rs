@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::isa::Reg;
-use crate::spec::helpers::{Attributes, Prototype, helper};
+use crate::spec::helpers::{Prototype, helper};
 use crate::util::HelperId;
 use crate::verifier::reg::MapRef;
 
@@ -16,8 +16,6 @@ pub(super) struct Call {
     pub prototype: &'static Prototype,
     /// The map, and the id of an inner map.
     pub map: Option<(MapRef, u32)>,
-    /// Whether the helper fills the last memory argument, so that it may be uninitialised.
-    pub fills: bool,
     /// The stack memory that the call overwrites: its pointer, and its size in bytes.
     pub filled: Option<(Reg, u32)>,
     /// The argument that is released.
@@ -40,7 +38,6 @@ impl Call {
             id,
             prototype,
             map: None,
-            fills: false,
             filled: None,
             released: None,
             ref_id: 0,
@@ -49,11 +46,6 @@ impl Call {
             callback: None,
             key: None,
         }
-    }
-
-    /// Whether the prototype has this attribute.
-    pub(super) const fn is(&self, attribute: Attributes) -> bool {
-        self.prototype.attributes.contains(attribute)
     }
 }
 

@@ -1,13 +1,13 @@
 //! Memory that a helper reads or writes (`check_helper_mem_access`, `check_mem_size_reg`).
 
+use super::arg_type::check_type;
 use super::call_state::Call;
 use crate::isa::Reg;
 use crate::spec::ContextKind;
-use crate::spec::helpers::TypeFlags;
+use crate::spec::call::{Access, RegTypes, Region, TypeFlags};
 use crate::spec::limits::MAX_VAR_SIZE;
 use crate::verifier::env::Verifier;
-use crate::verifier::log::name::type_name;
-use crate::verifier::memory::{Access, MemoryAccess};
+use crate::verifier::memory::MemoryAccess;
 use crate::verifier::reg::Kind;
 use crate::verifier::reject::{VerifyResult, reject, unmodelled};
 
@@ -33,10 +33,9 @@ impl Verifier<'_> {
         call: &mut Call,
         reg: Reg,
         size: u32,
-        access: Access,
-        zero: bool,
+        region: Region,
     ) -> VerifyResult {
-        if self.check_helper_memory(reg, size, access, zero, call.fills)? {
+        if self.check_helper_memory(reg, size, region.access, false, region.uninit)? {
             call.filled = Some((reg, size));
         }
         Ok(())
@@ -48,7 +47,7 @@ impl Verifier<'_> {
         call: &mut Call,
         memory: Reg,
         size: Reg,
-        access: Access,
+        region: Region,
         zero: bool,
     ) -> VerifyResult {
         let bytes = self.reg(size).var;
@@ -76,8 +75,8 @@ impl Verifier<'_> {
             ),
         };
         // A size that isn't constant may leave some of the memory as it was.
-        let fills = call.fills && bytes.is_const();
-        if self.check_helper_memory(memory, most, access, zero, fills)? {
+        let fills = region.uninit && bytes.is_const();
+        if self.check_helper_memory(memory, most, region.access, zero, fills)? {
             call.filled = Some((memory, most));
         }
         self.mark_precise(size)
@@ -102,7 +101,7 @@ impl Verifier<'_> {
             && (matches!(state.kind, Kind::MapKey { .. })
                 || read_only && matches!(state.kind, Kind::Mem { .. } | Kind::Buf))
         {
-            reject!(EACCES, "R{number} cannot write into {}", type_name(&state));
+            reject!(EACCES, "R{number} cannot write into {}", state.reg_type());
         }
         match state.kind {
             Kind::Packet { .. } | Kind::PacketMeta { .. } => {
@@ -128,7 +127,7 @@ impl Verifier<'_> {
                 return self.check_context_memory(reg, size, access, zero);
             }
             _ if zero && size == 0 && state.is_null() => {}
-            _ => reject!(EACCES, "R{number} type={} expected=fp", type_name(&state)),
+            _ => check_type(&state, reg, RegTypes::STACK)?,
         }
         Ok(false)
     }

@@ -1,12 +1,13 @@
 //! Calls of helpers (`check_helper_call`, `kernel/bpf/verifier.c`).
 //!
-//! The prototypes are in a table ([`spec::helpers`](crate::spec::helpers)). The checks here
-//! have the kernel's order, which decides the error of a program with several faults:
+//! The prototypes are in a table ([`spec::helpers`](crate::spec::helpers)), which yields the
+//! [preconditions](crate::spec::call::Precondition) of each argument. The checks have the
+//! kernel's order, which decides the error of a program with several faults:
 //!
 //! | step | file |
 //! |---|---|
 //! | may this program call the helper here? | `permit` |
-//! | each argument: kind of register, offset, memory, size | `argument`, `arg_type`, `object`, `memory`, `stack`, `text` |
+//! | the preconditions of each argument: kind of register, offset, memory, size | `argument`, `arg_type`, `object`, `memory`, `stack`, `text` |
 //! | the map: writes, tail calls | `map` |
 //! | filled memory, released references, callbacks, rules of single helpers | `effects`, `reference` |
 //! | the value of `r0` | `result` |
@@ -25,6 +26,7 @@ mod result;
 mod stack;
 mod text;
 
+pub(in crate::verifier) use self::arg_type::check_type;
 use self::call_state::Call;
 use crate::isa::Reg;
 use crate::spec::helpers::{Effects, helper, id};
@@ -39,8 +41,8 @@ impl Verifier<'_> {
         self.check_call_under_lock(id)?;
         let prototype = self.helper_prototype(id)?;
         let mut call = Call::new(id, prototype);
-        for (reg, arg) in std::iter::zip(Reg::ARGUMENTS, prototype.args) {
-            self.check_argument(&mut call, reg, *arg)?;
+        for (reg, arg) in std::iter::zip(Reg::ARGUMENTS, prototype.arguments) {
+            self.check_argument(&mut call, reg, arg)?;
         }
         if let Some((map, _)) = call.map {
             let known = (!map.inner).then_some(map.id);

@@ -4,7 +4,8 @@
 use super::call_state::Call;
 use crate::btf::{Btf, Kind as BtfKind};
 use crate::isa::Reg;
-use crate::spec::helpers::{Arg, ArgKind, Detail, TypeFlags, id};
+use crate::spec::call::ArgSpec;
+use crate::spec::helpers::id;
 use crate::util::TypeId;
 use crate::verifier::env::Verifier;
 use crate::verifier::reg::Kind;
@@ -16,20 +17,24 @@ const MAX_DEPTH: u32 = 64;
 impl Verifier<'_> {
     /// Checks that the register's object has the type that the helper takes, or contains an
     /// object of this type at its offset.
-    pub(super) fn check_object(&self, call: &Call, reg: Reg, arg: Arg) -> VerifyResult {
+    pub(super) fn check_object(
+        &self,
+        call: &Call,
+        reg: Reg,
+        arg: &ArgSpec,
+        wanted: Option<&'static str>,
+    ) -> VerifyResult {
         let state = self.reg(reg);
         let number = reg.number();
         let Kind::BtfId { id } = state.kind else {
             return Ok(());
         };
-        let released = arg.flags.contains(TypeFlags::OBJ_RELEASE);
-        if state.maybe_null() && (!arg.nullable() || released) {
+        let released = arg.releases();
+        if state.maybe_null() && (!arg.nullable || released) {
             reject!(EACCES, "Possibly NULL pointer passed to helper arg{number}");
         }
-        let wanted = match (arg.kind, arg.detail) {
-            (ArgKind::PtrToBtfIdSockCommon, _) => "sock_common",
-            (ArgKind::PtrToBtfId, Detail::Struct(name)) => name,
-            _ => unmodelled!(TypedPointer),
+        let Some(wanted) = wanted else {
+            unmodelled!(TypedPointer);
         };
         let Some(btf) = &self.program.kernel_btf else {
             unmodelled!(KernelBtf);

@@ -8,21 +8,21 @@ pub(super) const ADVICE: &[Advice] = rows! {
         problem: "argument that may be NULL",
         reason: "R{reg} may be NULL here, and {helper}() does not take NULL.",
         here: "R{reg} may be NULL",
-        expected: "a test for NULL between {made} and this call; then one of: {wanted}",
+        expected: "a test for NULL between {made} and this call; then {demand}",
         help: "test it first: `if (!pointer) return 0;`",
     }
     "R{reg} type=scalar expected={wanted}" => CallType {
         problem: "number where a pointer is needed",
         reason: "R{reg} holds a number, which {helper}() does not take there.",
         here: "R{reg} is a number",
-        expected: "one of: {wanted}",
+        expected: "{demand}",
         help: "pass the address of a variable, not its value (`&key`, not `key`), and compare the call with the helper's declaration",
     }
     "R{reg} type={type} expected={wanted}" => CallType {
         problem: "argument of the wrong type",
         reason: "R{reg} holds {kind}, which {helper}() does not take there.",
         here: "R{reg} is {kind}",
-        expected: "one of: {wanted}",
+        expected: "{demand}",
         help: "compare the call with the helper's declaration: the order of its arguments, and what each points to",
     }
     "cannot pass map_type {type} into func {helper}#{id}" => CallType {

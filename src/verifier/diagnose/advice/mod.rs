@@ -51,7 +51,8 @@ mod tests {
     }
 
     /// The values that come from the program and not from the line.
-    const KNOWN: [&str; 8] = [
+    const KNOWN: [&str; 9] = [
+        "demand",
         "helper",
         "made",
         "prog_type",

@@ -2,8 +2,9 @@
 
 use smallvec::SmallVec;
 
-use crate::spec::helpers::{self, Arg, ArgKind, Caller, Detail, Prototype, TypeFlags};
-use crate::spec::kfuncs::{KfuncId, Parameter, ParameterKind};
+use crate::spec::call::{CallSpec, Extent};
+use crate::spec::helpers::{self, Caller};
+use crate::spec::kfuncs::KfuncId;
 use crate::spec::limits;
 use crate::util::{Errno, HelperId};
 use crate::vm::machine::inject::{
@@ -51,14 +52,7 @@ pub(in crate::vm) fn fail_helper(
     let Some(prototype) = prototype else {
         return Ok(None);
     };
-    let map = map_argument(prototype).and_then(|n| call.map_handle(n).ok());
-    let site = Site {
-        function: &format!("bpf_{}", row.name),
-        map,
-        fails: Fails::of_helper(prototype.ret),
-        fills: filled(prototype, map, call),
-    };
-    fail(&site, call)
+    fail_call(&row.call(prototype), call)
 }
 
 /// Decides whether a kfunc call fails; if so, returns r0.
@@ -70,27 +64,17 @@ pub(in crate::vm) fn fail_kfunc(
     kfunc: KfuncId,
     call: &mut Call<'_>,
 ) -> Result<Option<u64>, HelperProblem> {
-    let row = kfunc.row();
-    let parameters = row.parameters;
-    let is_map = |parameter: &Parameter| parameter.kind == ParameterKind::Map;
-    let map = parameters.iter().position(is_map);
-    let fills = parameters
-        .iter()
-        .zip(1usize..)
-        .filter_map(|(parameter, n)| {
-            let len = match parameter.kind {
-                ParameterKind::Dynptr if parameter.uninit => limits::DYNPTR_SIZE as usize,
-                // The kernel names output buffers `dst`.
-                ParameterKind::Memory if parameter.name == "dst" => call.size(n + 1),
-                _ => return None,
-            };
-            Some((n, len))
-        });
+    fail_call(&kfunc.row().call(), call)
+}
+
+fn fail_call(spec: &CallSpec, call: &mut Call<'_>) -> Result<Option<u64>, HelperProblem> {
+    let map = spec.map_argument();
+    let map = map.and_then(|at| call.map_handle(at + 1).ok());
     let site = Site {
-        function: row.name,
-        map: map.and_then(|at| call.map_handle(at + 1).ok()),
-        fails: Fails::of_kfunc(row),
-        fills: fills.collect(),
+        function: spec.name,
+        map,
+        fails: Fails::of(spec),
+        fills: filled(spec, map, call),
     };
     fail(&site, call)
 }
@@ -164,34 +148,25 @@ fn chosen(site: &Site<'_>, call: &Call<'_>) -> Option<(u64, Errno)> {
     first
 }
 
-/// The position of the map argument.
-fn map_argument(prototype: &Prototype) -> Option<usize> {
-    let is_map = |arg: &Arg| arg.kind == ArgKind::ConstMapPtr;
-    prototype.args.iter().position(is_map).map(|at| at + 1)
-}
-
-/// The memory that a helper writes: arguments that need not be initialised before the call.
+/// The memory that a function writes: arguments that need not be initialised before the call.
 fn filled(
-    prototype: &Prototype,
+    spec: &CallSpec,
     map: Option<MapHandle>,
     call: &Call<'_>,
 ) -> SmallVec<[(usize, usize); 2]> {
-    let value_size = || {
-        let map = call.machine.map(map?)?;
-        Some(map.def().value_size as usize)
-    };
-    let uninit = |arg: &Arg| arg.flags.contains(TypeFlags::MEM_UNINIT);
-    let args = prototype.args.iter().zip(1usize..);
-    let filled = args.filter(|(arg, _)| uninit(arg)).filter_map(|(arg, n)| {
-        let len = match (arg.kind, arg.detail) {
-            (ArgKind::PtrToMapValue, _) => value_size()?,
-            (ArgKind::PtrToDynptr, _) => limits::DYNPTR_SIZE as usize,
-            (ArgKind::PtrToMem, Detail::Size(size)) => size as usize,
-            (ArgKind::PtrToMem, _) => {
-                let size = prototype.args.get(n)?;
-                size.kind.is_size().then(|| call.size(n + 1))?
-            }
-            _ => return None,
+    let def = || Some(call.machine.map(map?)?.def());
+    let numbered = spec.arguments.iter().zip(1usize..);
+    let filled = numbered.filter_map(|(argument, n)| {
+        if argument.makes_dynptr() {
+            return Some((n, limits::DYNPTR_SIZE as usize));
+        }
+        let region = argument.region().filter(|region| region.uninit)?;
+        let len = match region.extent {
+            Extent::Key => def()?.key_size as usize,
+            Extent::Value => def()?.value_size as usize,
+            Extent::Bytes(size) => size as usize,
+            Extent::Next => call.size(n + 1),
+            Extent::Type(_) => return None,
         };
         Some((n, len))
     });

@@ -5,6 +5,7 @@
 //! The verifier rejects writes to that address; if an unverified program writes there, no
 //! harm is done.
 
+use crate::spec::call::IteratorKind;
 use crate::spec::limits;
 use crate::util::Errno;
 use crate::vm::machine::objects::Iterator;
@@ -25,18 +26,18 @@ pub(super) fn begin(
 ) -> std::result::Result<(), HelperProblem> {
     call.check(1, size, AccessKind::Write)?;
     let at = call.arg(1);
-    let name = iterator.name();
+    let name = iterator.kind().structure();
     if call.machine.acquired().begin(at, iterator) {
         return Ok(());
     }
-    let problem = format!("there is an iterator already: bpf_iter_{name}_destroy() ends it first");
+    let problem = format!("there is an iterator already: {name}_destroy() ends it first");
     Err(HelperProblem::Other(problem))
 }
 
 /// Creates an empty iterator of this kind.
 pub(super) fn begin_empty(
     call: &mut Call<'_>,
-    kind: &'static str,
+    kind: IteratorKind,
 ) -> std::result::Result<(), HelperProblem> {
     let left = Vec::new().into_iter();
     begin(call, MIN_SIZE, Iterator::Objects { kind, left })
@@ -45,23 +46,24 @@ pub(super) fn begin_empty(
 /// The iterator of this kind at argument 1.
 pub(super) fn under_way<'a>(
     call: &'a mut Call<'_>,
-    kind: &'static str,
+    kind: IteratorKind,
 ) -> std::result::Result<&'a mut Iterator, HelperProblem> {
     let at = call.arg(1);
     match call.machine.acquired().iterator(at) {
-        Some(iterator) if iterator.name() == kind => Ok(iterator),
+        Some(iterator) if iterator.kind() == kind => Ok(iterator),
         Some(iterator) => Err(HelperProblem::Other(format!(
-            "the iterator there is a bpf_iter_{}",
-            iterator.name()
+            "the iterator there is a {}",
+            iterator.kind().structure()
         ))),
         None => Err(HelperProblem::Other(format!(
-            "there is no iterator: bpf_iter_{kind}_new() makes one first"
+            "there is no iterator: {}_new() makes one first",
+            kind.structure()
         ))),
     }
 }
 
 /// Destroys the iterator of this kind at argument 1.
-pub(super) fn end(call: &mut Call<'_>, kind: &'static str) -> Result {
+pub(super) fn end(call: &mut Call<'_>, kind: IteratorKind) -> Result {
     under_way(call, kind)?;
     let at = call.arg(1);
     call.machine.acquired().end(at);
@@ -94,7 +96,7 @@ pub(super) fn num_new(call: &mut Call<'_>) -> Result {
 
 /// `bpf_iter_num_next`: the address of the next number, which is the iterator's.
 pub(super) fn num_next(call: &mut Call<'_>) -> Result {
-    let Iterator::Num { last, end } = under_way(call, "num")? else {
+    let Iterator::Num { last, end } = under_way(call, IteratorKind::Num)? else {
         return Ok(0);
     };
     let next = last.wrapping_add(1);
@@ -108,7 +110,7 @@ pub(super) fn num_next(call: &mut Call<'_>) -> Result {
 }
 
 pub(super) fn num_destroy(call: &mut Call<'_>) -> Result {
-    end(call, "num")
+    end(call, IteratorKind::Num)
 }
 
 /// Size of `struct bpf_iter_bits`, and the offset of the bit's number.
@@ -138,7 +140,7 @@ pub(super) fn bits_new(call: &mut Call<'_>) -> Result {
 
 /// `bpf_iter_bits_next`: the address of the next bit's number.
 pub(super) fn bits_next(call: &mut Call<'_>) -> Result {
-    let Iterator::Bits { words, next } = under_way(call, "bits")? else {
+    let Iterator::Bits { words, next } = under_way(call, IteratorKind::Bits)? else {
         return Ok(0);
     };
     let is_set = |bit: &usize| {
@@ -159,11 +161,11 @@ pub(super) fn bits_next(call: &mut Call<'_>) -> Result {
 }
 
 pub(super) fn bits_destroy(call: &mut Call<'_>) -> Result {
-    end(call, "bits")
+    end(call, IteratorKind::Bits)
 }
 
 /// The next object of an iterator over kernel objects; null after the last one.
-pub(super) fn next_object(call: &mut Call<'_>, kind: &'static str) -> Result {
+pub(super) fn next_object(call: &mut Call<'_>, kind: IteratorKind) -> Result {
     match under_way(call, kind)? {
         Iterator::Objects { left, .. } => Ok(left.next().unwrap_or(0)),
         _ => Ok(0),

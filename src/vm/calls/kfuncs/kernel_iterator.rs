@@ -8,6 +8,7 @@ use super::cgroup;
 use super::iterator::{begin, end, next_object};
 use super::kernel::{all, field, object};
 use super::task::{self, threads};
+use crate::spec::call::IteratorKind;
 use crate::util::Errno;
 use crate::vm::machine::objects::Iterator;
 use crate::vm::machine::{Call, HelperProblem};
@@ -16,7 +17,7 @@ type Result = std::result::Result<u64, HelperProblem>;
 type Objects = std::result::Result<Vec<u64>, Errno>;
 
 /// Creates an iterator of a kind, of `size` bytes, over these objects.
-fn over(call: &mut Call<'_>, kind: &'static str, size: usize, objects: Objects) -> Result {
+fn over(call: &mut Call<'_>, kind: IteratorKind, size: usize, objects: Objects) -> Result {
     let result = objects.as_ref().err().map_or(0, |errno| errno.to_ret());
     let left = objects.unwrap_or_default().into_iter();
     begin(call, size, Iterator::Objects { kind, left })?;
@@ -25,24 +26,24 @@ fn over(call: &mut Call<'_>, kind: &'static str, size: usize, objects: Objects) 
 
 /// The kfuncs that advance and destroy an iterator of a kind.
 macro_rules! kinds {
-    ($($kind:literal $next:ident $destroy:ident;)*) => {$(
+    ($($kind:ident $next:ident $destroy:ident;)*) => {$(
         pub(super) fn $next(call: &mut Call<'_>) -> Result {
-            next_object(call, $kind)
+            next_object(call, IteratorKind::$kind)
         }
 
         pub(super) fn $destroy(call: &mut Call<'_>) -> Result {
-            end(call, $kind)
+            end(call, IteratorKind::$kind)
         }
     )*};
 }
 
 kinds! {
-    "task" task_next task_destroy;
-    "task_vma" task_vma_next task_vma_destroy;
-    "css" css_next css_destroy;
-    "css_task" css_task_next css_task_destroy;
-    "kmem_cache" kmem_cache_next kmem_cache_destroy;
-    "dmabuf" dmabuf_next dmabuf_destroy;
+    Task task_next task_destroy;
+    TaskVma task_vma_next task_vma_destroy;
+    Css css_next css_destroy;
+    CssTask css_task_next css_task_destroy;
+    KmemCache kmem_cache_next kmem_cache_destroy;
+    Dmabuf dmabuf_next dmabuf_destroy;
 }
 
 /// `BPF_TASK_ITER_ALL_PROCS`, `…_ALL_THREADS`, `…_PROC_THREADS`.
@@ -72,7 +73,7 @@ pub(super) fn task_new(call: &mut Call<'_>) -> Result {
         let threads = threads.into_iter().filter(wanted);
         threads.map(|(.., at)| at).collect()
     });
-    over(call, "task", 24, objects)
+    over(call, IteratorKind::Task, 24, objects)
 }
 
 /// `bpf_iter_task_vma_new(iterator, task, address)`: the task's memory areas that end after
@@ -92,7 +93,7 @@ pub(super) fn task_vma_new(call: &mut Call<'_>) -> Result {
         found.sort_unstable();
         Ok(found.into_iter().map(|(_, at)| at).collect())
     };
-    over(call, "task_vma", 8, objects)
+    over(call, IteratorKind::TaskVma, 8, objects)
 }
 
 /// `BPF_CGROUP_ITER_DESCENDANTS_PRE`, `…_DESCENDANTS_POST`, `…_ANCESTORS_UP`.
@@ -119,7 +120,7 @@ pub(super) fn css_new(call: &mut Call<'_>) -> Result {
         ANCESTORS_UP => Ok(cgroup::ancestors(call, start)),
         _ => Err(Errno::EINVAL),
     };
-    over(call, "css", 24, objects)
+    over(call, IteratorKind::Css, 24, objects)
 }
 
 /// Adds a node and its descendants to `found`, given pairs of parent and child.
@@ -165,10 +166,10 @@ pub(super) fn css_task_new(call: &mut Call<'_>) -> Result {
         }
         _ => Err(Errno::EINVAL),
     };
-    over(call, "css_task", 8, objects)
+    over(call, IteratorKind::CssTask, 8, objects)
 }
 
-fn every(call: &mut Call<'_>, kind: &'static str, name: &str) -> Result {
+fn every(call: &mut Call<'_>, kind: IteratorKind, name: &str) -> Result {
     let objects = all(call, name)
         .iter()
         .map(|object| object.address())
@@ -177,11 +178,11 @@ fn every(call: &mut Call<'_>, kind: &'static str, name: &str) -> Result {
 }
 
 pub(super) fn kmem_cache_new(call: &mut Call<'_>) -> Result {
-    every(call, "kmem_cache", "kmem_cache")
+    every(call, IteratorKind::KmemCache, "kmem_cache")
 }
 
 pub(super) fn dmabuf_new(call: &mut Call<'_>) -> Result {
-    every(call, "dmabuf", "dma_buf")
+    every(call, IteratorKind::Dmabuf, "dma_buf")
 }
 
 /// `bpf_get_kmem_cache(address)`: the cache of the object at an address, found by the name of

@@ -36,7 +36,9 @@ use std::sync::PoisonError;
 
 use super::helpers::Body;
 use super::inject;
-use crate::spec::kfuncs::{self as spec, KfuncFlags, KfuncId, ParameterKind, for_each_kfunc};
+use crate::btf::FieldKind;
+use crate::spec::call::{ArgSpec, IteratorStep, Precondition, ResultKind};
+use crate::spec::kfuncs::{self as spec, KfuncId, for_each_kfunc};
 use crate::vm::machine::{Call, HelperProblem};
 
 pub use crate::vm::machine::objects::{drop_object, free_fields};
@@ -57,7 +59,7 @@ macro_rules! body {
 macro_rules! bodies {
     ($(for $set:ident {$(
         $name:ident = $($body:ident)::+, $returns:literal $parameters:literal [$($flag:ident)*]
-        $(as $replay:ident)?;
+        $(does $effect:ident)? $(as $replay:ident)?;
     )*})*) => {
         /// Bodies in the table's order.
         static BODIES: [Option<Body>; spec::COUNT] = [$($(body!($($body)::+)),*),*];
@@ -102,15 +104,16 @@ pub fn call(callee: &Callee, call: &mut Call<'_>) -> Result<u64, HelperProblem> 
 /// exists and is empty; an object that could not be inserted into a list or tree is dropped.
 #[cold]
 fn failed(kfunc: KfuncId, call: &mut Call<'_>) -> Result<(), HelperProblem> {
-    let row = kfunc.row();
-    if row.flags.contains(KfuncFlags::ITER_NEW) {
-        let kind = row.name.strip_prefix("bpf_iter_");
-        let kind = kind.and_then(|name| name.strip_suffix("_new"));
-        iterator::begin_empty(call, kind.unwrap_or(row.name))?;
+    let spec = kfunc.row().call();
+    if let Some((kind, IteratorStep::New)) = spec.iterator {
+        iterator::begin_empty(call, kind)?;
     }
-    let gives_away = |kind| matches!(kind, ParameterKind::ListNode | ParameterKind::RbNode);
-    let node = row.parameters.get(1).map(|parameter| parameter.kind);
-    if node.is_some_and(gives_away) && !row.result.is_pointer() {
+    let is_node = |node: &ArgSpec| {
+        let mut nodes = [FieldKind::ListNode, FieldKind::RbNode].into_iter();
+        nodes.any(|kind| node.demands(Precondition::Field(kind)))
+    };
+    let node = spec.arguments.get(1);
+    if node.is_some_and(is_node) && spec.result.kind == ResultKind::Signed {
         graph::give_up(call)?;
     }
     Ok(())

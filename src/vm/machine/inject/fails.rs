@@ -1,7 +1,6 @@
 //! How functions report failure.
 
-use crate::spec::helpers::{Ret, RetKind};
-use crate::spec::kfuncs::{Kfunc, KfuncFlags, KfuncResult};
+use crate::spec::call::{ArgSpec, CallSpec, ResultKind};
 
 /// How a function reports failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,27 +14,20 @@ pub(in crate::vm) enum Fails {
 }
 
 impl Fails {
-    /// For a helper with this return type.
-    pub(in crate::vm) const fn of_helper(ret: Ret) -> Self {
-        match ret.kind {
-            RetKind::Integer => Self::Errno,
-            RetKind::Void => Self::Never,
-            _ if ret.nullable() => Self::Null,
+    /// For this function. Kfuncs that return a number, but may "return null", return 0 for
+    /// success (`bpf_res_spin_lock`), so 0 is not used for them.
+    pub(in crate::vm) fn of(function: &CallSpec) -> Self {
+        match function.result.kind {
+            ResultKind::Signed => Self::Errno,
+            ResultKind::Nothing | ResultKind::Unsigned => Self::Never,
+            // After a failure the program would still hold the reference.
+            _ if function.arguments.iter().any(always_released) => Self::Never,
+            _ if function.result.nullable => Self::Null,
             _ => Self::Never,
         }
     }
+}
 
-    /// For a kfunc. `KF_RET_NULL` kfuncs that return a number return 0 for success
-    /// (`bpf_res_spin_lock`), so 0 is not used for them.
-    pub(in crate::vm) fn of_kfunc(kfunc: &Kfunc) -> Self {
-        if kfunc.flags.contains(KfuncFlags::RELEASE) {
-            Self::Never
-        } else if kfunc.flags.contains(KfuncFlags::RET_NULL) && kfunc.result.is_pointer() {
-            Self::Null
-        } else if kfunc.result == KfuncResult::Signed {
-            Self::Errno
-        } else {
-            Self::Never
-        }
-    }
+fn always_released(argument: &ArgSpec) -> bool {
+    argument.releases() && !argument.nullable
 }

@@ -6,6 +6,7 @@ use super::cause::Cause;
 use super::error::InjectError;
 use super::fails::Fails;
 use super::schedule::Schedule;
+use crate::spec::call::CallSpec;
 use crate::spec::helpers::helper_by_name;
 use crate::spec::kfuncs::{self, KfuncId};
 use crate::util::Errno;
@@ -145,12 +146,13 @@ impl Injection {
         let Target::Function(name) = &self.target else {
             return Ok(());
         };
+        let can_fail = |call: &CallSpec| Fails::of(call) != Fails::Never;
         let can_fail = match (helper_by_name(name), kfunc(name)) {
             (Some(helper), _) => {
-                let mut returned = helper.prototypes.iter().map(|prototype| prototype.ret);
-                returned.any(|ret| Fails::of_helper(ret) != Fails::Never)
+                let mut prototypes = helper.prototypes.iter();
+                prototypes.any(|prototype| can_fail(&helper.call(prototype)))
             }
-            (None, Some(kfunc)) => Fails::of_kfunc(kfunc.row()) != Fails::Never,
+            (None, Some(kfunc)) => can_fail(&kfunc.row().call()),
             (None, None) => return Err(InjectError::Unknown(name.clone())),
         };
         can_fail

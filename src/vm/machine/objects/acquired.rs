@@ -3,6 +3,8 @@
 
 use smallvec::SmallVec;
 
+use crate::spec::call::IteratorKind;
+
 /// An active iterator.
 #[derive(Debug)]
 pub(in crate::vm) enum Iterator {
@@ -12,18 +14,18 @@ pub(in crate::vm) enum Iterator {
     Bits { words: Vec<u64>, next: usize },
     /// Kernel objects of a kind: the remaining ones.
     Objects {
-        kind: &'static str,
+        kind: IteratorKind,
         left: std::vec::IntoIter<u64>,
     },
 }
 
 impl Iterator {
-    /// The kind in the names of its kfuncs, after `bpf_iter_`.
-    pub(in crate::vm) const fn name(&self) -> &'static str {
+    /// Its kind.
+    pub(in crate::vm) const fn kind(&self) -> IteratorKind {
         match self {
-            Self::Num { .. } => "num",
-            Self::Bits { .. } => "bits",
-            Self::Objects { kind, .. } => kind,
+            Self::Num { .. } => IteratorKind::Num,
+            Self::Bits { .. } => IteratorKind::Bits,
+            Self::Objects { kind, .. } => *kind,
         }
     }
 }

@@ -51,7 +51,7 @@ impl Machine {
             .map(|object| self.pointer(*object));
         let iterators = acquired.iterators.iter().map(|(at, iterator)| {
             let at = self.pointer(*at);
-            named(format!("iterator bpf_iter_{} at {at}", iterator.name()))
+            named(format!("iterator {} at {at}", iterator.kind().structure()))
         });
         let sections = [
             (acquired.rcu, "RCU read section"),
