@@ -26,6 +26,8 @@ pub(super) struct Fitter<'s> {
     /// The sites that were not visited yet, by instruction, with their numbers.
     open: BTreeMap<Pc, Vec<(u16, &'s LoggedSite)>>,
     fitted: BTreeMap<u16, Site>,
+    /// The first instruction for which the schema lacks something.
+    lacks: Option<Pc>,
 }
 
 /// Why a site does not fit.
@@ -79,13 +81,14 @@ impl<'s> Fitter<'s> {
         Ok(Self {
             open,
             fitted: BTreeMap::new(),
+            lacks: None,
         })
     }
 
     /// Visits the next instruction, at which this version has the sites `own`.
     ///
     /// # Errors
-    /// A site does not fit, or the schema lacks one.
+    /// A site does not fit.
     pub(super) fn see(
         &mut self,
         finder: &Finder<'_>,
@@ -97,7 +100,7 @@ impl<'s> Fitter<'s> {
             return Ok(());
         }
         if lacks(&here, at, own) {
-            return Err(SchemaError::Lacks(at.pc));
+            self.lacks.get_or_insert(at.pc);
         }
         let place = Place::new(finder, at, own);
         let mut inputs = 0;
@@ -129,7 +132,7 @@ impl<'s> Fitter<'s> {
     /// The sites, by number.
     ///
     /// # Errors
-    /// An instruction was not visited.
+    /// An instruction was not visited, or the schema lacks a site or field.
     pub(super) fn finish(self, code: &Code) -> Result<Vec<Site>, SchemaError> {
         let open = self.open.first_key_value();
         if let Some((&pc, &(site, _))) = open.and_then(|(pc, sites)| Some((pc, sites.first()?))) {
@@ -145,7 +148,10 @@ impl<'s> Fitter<'s> {
                 },
             });
         }
-        Ok(self.fitted.into_values().collect())
+        match self.lacks {
+            Some(pc) => Err(SchemaError::Lacks(pc)),
+            None => Ok(self.fitted.into_values().collect()),
+        }
     }
 }
 
@@ -258,7 +264,9 @@ impl<'a> Place<'a> {
     fn memory(&self, logged: &LoggedField) -> Result<Field, Problem> {
         let (Some(signature), LoggedLocation::Memory(pointer)) = (&self.signature, logged.location)
         else {
-            return Err(Misfit("only calls have fields in memory"));
+            return Err(Misfit(
+                "the field is not in the memory of a call's argument",
+            ));
         };
         let field = self.finder.memory(self.at, signature, logged.what)?;
         let field = field.ok_or(Unknown(

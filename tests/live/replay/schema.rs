@@ -210,7 +210,7 @@ fn a_schema_that_contradicts_the_program_is_an_error() {
         (
             "/2/fields/0/location",
             json!({"register": 2}),
-            "only calls have fields in memory",
+            "the field is not in the memory of a call's argument",
         ),
         (
             "/2/fields/0/flow",
