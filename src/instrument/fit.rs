@@ -221,7 +221,8 @@ impl<'a> Place<'a> {
                 return Err(Unknown("a field of variable length is not the last one"));
             }
             // Filling its memory clobbers the registers that earlier entries load.
-            if is_counted && logged.flow == Flow::Input && !first {
+            let is_copied = is_counted && logged.flow == Flow::Input;
+            if is_copied && site.accesses == AccessedState::World && !first {
                 return Err(Unknown(
                     "a field of variable length is not in the first entry",
                 ));
