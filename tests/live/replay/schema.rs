@@ -39,7 +39,7 @@ fn plan(program: &Program, change: Change) -> Plan {
 type Change = fn(&mut Vec<LoggedSite>);
 
 /// The last instruction first.
-fn renumber(sites: &mut Vec<LoggedSite>) {
+fn renumber(sites: &mut [LoggedSite]) {
     sites.sort_by_key(|site| Reverse(site.pc));
 }
 
@@ -84,8 +84,9 @@ fn change_all(sites: &mut Vec<LoggedSite>) {
 /// Asserts that the recordings of an example by versions with other sites are equal, and are
 /// refused without the schema.
 fn is_equal(file: &str) {
-    let changes: [Change; 4] = [renumber, log_more, log_less, change_all];
-    for (nth, change) in changes.into_iter().enumerate() {
+    let changes: [Change; 4] = [|sites| renumber(sites), log_more, log_less, change_all];
+    let mut refused = 0;
+    for change in changes {
         let programs = programs(file);
         let plans: Vec<_> = programs
             .iter()
@@ -105,12 +106,16 @@ fn is_equal(file: &str) {
         });
         let replay = Replay::of_programs(&recording.programs, &recording.maps, without);
         match replay {
-            Err(ReplayError::WrongVersion(name)) => assert_eq!(Some(name), other),
+            Err(ReplayError::WrongVersion(name)) => {
+                assert_eq!(Some(name), other);
+                refused += 1;
+            }
             Err(error) => panic!("{error}"),
-            // The example has nothing to leave out.
-            Ok(_) => assert!(other.is_none() && nth == 2, "{file} {nth}"),
+            Ok(_) => assert_eq!(other, None),
         }
     }
+    // A program may have nothing that can be left out.
+    assert!(refused >= 3, "{file}: {refused}");
 }
 
 macro_rules! examples {
