@@ -64,9 +64,10 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
     let file = arguments.recording.display().to_string();
     let source = RecordingSource::File(arguments.recording.clone());
     let in_file = |error: ReplayError| match error {
-        ReplayError::Recording(_) | ReplayError::WrongObject(_) | ReplayError::WrongVersion(_) => {
-            Failure::bad(format!("{file}: {error}"))
-        }
+        ReplayError::Recording(_)
+        | ReplayError::WrongObject(_)
+        | ReplayError::WrongVersion(_)
+        | ReplayError::Schema { .. } => Failure::bad(format!("{file}: {error}")),
         error => error.into(),
     };
     let replay = Replay::new(&object, source).map_err(in_file)?;

@@ -1,4 +1,5 @@
-//! Errors: a program that can't be instrumented, bytes that are not a firing.
+//! Errors: a program that can't be instrumented, a schema that does not fit, bytes that are not
+//! a firing.
 
 use std::fmt;
 
@@ -126,6 +127,45 @@ pub enum Reason {
     /// A context or an argument larger than the scratch buffer.
     #[error("{0} bytes don't fit into the buffer of a firing")]
     TooLarge(u32),
+}
+
+/// Why the logs of a program can't be read and replayed by their schema.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum SchemaError {
+    /// A site contradicts the program.
+    #[error("site {site}, instruction {pc}: {problem}")]
+    Misfit {
+        /// The site's number.
+        site: u16,
+        /// Its instruction.
+        pc: Pc,
+        /// What is wrong.
+        problem: &'static str,
+    },
+    /// A site that this version of bpflab can't replay.
+    #[error("site {site}: {why}")]
+    Unknown {
+        /// The site's number.
+        site: u16,
+        /// Why not.
+        why: String,
+    },
+    /// An instruction whose results a replay takes from the log, and the log does not have them.
+    #[error("instruction {0}: a replay needs its inputs and outputs, and the log lacks some")]
+    Lacks(Pc),
+    /// This version can't record the program.
+    #[error(transparent)]
+    Unrecordable(#[from] Unrecordable),
+}
+
+impl SchemaError {
+    /// Whether the schema is wrong, whichever version reads it. If not, another version may
+    /// replay the logs.
+    #[must_use]
+    pub const fn is_misfit(&self) -> bool {
+        matches!(self, Self::Misfit { .. })
+    }
 }
 
 /// Bytes that are not a firing, or not a log of this program.

@@ -4,8 +4,10 @@ use super::calls::{self, Callee, Extent, Returns, Role, Signature};
 use super::dataflow::{Kind, Owner, State};
 use super::error::Reason;
 use super::liveness::Liveness;
-use super::site::{AccessedState, Field, FieldLocation, Flow, Length, Moment, Site, What, Whose};
-use crate::isa::{CallTarget, Insn, Operand, Reg, RegSet, Size};
+use super::site::{
+    AccessedState, Field, FieldLocation, Length, Moment, Site, What, Whose, argument,
+};
+use crate::isa::{CallTarget, Insn, Reg, RegSet, Size};
 use crate::program::Program;
 use crate::spec::CallReplay;
 use crate::spec::helpers::id;
@@ -14,7 +16,7 @@ use crate::util::{MapId, Pc};
 /// Limit in bytes for a field whose size is only known at run time.
 const MOST_COUNTED: u16 = 4096;
 /// Limit in bytes for a field of known size.
-const MOST_FIXED: u32 = 8192;
+pub(super) const MOST_FIXED: u32 = 8192;
 
 /// A ring-buffer record that both forms zero when it is reserved: the former contents of the
 /// ring buffer are no input worth comparing.
@@ -53,68 +55,54 @@ pub(super) struct Finder<'p> {
 }
 
 /// An instruction with the states around it.
-struct At<'a> {
-    pc: Pc,
-    before: &'a State,
-    after: &'a State,
+pub(super) struct At<'a> {
+    pub(super) pc: Pc,
+    pub(super) insn: Insn,
+    pub(super) before: &'a State,
+    pub(super) after: &'a State,
+}
+
+impl At<'_> {
+    /// The field in a register with this meaning; none if the instruction has no such value, or
+    /// if its value depends on the kernel's addresses.
+    pub(super) fn output(&self, what: What) -> Option<Field> {
+        let field = Field::of(self.insn, what)?;
+        let is_logged = |reg: Reg| {
+            let is_set = !matches!(what, What::Argument(_)) || self.before.defined().contains(reg);
+            is_set && self.before.reg(reg).is_comparable()
+        };
+        field
+            .value_registers()
+            .iter()
+            .all(is_logged)
+            .then_some(field)
+    }
 }
 
 impl Finder<'_> {
     /// Visits the next instruction.
-    pub(super) fn see(
-        &mut self,
-        pc: Pc,
-        insn: Insn,
-        before: &State,
-        after: &State,
-    ) -> Result<(), Reason> {
-        let at = At { pc, before, after };
-        match insn {
+    pub(super) fn see(&mut self, at: &At<'_>) -> Result<(), Reason> {
+        match at.insn {
             Insn::Load {
-                size,
-                dst,
-                base,
-                off,
+                base, off, size, ..
             }
             | Insn::LoadAcquire {
-                size,
-                dst,
-                base,
-                off,
-            } => self.load(&at, dst, base, off, size),
+                base, off, size, ..
+            } => self.load(at, base, off, size),
             Insn::LoadSx {
-                from,
-                dst,
-                base,
-                off,
-            } => self.load(&at, dst, base, off, from.size()),
-            Insn::Store {
-                size,
-                base,
-                off,
-                src,
-            } => self.store(&at, base, off, size, src),
-            Insn::StoreRelease {
-                size,
-                base,
-                off,
-                src,
-            } => self.store(&at, base, off, size, Operand::Reg(src)),
-            Insn::Atomic { .. } => self.atomic(&at, insn),
-            Insn::Call(target) => self.call(&at, target),
+                base, off, from, ..
+            } => self.load(at, base, off, from.size()),
+            Insn::Store { base, off, .. } | Insn::StoreRelease { base, off, .. } => {
+                self.store(at, base, off)
+            }
+            Insn::Atomic { base, off, .. } => self.atomic(at, base, off),
+            Insn::Call(target) => self.call(at, target),
             Insn::LoadPacket { .. } => Err(Reason::Instruction("packets are not recorded")),
             _ => Ok(()),
         }
     }
 
-    fn load(
-        &mut self,
-        at: &At<'_>,
-        dst: Reg,
-        base: Reg,
-        off: i16,
-        size: Size,
-    ) -> Result<(), Reason> {
+    fn load(&mut self, at: &At<'_>, base: Reg, off: i16, size: Size) -> Result<(), Reason> {
         let accesses = match at.before.reg(base) {
             Kind::Context(start) => {
                 let end = start
@@ -134,74 +122,32 @@ impl Finder<'_> {
             }
             Kind::Arena => return Err(ARENA),
         };
-        let field = Field {
-            flow: Flow::Input,
-            what: What::Loaded,
-            location: FieldLocation::Register(dst),
-            length: Length::Fixed(size.bytes().into()),
-        };
-        self.site(at, Moment::After, accesses, vec![field]);
+        let loaded = Field::of(at.insn, What::Loaded);
+        self.add(at, Moment::After, accesses, loaded.into_iter().collect());
         Ok(())
     }
 
-    fn store(
-        &mut self,
-        at: &At<'_>,
-        base: Reg,
-        off: i16,
-        size: Size,
-        src: Operand,
-    ) -> Result<(), Reason> {
+    fn store(&mut self, at: &At<'_>, base: Reg, off: i16) -> Result<(), Reason> {
         let Some(accesses) = written(at.before.reg(base).moved_by(off))? else {
             return Ok(());
         };
-        let location = match src {
-            Operand::Reg(src) if at.before.reg(src).is_comparable() => {
-                Some(FieldLocation::Register(src))
-            }
-            Operand::Reg(_) => None,
-            Operand::Imm(imm) => Some(FieldLocation::Constant(imm)),
-        };
-        let fields = location.map(|location| output(What::Stored, location, size));
-        self.site(at, Moment::Before, accesses, fields.into_iter().collect());
+        let stored = at.output(What::Stored);
+        self.add(at, Moment::Before, accesses, stored.into_iter().collect());
         Ok(())
     }
 
-    fn atomic(&mut self, at: &At<'_>, insn: Insn) -> Result<(), Reason> {
-        let Insn::Atomic {
-            op,
-            width,
-            base,
-            off,
-            src,
-        } = insn
-        else {
-            return Ok(());
-        };
+    fn atomic(&mut self, at: &At<'_>, base: Reg, off: i16) -> Result<(), Reason> {
         let Some(accesses) = written(at.before.reg(base).moved_by(off))? else {
             return Ok(());
         };
         if accesses == AccessedState::World {
             return Err(Reason::Instruction("an atomic operation on kernel memory"));
         }
-        let size = width.size();
-        let given = [
-            (What::Operand, src, true),
-            (What::Expected, Reg::R0, op.compares()),
-        ];
-        let given = given
-            .into_iter()
-            .filter(|(_, reg, used)| *used && at.before.reg(*reg).is_comparable());
-        let fields = given.map(|(what, reg, _)| output(what, FieldLocation::Register(reg), size));
-        self.site(at, Moment::Before, accesses, fields.collect());
-        if let Some(old) = op.old(src) {
-            let field = Field {
-                flow: Flow::Input,
-                what: What::Old,
-                location: FieldLocation::Register(old),
-                length: Length::Fixed(size.bytes().into()),
-            };
-            self.site(at, Moment::After, accesses, vec![field]);
+        let given = [What::Operand, What::Expected];
+        let given = given.into_iter().filter_map(|what| at.output(what));
+        self.add(at, Moment::Before, accesses, given.collect());
+        if let Some(old) = Field::of(at.insn, What::Old) {
+            self.add(at, Moment::After, accesses, vec![old]);
         }
         Ok(())
     }
@@ -217,21 +163,19 @@ impl Finder<'_> {
             let (pc, map) = (at.pc, map.id);
             self.found.jumps.push(Jump { pc, map });
         }
-        let accesses = match signature.replay {
-            CallReplay::Skip | CallReplay::Effect => AccessedState::World,
-            CallReplay::Override | CallReplay::Repeat => AccessedState::Own,
-        };
+        let accesses = accesses(&signature);
         let given = self.given(at, &signature)?;
         for fields in split(given) {
-            self.site(at, Moment::Before, accesses, fields);
+            self.add(at, Moment::Before, accesses, fields);
         }
         if signature.replay == CallReplay::Repeat {
             return Ok(());
         }
-        let mut taken: Vec<Field> = result(&signature).into_iter().collect();
+        let result = result(&signature).and_then(|what| Field::of(at.insn, what));
+        let mut taken: Vec<Field> = result.into_iter().collect();
         taken.extend(self.filled(at, &signature)?);
         for fields in split(taken) {
-            self.site(at, Moment::After, accesses, fields);
+            self.add(at, Moment::After, accesses, fields);
         }
         if let (Returns::Record, Kind::Record { size, .. }) =
             (signature.returns, at.after.reg(Reg::R0))
@@ -265,26 +209,12 @@ impl Finder<'_> {
         let mut fields = Vec::new();
         let logs = matches!(signature.replay, CallReplay::Override | CallReplay::Effect);
         for (number, (reg, role)) in (1..).zip(Reg::ARGUMENTS.into_iter().zip(&signature.roles)) {
-            let kind = at.before.reg(reg);
             let field = match role {
-                Role::Number
-                    if logs && at.before.defined().contains(reg) && kind.is_comparable() =>
-                {
-                    Some(output(
-                        What::Argument(number),
-                        FieldLocation::Register(reg),
-                        Size::Dw,
-                    ))
+                Role::Number if logs => at.output(What::Argument(number)),
+                Role::Given(_) if logs && at.before.reg(reg) != Kind::Constant => {
+                    self.memory(at, signature, What::Given(number))?
                 }
-                Role::Given(extent) if logs && kind != Kind::Constant => self
-                    .memory(at, signature, reg, *extent)?
-                    .map(|(location, length)| Field {
-                        flow: Flow::Output,
-                        what: What::Given(number),
-                        location,
-                        length,
-                    }),
-                Role::Submitted => Some(self.submitted(kind, reg, number)?),
+                Role::Submitted => self.memory(at, signature, What::Given(number))?,
                 _ => None,
             };
             fields.extend(field);
@@ -292,49 +222,47 @@ impl Finder<'_> {
         Ok(fields)
     }
 
-    /// A submitted record: all of it; the pointer must be at its start.
-    fn submitted(&self, kind: Kind, reg: Reg, number: u8) -> Result<Field, Reason> {
-        let Kind::Record {
-            size: Some(size),
-            off: Some(0),
-        } = kind
-        else {
-            return Err(Reason::Instruction("a ring-buffer record of unknown size"));
-        };
-        Ok(Field {
-            flow: Flow::Output,
-            what: What::Given(number),
-            location: FieldLocation::Memory {
-                pointer: reg,
-                frame: None,
-                align: 8,
-                plain: true,
-                whose: Whose::Run,
-            },
-            length: fixed(size)?,
-        })
-    }
-
     /// The inputs by a call, besides its result.
     fn filled(&self, at: &At<'_>, signature: &Signature) -> Result<Vec<Field>, Reason> {
-        let mut fields = Vec::new();
-        for (number, (reg, role)) in (1..).zip(Reg::ARGUMENTS.into_iter().zip(&signature.roles)) {
-            let Role::Filled(extent) = role else { continue };
-            let Some((location, length)) = self.memory(at, signature, reg, *extent)? else {
-                continue;
-            };
-            fields.push(Field {
-                flow: Flow::Input,
-                what: What::Filled(number),
-                location,
-                length,
-            });
-        }
-        Ok(fields)
+        let numbers = (1..).zip(&signature.roles);
+        let filled = numbers.filter(|(_, role)| matches!(role, Role::Filled(_)));
+        let fields = filled.map(|(number, _)| self.memory(at, signature, What::Filled(number)));
+        fields.filter_map(Result::transpose).collect()
     }
 
-    /// The memory in an argument; `None` for null.
-    fn memory(
+    /// The field for the memory that a call's argument points to; none for null, and if the
+    /// call does not access the memory in this direction.
+    pub(super) fn memory(
+        &self,
+        at: &At<'_>,
+        signature: &Signature,
+        what: What,
+    ) -> Result<Option<Field>, Reason> {
+        let (What::Given(number) | What::Filled(number)) = what else {
+            return Ok(None);
+        };
+        let role = usize::from(number).checked_sub(1);
+        let role = role.and_then(|index| signature.roles.get(index));
+        let (Some(reg), Some(role)) = (argument(number), role) else {
+            return Ok(None);
+        };
+        let found = match (what, role) {
+            (What::Given(_), Role::Given(extent)) | (What::Filled(_), Role::Filled(extent)) => {
+                self.extent(at, signature, reg, *extent)?
+            }
+            (What::Given(_), Role::Submitted) => Some(submitted(at.before.reg(reg), reg)?),
+            _ => None,
+        };
+        Ok(found.map(|(location, length)| Field {
+            flow: what.flow(),
+            what,
+            location,
+            length,
+        }))
+    }
+
+    /// Location and size of the memory in an argument; `None` for null.
+    fn extent(
         &self,
         at: &At<'_>,
         signature: &Signature,
@@ -380,7 +308,22 @@ impl Finder<'_> {
     }
 
     /// Adds a site.
-    fn site(&mut self, at: &At<'_>, moment: Moment, accesses: AccessedState, fields: Vec<Field>) {
+    fn add(&mut self, at: &At<'_>, moment: Moment, accesses: AccessedState, fields: Vec<Field>) {
+        // Too many sites are reported when all have been found.
+        let number = u16::try_from(self.found.sites.len()).unwrap_or(u16::MAX);
+        let site = self.site(at, number, moment, accesses, fields);
+        self.found.sites.push(site);
+    }
+
+    /// A site, with the registers that its code may use.
+    pub(super) fn site(
+        &self,
+        at: &At<'_>,
+        number: u16,
+        moment: Moment,
+        accesses: AccessedState,
+        fields: Vec<Field>,
+    ) -> Site {
         let (live, state) = match moment {
             Moment::Before => (self.liveness.before(at.pc), at.before),
             Moment::After => (self.liveness.after(at.pc), at.after),
@@ -401,20 +344,27 @@ impl Finder<'_> {
         let spillable = Reg::ALL.into_iter().filter(|reg| {
             live.contains(*reg) && state.defined().contains(*reg) && !named.contains(*reg)
         });
-        self.found.sites.push(Site {
-            // Too many sites are reported when all have been found.
-            number: u16::try_from(self.found.sites.len()).unwrap_or(u16::MAX),
+        Site {
+            number,
             pc: at.pc,
             moment,
             accesses,
             fields,
             free,
             spillable: spillable.filter(|reg| *reg != Reg::FP).collect(),
-        });
+        }
     }
 }
 
 const ARENA: Reason = Reason::Instruction("arenas are shared memory");
+
+/// The state that a call accesses.
+pub(super) const fn accesses(signature: &Signature) -> AccessedState {
+    match signature.replay {
+        CallReplay::Skip | CallReplay::Effect => AccessedState::World,
+        CallReplay::Override | CallReplay::Repeat => AccessedState::Own,
+    }
+}
 
 /// The state that a store changes; `None` for the run's private memory.
 fn written(kind: Kind) -> Result<Option<AccessedState>, Reason> {
@@ -450,22 +400,32 @@ const fn whose(kind: Kind) -> Whose {
     }
 }
 
-/// The result of a call.
-fn result(signature: &Signature) -> Option<Field> {
-    let r0 = Reg::R0;
-    let (what, location, bytes) = match signature.returns {
-        Returns::Nothing | Returns::Private => return None,
-        Returns::Number | Returns::Kernel => (What::Result, FieldLocation::Register(r0), 8),
-        Returns::Value | Returns::Record | Returns::Memory => {
-            (What::Found, FieldLocation::NonNull(r0), 1)
-        }
+/// How the result of a call is logged.
+pub(super) const fn result(signature: &Signature) -> Option<What> {
+    match signature.returns {
+        Returns::Nothing | Returns::Private => None,
+        Returns::Number | Returns::Kernel => Some(What::Result),
+        Returns::Value | Returns::Record | Returns::Memory => Some(What::Found),
+    }
+}
+
+/// A submitted record: all of it; the pointer must be at its start.
+fn submitted(kind: Kind, reg: Reg) -> Result<(FieldLocation, Length), Reason> {
+    let Kind::Record {
+        size: Some(size),
+        off: Some(0),
+    } = kind
+    else {
+        return Err(Reason::Instruction("a ring-buffer record of unknown size"));
     };
-    Some(Field {
-        flow: Flow::Input,
-        what,
-        location,
-        length: Length::Fixed(bytes),
-    })
+    let location = FieldLocation::Memory {
+        pointer: reg,
+        frame: None,
+        align: 8,
+        plain: true,
+        whose: Whose::Run,
+    };
+    Ok((location, fixed(size)?))
 }
 
 /// The largest power of two, up to 8, that divides an offset.
@@ -475,15 +435,6 @@ const fn alignment(off: i16) -> u8 {
         1 => 2,
         2 => 4,
         _ => 8,
-    }
-}
-
-fn output(what: What, location: FieldLocation, size: Size) -> Field {
-    Field {
-        flow: Flow::Output,
-        what,
-        location,
-        length: Length::Fixed(size.bytes().into()),
     }
 }
 

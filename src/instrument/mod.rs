@@ -22,6 +22,7 @@
 //! | `dataflow`, `liveness` | the kinds in registers and stack slots; live registers |
 //! | `calls` | inputs and outputs of helpers and kfuncs, for both forms |
 //! | `site`, `find` | the sites and their entries |
+//! | `schema`, `fit` | the sites as a recording describes them, and those of another version |
 //! | `unwritten`, `clear` | memory that both forms set to zero |
 //! | `patch`, `frame` | inserting code, and room for it on the stack |
 //! | `emit` | the code of an entry, for both forms |
@@ -42,6 +43,7 @@ mod entries;
 mod error;
 mod find;
 mod firing;
+mod fit;
 mod follow;
 mod frame;
 mod handover;
@@ -54,13 +56,14 @@ mod recorded_inputs;
 mod relays;
 mod replay;
 mod replay_maps;
+mod schema;
 mod segments;
 mod site;
 mod unwritten;
 
 pub use crate::analysis::CfgError;
 pub use entries::{Entries, Entry};
-pub use error::{Damage, Damaged, Reason, Unrecordable};
+pub use error::{Damage, Damaged, Reason, SchemaError, Unrecordable};
 pub use find::Jump;
 pub use firing::{Firing, FiringFlags};
 pub use maps::{RecordMaps, RecordOptions, RecordState};
@@ -68,6 +71,7 @@ pub use plan::Plan;
 pub use relays::{Candidate, Relay, Relays};
 pub use replay::ReplayForm;
 pub use replay_maps::ReplayMaps;
+pub use schema::{LoggedField, LoggedLocation, LoggedSite, SchemaSite};
 pub use segments::{Begins, Segment, Segments};
 pub use site::{AccessedState, Field, FieldLocation, Flow, Length, Moment, Site, What, Whose};
 

@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use super::context::check_type;
 use super::dataflow::{Bytes, Dataflow, Kind, Owner};
 use super::entries::Entries;
-use super::error::{Reason, Unrecordable};
-use super::find::{Clear, Finder, Found, Jump};
+use super::error::{Reason, SchemaError, Unrecordable};
+use super::find::{At, Clear, Finder, Found, Jump};
+use super::fit::Fitter;
 use super::frame::Frame;
 use super::handover::MOST_SITES;
 use super::liveness::Liveness;
+use super::schema::SchemaSite;
 use super::site::{Moment, Site};
 use super::unwritten::Unwritten;
 use crate::analysis::Cfg;
@@ -68,6 +70,33 @@ impl Plan {
     /// # Errors
     /// [`Unrecordable`] if it does something that can't be recorded and replayed.
     pub fn new(program: &Program) -> Result<Self, Unrecordable> {
+        Self::analyse(program, |_, _, _| Ok(()))
+    }
+
+    /// Analyses a program whose logs have the sites of this schema: they may differ from those
+    /// of [`new`](Self::new), if another version of bpflab wrote the logs.
+    ///
+    /// # Errors
+    /// [`SchemaError`] if the schema does not fit the program, or if this version can't replay
+    /// such logs.
+    pub fn with_schema(program: &Program, schema: &[SchemaSite]) -> Result<Self, SchemaError> {
+        let mut fitter = Fitter::new(schema)?;
+        let mut plan = Self::analyse(program, |finder, at, own| fitter.see(finder, at, own))?;
+        plan.sites = fitter.finish(&plan.code)?;
+        Ok(plan)
+    }
+
+    /// The schema of the program's logs.
+    #[must_use]
+    pub fn schema(&self) -> Vec<SchemaSite> {
+        self.sites.iter().map(SchemaSite::from).collect()
+    }
+
+    /// Analyses a program; passes each reached instruction to `see`, with its own sites.
+    fn analyse<E: From<Unrecordable>>(
+        program: &Program,
+        mut see: impl FnMut(&Finder<'_>, &At<'_>, &[Site]) -> Result<(), E>,
+    ) -> Result<Self, E> {
         let unrecordable = |pc, reason| Unrecordable {
             program: program.name.clone(),
             pc,
@@ -78,7 +107,7 @@ impl Plan {
         let code = Code::new(&program.insns);
         if let Some(error) = code.errors().first() {
             let reason = Reason::NoInstruction(error.to_string());
-            return Err(unrecordable(Some(error.pc), reason));
+            return Err(unrecordable(Some(error.pc), reason).into());
         }
         let cfg = Cfg::new(&code).map_err(|error| unrecordable(error.pc(), error.into()))?;
         let flow = Dataflow::new(program, &code, &cfg)
@@ -95,19 +124,28 @@ impl Plan {
             let function = cfg.function_at(pc).map_or(0, |(number, _)| number);
             stack.see(function, insn, before, after);
             unwritten.see(program, function, insn, before);
+            let at = At {
+                pc,
+                insn,
+                before,
+                after,
+            };
+            let known = finder.found.sites.len();
             finder
-                .see(pc, insn, before, after)
-                .map_err(|reason| unrecordable(Some(pc), reason))
+                .see(&at)
+                .map_err(|reason| unrecordable(Some(pc), reason))?;
+            let own = finder.found.sites.get(known..);
+            see(&finder, &at, own.unwrap_or_default())
         })?;
         let found = finder.found;
         if found.sites.len() > MOST_SITES {
-            return Err(whole(Reason::Sites(found.sites.len())));
+            return Err(whole(Reason::Sites(found.sites.len())).into());
         }
         for jump in &found.jumps {
             let function = cfg.function_at(jump.pc);
             if function.is_some_and(|(_, it)| flow.is_in_callback(it.start)) {
                 let why = "a tail call in a callback of a helper";
-                return Err(unrecordable(Some(jump.pc), Reason::Instruction(why)));
+                return Err(unrecordable(Some(jump.pc), Reason::Instruction(why)).into());
             }
         }
         let functions = functions(program, &cfg, &flow, &liveness, &stack, &unwritten);

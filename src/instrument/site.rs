@@ -1,6 +1,9 @@
-//! The sites of a program, at which both forms write log entries.
+//! The sites of a program, at which both forms write log entries. The names of variants are
+//! part of the recording format (`docs/recording-format.md`).
 
-use crate::isa::{Reg, RegSet};
+use serde::{Deserialize, Serialize};
+
+use crate::isa::{Insn, Operand, Reg, RegSet};
 use crate::util::{MapId, Pc};
 
 /// A point in a program at which a log entry is written. An instruction can have two: outputs
@@ -25,7 +28,8 @@ pub struct Site {
 }
 
 /// The side of the instruction on which the entry is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Moment {
     /// Before the instruction.
     Before,
@@ -34,7 +38,8 @@ pub enum Moment {
 }
 
 /// The state that an instruction accesses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum AccessedState {
     /// State that a replay has, too: maps, ring buffers. A replay executes the instruction,
     /// logs the result, and continues with the recorded one.
@@ -58,7 +63,8 @@ pub struct Field {
 }
 
 /// The direction of a field.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Flow {
     /// From outside into the program. A different value in a replay means that memory differed
     /// at run time.
@@ -68,7 +74,8 @@ pub enum Flow {
 }
 
 /// The meaning of a field, for messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum What {
     /// `r0` after a call.
     Result,
@@ -132,7 +139,8 @@ pub enum Whose {
 }
 
 /// The size of a field.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Length {
     /// A constant number of bytes.
     Fixed(u32),
@@ -147,6 +155,30 @@ pub enum Length {
     },
 }
 
+impl Flow {
+    /// The side of the instruction on which fields of this direction are logged.
+    #[must_use]
+    pub const fn moment(self) -> Moment {
+        match self {
+            Self::Input => Moment::After,
+            Self::Output => Moment::Before,
+        }
+    }
+}
+
+impl What {
+    /// The direction of a field with this meaning.
+    #[must_use]
+    pub const fn flow(self) -> Flow {
+        match self {
+            Self::Result | Self::Found | Self::Loaded | Self::Old | Self::Filled(_) => Flow::Input,
+            Self::Stored | Self::Operand | Self::Expected | Self::Argument(_) | Self::Given(_) => {
+                Flow::Output
+            }
+        }
+    }
+}
+
 impl Length {
     /// The largest size of the field in an entry, including its length.
     #[must_use]
@@ -159,6 +191,42 @@ impl Length {
 }
 
 impl Field {
+    /// The field of an instruction with this meaning; none if the instruction has no such
+    /// value, or if it is in memory.
+    pub(super) fn of(insn: Insn, what: What) -> Option<Self> {
+        let register = FieldLocation::Register;
+        let (location, bytes) = match (what, insn) {
+            (What::Loaded, Insn::Load { size, dst, .. } | Insn::LoadAcquire { size, dst, .. }) => {
+                (register(dst), size.bytes())
+            }
+            (What::Loaded, Insn::LoadSx { from, dst, .. }) => (register(dst), from.size().bytes()),
+            (What::Stored, Insn::Store { size, src, .. }) => match src {
+                Operand::Reg(src) => (register(src), size.bytes()),
+                Operand::Imm(imm) => (FieldLocation::Constant(imm), size.bytes()),
+            },
+            (What::Stored, Insn::StoreRelease { size, src, .. }) => (register(src), size.bytes()),
+            (What::Operand, Insn::Atomic { width, src, .. }) => {
+                (register(src), width.size().bytes())
+            }
+            (What::Expected, Insn::Atomic { op, width, .. }) if op.compares() => {
+                (register(Reg::R0), width.size().bytes())
+            }
+            (What::Old, Insn::Atomic { op, width, src, .. }) => {
+                (register(op.old(src)?), width.size().bytes())
+            }
+            (What::Result, Insn::Call(_)) => (register(Reg::R0), 8),
+            (What::Found, Insn::Call(_)) => (FieldLocation::NonNull(Reg::R0), 1),
+            (What::Argument(number), Insn::Call(_)) => (register(argument(number)?), 8),
+            _ => return None,
+        };
+        Some(Self {
+            flow: what.flow(),
+            what,
+            location,
+            length: Length::Fixed(bytes.into()),
+        })
+    }
+
     /// The registers that hold it at its moment.
     pub(super) const fn value_registers(&self) -> RegSet {
         match self.location {
@@ -182,6 +250,12 @@ impl Field {
             Length::Counted { count, .. } => pointer.with(count),
         }
     }
+}
+
+/// The register of the call argument with this number, from 1.
+pub(super) fn argument(number: u8) -> Option<Reg> {
+    let index = usize::from(number).checked_sub(1)?;
+    Reg::ARGUMENTS.get(index).copied()
 }
 
 /// Bytes of a site's number at the start of an entry.

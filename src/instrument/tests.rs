@@ -272,3 +272,99 @@ fn a_full_stack_has_no_room() {
     let error = recorded(512).unwrap_err();
     assert!(error.to_string().contains("no room"), "{error}");
 }
+
+/// The plan of a program by a changed schema of its logs, as lines; or the error.
+fn fitted(
+    text: &str,
+    change: impl FnOnce(&mut Vec<LoggedSite>),
+) -> Result<Vec<String>, SchemaError> {
+    let own = plan(text);
+    let sites = own.schema();
+    let mut sites = sites
+        .iter()
+        .map(|site| site.known().unwrap().clone())
+        .collect();
+    change(&mut sites);
+    let schema: Vec<_> = sites.into_iter().map(SchemaSite::Known).collect();
+    Ok(lines(&Plan::with_schema(own.program(), &schema)?))
+}
+
+/// The message of the error, and whether the schema itself is wrong.
+fn refused(text: &str, change: impl FnOnce(&mut Vec<LoggedSite>)) -> (String, bool) {
+    let error = fitted(text, change).unwrap_err();
+    (error.to_string(), error.is_misfit())
+}
+
+/// Another version may know more or less about the size of memory.
+#[test]
+fn a_schema_decides_how_a_length_is_logged() {
+    let text = "r1 = r10\n r1 += -16\n r2 = 16\n r3 = 0\n call 113\n r0 = 0\n exit";
+    assert_eq!(
+        fitted(text, |_| ()).unwrap(),
+        ["4 After World: Result 8 Filled(1) 16"]
+    );
+    let length = |length| move |sites: &mut Vec<LoggedSite>| sites[0].fields[1].length = length;
+    let counted = |count| Length::Counted { count, most: 512 };
+    assert_eq!(
+        fitted(text, length(counted(Reg::R2))).unwrap(),
+        ["4 After World: Result 8 Filled(1) ≤512"]
+    );
+    let (why, is_misfit) = refused(text, length(counted(Reg::R3)));
+    assert!(is_misfit && why.contains("length"), "{why}");
+    let (why, is_misfit) = refused(text, length(Length::Fixed(8)));
+    assert!(is_misfit && why.contains("length"), "{why}");
+    let (why, is_misfit) = refused(text, |sites| {
+        length(counted(Reg::R2))(sites);
+        sites[0].fields.reverse();
+    });
+    assert!(!is_misfit && why.contains("not the last one"), "{why}");
+    let unknown = format!(
+        "call f\n r2 = r0\n r1 = r10\n r1 += -16\n r3 = 0\n call 113\n r0 = 0\n \
+                           exit\n f: {JUMP} r0 = 16\n exit"
+    );
+    assert_eq!(
+        fitted(&unknown, length(Length::Fixed(16))).unwrap()[0],
+        "5 After World: Result 8 Filled(1) 16"
+    );
+}
+
+/// The address of a value is another one in a replay, so it can't be compared.
+#[test]
+fn pointers_are_not_logged_whatever_a_schema_says() {
+    let text = "r1 = 0x11 ll\n *(u64 *)(r1 + 0) = r10\n r0 = 0\n exit";
+    assert_eq!(fitted(text, |_| ()).unwrap(), ["2 Before Own:"]);
+    let (why, is_misfit) = refused(text, |sites| {
+        sites[0].fields.push(LoggedField {
+            flow: Flow::Output,
+            what: What::Stored,
+            location: LoggedLocation::Register(Reg::R10),
+            length: Length::Fixed(8),
+        });
+    });
+    assert!(!is_misfit && why.contains("may hold a pointer"), "{why}");
+}
+
+#[test]
+fn sites_lie_on_instructions_that_are_reached() {
+    let text = "call 5\n r0 = 0\n if r0 == 0 goto out\n call 195896080\n out: r0 = 0\n exit";
+    let (why, is_misfit) = refused(text, Vec::clear);
+    assert!(
+        !is_misfit && why.contains("instruction 0: a replay needs"),
+        "{why}"
+    );
+    let (why, is_misfit) = refused(text, |sites| {
+        let more = sites[0].clone();
+        sites.push(LoggedSite { pc: 77, ..more });
+    });
+    assert!(is_misfit && why.contains("site 1, instruction 77"), "{why}");
+    // The function never returns.
+    let dead = "call 5\n call f\n call 5\n r0 = 0\n exit\n f: r1 = 0\n goto -2";
+    let (why, is_misfit) = refused(dead, |sites| {
+        let more = sites[0].clone();
+        sites.push(LoggedSite { pc: 2, ..more });
+    });
+    assert!(
+        !is_misfit && why.contains("instruction 2 is never reached"),
+        "{why}"
+    );
+}

@@ -2,9 +2,12 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// A register that a program can name: `r0` to `r10`. (The kernel's `r11` is its
-/// own and never valid in a program.)
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+/// own and never valid in a program.) Serialized as its number.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(into = "u8", try_from = "u8")]
 #[repr(u8)]
 #[allow(missing_docs, reason = "the names say it all")]
 pub enum Reg {
@@ -63,6 +66,20 @@ impl Reg {
     #[must_use]
     pub const fn index(self) -> usize {
         self as usize
+    }
+}
+
+impl From<Reg> for u8 {
+    fn from(reg: Reg) -> Self {
+        reg.number()
+    }
+}
+
+impl TryFrom<u8> for Reg {
+    type Error = String;
+
+    fn try_from(number: u8) -> Result<Self, String> {
+        Self::from_number(number).ok_or_else(|| format!("unknown register {number}"))
     }
 }
 

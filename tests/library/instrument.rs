@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use bpflab::Object;
 use bpflab::btf::Btf;
-use bpflab::instrument::{Plan, RecordMaps, RecordOptions, Relay, Unrecordable};
+use bpflab::instrument::{Plan, RecordMaps, RecordOptions, Relay, SchemaSite, Unrecordable};
 use bpflab::kernel::{LoadOptions, LoadedMaps, NoVerdict, load};
 use bpflab::object::cases::Cases;
 use bpflab::program::Program;
@@ -31,6 +31,11 @@ const OPTIONS: RecordOptions = RecordOptions {
 fn recorded(program: &Program) -> Result<[Program; 2], Unrecordable> {
     let added = RecordMaps::add(&program.maps, 1 << 16);
     let plan = Plan::new(program)?;
+    // Written to a file and read again, the schema of its logs gives the same sites.
+    let schema = serde_json::to_string(&plan.schema()).unwrap();
+    let schema: Vec<SchemaSite> = serde_json::from_str(&schema).unwrap();
+    let read = Plan::with_schema(program, &schema).unwrap();
+    assert_eq!(read.sites(), plan.sites(), "{}", program.name);
     let relay = Relay {
         context_len: 64,
         reads: 0,

@@ -55,6 +55,15 @@ impl Seen {
             all: true,
         };
         let plans: Vec<_> = subject.programs().map(|it| Plan::new(it)).collect();
+        for (program, plan) in subject.programs().zip(&plans) {
+            if let Ok(plan) = plan {
+                let read = Plan::with_schema(program, &plan.schema());
+                let read = read.map_err(|error| error.to_string())?;
+                if read.sites() != plan.sites() {
+                    return Err(format!("{:?}, {:?}", read.sites(), plan.sites()));
+                }
+            }
+        }
         let candidates = subject
             .programs()
             .zip(&plans)

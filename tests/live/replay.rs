@@ -10,6 +10,7 @@ mod made_up;
 mod order;
 mod other_object;
 mod relay;
+mod schema;
 mod unjudged;
 mod user_recording;
 

@@ -33,7 +33,7 @@ pub struct Version {
 
 impl Version {
     /// The version that is written.
-    pub const CURRENT: Self = Self { major: 1, minor: 0 };
+    pub const CURRENT: Self = Self { major: 1, minor: 1 };
 }
 
 impl fmt::Display for Version {

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::checksum::{checksum, initial_checksum, program_checksum, sites_checksum};
-use crate::instrument::Plan;
+use crate::instrument::{Plan, SchemaSite};
 use crate::program::{MapDef, Program};
 
 /// The first block of a recording.
@@ -139,6 +139,10 @@ pub struct RecordedProgram {
     pub checksum: u32,
     /// CRC-32 of its sites ([`sites_checksum`]); 0 if it has no logs.
     pub sites: u32,
+    /// The sites of its logs, by number: the meaning of each entry. None if it has no logs, and
+    /// in files of versions that did not write it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schema: Option<Vec<SchemaSite>>,
     /// Bytes of context in each firing.
     pub context_len: u32,
     /// How it was recorded.
@@ -155,6 +159,10 @@ impl RecordedProgram {
         context_len: u32,
         how: How,
     ) -> Self {
+        let plan = match how {
+            How::Instrumented => Plan::new(program).ok(),
+            _ => None,
+        };
         Self {
             number,
             name: program.name.clone(),
@@ -164,10 +172,8 @@ impl RecordedProgram {
             attach: attach.into(),
             instructions: u32::try_from(program.insns.len()).unwrap_or(u32::MAX),
             checksum: program_checksum(program),
-            sites: match how {
-                How::Instrumented => sites_of(program),
-                _ => 0,
-            },
+            sites: plan.as_ref().map_or(0, sites_checksum),
+            schema: plan.as_ref().map(Plan::schema),
             context_len,
             how,
         }
@@ -196,13 +202,9 @@ impl RecordedProgram {
     /// recording.
     #[must_use]
     pub fn logs_as(&self, program: &Program) -> bool {
-        self.sites == 0 || self.sites == sites_of(program)
+        let own = || Plan::new(program).map_or(0, |plan| sites_checksum(&plan));
+        self.sites == 0 || self.sites == own()
     }
-}
-
-/// The checksum of a program's sites; 0 if it can't be recorded.
-fn sites_of(program: &Program) -> u32 {
-    Plan::new(program).map_or(0, |plan| sites_checksum(&plan))
 }
 
 /// How a program was recorded.

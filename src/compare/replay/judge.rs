@@ -111,9 +111,7 @@ impl Pass<'_> {
         if let Some((silent, name)) = silent {
             return MapVerdict::NotCompared(match silent {
                 Silent::Bare => silent.why().to_string(),
-                Silent::OutputsOnly(_) => {
-                    format!("program '{name}' uses it and has no recorded firings")
-                }
+                _ => format!("program '{name}' uses it and {}", silent.lack()),
             });
         }
         let doubt = |key: &[u8]| self.writers.is_doubtful(map, key);
@@ -175,18 +173,16 @@ impl Pass<'_> {
             Stream::Ring(map) | Stream::Perf(map) => Some(map),
             Stream::Printk => None,
         };
-        let silent = self.programs.parts.iter().find(|part| {
-            let uses = || match map {
+        let silent = self.programs.parts.iter().find_map(|part| {
+            let silent = part.form.as_ref().err()?;
+            let uses = match map {
                 Some(map) => maps_used(&part.original).contains(&map),
                 None => prints(&part.original),
             };
-            part.form.is_err() && uses()
+            uses.then(|| (silent, &part.recorded.name))
         });
-        if let Some(part) = silent {
-            return Some(format!(
-                "program '{}' has no recorded firings",
-                part.recorded.name
-            ));
+        if let Some((silent, name)) = silent {
+            return Some(format!("program '{name}' {}", silent.lack()));
         }
         let lacks =
             self.missing.lacks_firings() || self.missing.lacks_outputs(map.map(|map| map.0));

@@ -236,6 +236,9 @@ impl<'r> Pass<'r> {
         let part = found.and_then(|(place, _)| self.programs.parts.get(place));
         let (Some((place, running)), Some(part)) = (found, part) else {
             let program = firing.program;
+            if self.programs.is_silent(program) {
+                return Ok(ControlFlow::Continue(()));
+            }
             self.missing.add(format!(
                 "firings of program number {program}, which does not exist"
             ));

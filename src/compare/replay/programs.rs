@@ -6,7 +6,8 @@ use super::error::ReplayError;
 use super::verdict::NotCompared;
 use crate::compare::recording::{Header, How, RecordedProgram};
 use crate::instrument::{
-    Begins, Candidate, Plan, Relays, ReplayForm, ReplayMaps, Segment, Segments, Unrecordable,
+    Begins, Candidate, Plan, Relays, ReplayForm, ReplayMaps, SchemaError, Segment, Segments,
+    Unrecordable,
 };
 use crate::object::Object;
 use crate::program::{MapDef, Program};
@@ -43,11 +44,13 @@ pub(super) struct Running {
     form: ReplayForm,
 }
 
-/// Why a program has no recorded firings.
+/// Why the firings of a program are not replayed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Silent {
     /// It could not be rewritten: only its outputs were recorded.
     OutputsOnly(String),
+    /// It was recorded, but this version can't make its replay form.
+    Unreplayable(String),
     /// It did not run.
     Bare,
 }
@@ -57,7 +60,16 @@ impl Silent {
     pub fn why(&self) -> NotCompared {
         match self {
             Self::OutputsOnly(why) => NotCompared::Unrecorded(why.clone()),
+            Self::Unreplayable(why) => NotCompared::Unreplayable(why.clone()),
             Self::Bare => NotCompared::Events,
+        }
+    }
+
+    /// What it lacks, to follow the program's name.
+    pub const fn lack(&self) -> &'static str {
+        match self {
+            Self::OutputsOnly(_) | Self::Bare => "has no recorded firings",
+            Self::Unreplayable(_) => "can't be replayed by this version of bpflab",
         }
     }
 }
@@ -147,6 +159,12 @@ impl Programs {
         *self.by_number.get(number as usize)?
     }
 
+    /// Whether the recording has a program with this number that is not replayed.
+    pub fn is_silent(&self, number: u32) -> bool {
+        let mut silent = self.parts.iter().filter(|part| part.form.is_err());
+        silent.any(|part| part.recorded.number == number)
+    }
+
     /// The forms that run when a tail call leads to them.
     pub fn following(&self) -> impl Iterator<Item = &Running> {
         let forms = self.parts.iter().filter_map(|part| part.form.as_ref().ok());
@@ -231,15 +249,19 @@ impl Found {
                 "its program '{name}' has the {what} '{was}', the object's has '{is}'"
             )));
         }
-        if !recorded.logs_as(original) {
+        if recorded.schema.is_none() && !recorded.logs_as(original) {
             return Err(ReplayError::WrongVersion(recorded.name.clone()));
         }
         let plan = match &recorded.how {
             How::Bare { .. } => Err(Silent::Bare),
             How::OutputsOnly { why } => Err(Silent::OutputsOnly(why.clone())),
-            How::Instrumented => {
-                Plan::new(original).map_err(|error| Silent::OutputsOnly(error.to_string()))
-            }
+            How::Instrumented => match plan(recorded, original) {
+                Err(error) if error.is_misfit() => {
+                    let program = recorded.name.clone();
+                    return Err(ReplayError::Schema { program, error });
+                }
+                plan => plan.map_err(|error| Silent::Unreplayable(error.to_string())),
+            },
             How::Other => Err(Silent::OutputsOnly(
                 "it was recorded in a way that this version of bpflab does not know".to_owned(),
             )),
@@ -253,7 +275,7 @@ impl Found {
 
     fn candidate(&self) -> Candidate<'_> {
         let plan = self.plan.as_ref().map_err(|silent| match silent {
-            Silent::OutputsOnly(why) => why.clone(),
+            Silent::OutputsOnly(why) | Silent::Unreplayable(why) => why.clone(),
             Silent::Bare => "it did not run".to_owned(),
         });
         Candidate {
@@ -266,9 +288,9 @@ impl Found {
     fn part(self, relays: &Relays, place: usize, maps: &ReplayMaps) -> Part {
         let number = self.recorded.number;
         let form = self.plan.and_then(|plan| {
-            let relay = relays.get(place).map_err(Silent::OutputsOnly)?;
+            let relay = relays.get(place).map_err(Silent::Unreplayable)?;
             let made = |form: Result<ReplayForm, Unrecordable>| {
-                let form = form.map_err(|error| Silent::OutputsOnly(error.to_string()))?;
+                let form = form.map_err(|error| Silent::Unreplayable(error.to_string()))?;
                 let program = Arc::new(form.program.clone());
                 Ok(Running { program, form })
             };
@@ -288,6 +310,14 @@ impl Found {
             original: self.original,
             form,
         }
+    }
+}
+
+/// The plan of the logs in a recording: that of their schema, or this version's own.
+fn plan(recorded: &RecordedProgram, original: &Program) -> Result<Plan, SchemaError> {
+    match &recorded.schema {
+        Some(schema) => Plan::with_schema(original, schema),
+        None => Ok(Plan::new(original)?),
     }
 }
 

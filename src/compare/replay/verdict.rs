@@ -72,6 +72,8 @@ pub enum Verdict {
 pub enum NotCompared {
     /// Its firings could not be recorded: why.
     Unrecorded(String),
+    /// It was recorded, but this version of bpflab can't replay its logs: why.
+    Unreplayable(String),
     /// It never fired.
     NeverRan,
     /// It was not attached during the recording: why.
@@ -84,6 +86,9 @@ impl fmt::Display for NotCompared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unrecorded(why) => write!(f, "its firings could not be recorded: {why}"),
+            Self::Unreplayable(why) => {
+                write!(f, "this version of bpflab can't replay its firings: {why}")
+            }
             Self::NeverRan => f.write_str("it never ran"),
             Self::LeftOut(why) => f.write_str(why),
             Self::Events => f.write_str("no program ran when the events were recorded"),

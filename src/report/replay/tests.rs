@@ -201,6 +201,10 @@ fn each_gap_is_named() {
             NotCompared::Unrecorded(why()),
             "its firings could not be recorded: a reason",
         ),
+        (
+            NotCompared::Unreplayable(why()),
+            "this version of bpflab can't replay its firings: a reason",
+        ),
         (NotCompared::NeverRan, "it never ran"),
         (NotCompared::LeftOut(why()), "a reason"),
         (

@@ -45,7 +45,11 @@ pub const CONTEXT: usize = 288;
 
 /// `count` firings of an example's programs, in turn, on `cpus` CPUs.
 pub fn user_recording(file: &str, count: u64, cpus: u32) -> UserRecording {
-    let mut recorder = Recorder::new(programs(file), 0);
+    fired(Recorder::new(programs(file), 0), count, cpus)
+}
+
+/// `count` firings of the recorded programs, in turn, on `cpus` CPUs.
+pub fn fired(mut recorder: Recorder, count: u64, cpus: u32) -> UserRecording {
     let programs = recorder.handles.len() as u64;
     let mut numbers = Numbers(count + 1);
     for time in 0..count {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bpflab::Vm;
 use bpflab::compare::recording::{
     Contents, CpuTotal, Header, How, KernelInfo, LeftOut, MapEntry, MapRead, Output, OutputSource,
-    RecordedMap, RecordedProgram, Summary, When, Writer,
+    RecordedMap, RecordedProgram, Summary, When, Writer, sites_checksum,
 };
 use bpflab::harness::EngineKind;
 use bpflab::instrument::{
@@ -53,6 +53,8 @@ pub struct UserRecording {
     pub how: Vec<(usize, How)>,
     /// The programs left out in the header.
     pub left_out: Vec<LeftOut>,
+    /// The plans that the programs were recorded with.
+    plans: Vec<Plan>,
 }
 
 /// A machine in which programs are recorded.
@@ -91,10 +93,21 @@ impl Recorder {
         context_len: u32,
         engine: EngineKind,
     ) -> Result<Self, Unrecordable> {
+        let plans = programs.iter().map(|program| Plan::new(program));
+        let plans = plans.collect::<Result<_, _>>()?;
+        Self::with_plans(world, programs, plans, context_len, engine)
+    }
+
+    /// The same with the plans of another version of bpflab.
+    pub fn with_plans(
+        world: World,
+        programs: Vec<Arc<Program>>,
+        plans: Vec<Plan>,
+        context_len: u32,
+        engine: EngineKind,
+    ) -> Result<Self, Unrecordable> {
         let maps = programs[0].maps.clone();
         let added = RecordMaps::add(&maps, 1 << 22);
-        let plans = programs.iter().map(|program| Plan::new(program));
-        let plans: Vec<_> = plans.collect::<Result<_, _>>()?;
         let candidates = programs
             .iter()
             .zip(&plans)
@@ -151,6 +164,7 @@ impl Recorder {
                 release: String::new(),
                 how: Vec::new(),
                 left_out: Vec::new(),
+                plans,
             },
         };
         recorder.read_maps(When::Before);
@@ -239,8 +253,13 @@ impl Recorder {
 impl UserRecording {
     /// The bytes of the file.
     pub fn file(&self) -> Vec<u8> {
+        self.file_with(|_| ())
+    }
+
+    /// The bytes of the file with a changed header.
+    pub fn file_with(&self, change: impl FnOnce(&mut Header)) -> Vec<u8> {
         let programs = (0..).zip(self.programs.iter().zip(&self.context_lens));
-        let header = Header {
+        let mut header = Header {
             possible_cpus: CPUS,
             kernel: KernelInfo {
                 release: self.release.clone(),
@@ -261,6 +280,13 @@ impl UserRecording {
                 .collect(),
             ..Header::default()
         };
+        for (program, plan) in header.programs.iter_mut().zip(&self.plans) {
+            if program.how == How::Instrumented {
+                program.sites = sites_checksum(plan);
+                program.schema = Some(plan.schema());
+            }
+        }
+        change(&mut header);
         let mut file = Vec::new();
         let mut writer = Writer::new(&mut file, &header).unwrap();
         self.write_maps(&mut writer, When::Before);

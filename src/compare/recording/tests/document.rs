@@ -4,7 +4,10 @@ use serde_json::Value;
 
 use super::block::{FILE_HEAD, Kind};
 use super::*;
-use crate::instrument::{Firing, FiringFlags};
+use crate::instrument::{
+    AccessedState, Firing, FiringFlags, Flow, Length, LoggedLocation, Moment, SchemaSite, What,
+};
+use crate::isa::Reg;
 
 const DOCUMENT: &str = include_str!("../../../../docs/recording-format.md");
 
@@ -54,6 +57,95 @@ fn its_header_and_end_have_every_key_and_no_other() {
     for key in event.as_object().expect("an object").keys() {
         assert!(DOCUMENT.contains(&format!("`{key}`")), "{key}");
     }
+}
+
+/// The name of a value in a schema.
+fn name(value: impl serde::Serialize) -> String {
+    match serde_json::to_value(value).expect("JSON") {
+        Value::String(name) => name,
+        Value::Object(one) if one.len() == 1 => one.keys().cloned().collect(),
+        other => panic!("no name: {other}"),
+    }
+}
+
+#[test]
+fn its_tables_of_the_schema_have_every_name() {
+    let text = DOCUMENT.split("### The schema of a log").nth(1);
+    let text = text.and_then(|text| text.split("The end:").next());
+    let text = text.expect("the section");
+    let names = [
+        name(Moment::Before),
+        name(Moment::After),
+        name(AccessedState::Own),
+        name(AccessedState::World),
+        name(Flow::Input),
+        name(Flow::Output),
+        name(LoggedLocation::Register(Reg::R0)),
+        name(LoggedLocation::Constant(0)),
+        name(LoggedLocation::NonNull(Reg::R0)),
+        name(LoggedLocation::Memory(Reg::R0)),
+        name(Length::Fixed(0)),
+        name(Length::Counted {
+            count: Reg::R0,
+            most: 0,
+        }),
+    ];
+    for name in names {
+        assert!(text.contains(&format!("`{name}`")), "{name}");
+    }
+    // The keys are those of the example, which this version knows.
+    let [header, _] = blocks("json")[..] else {
+        panic!("a header and an end");
+    };
+    let header: Header = serde_json::from_str(header).expect("a header");
+    let schema = header.programs[0].schema.as_deref().expect("a schema");
+    assert!(
+        schema
+            .iter()
+            .all(|site| matches!(site, SchemaSite::Known(_)))
+    );
+    let site = serde_json::to_value(&schema[0]).expect("JSON");
+    let keys = |value: &Value| -> Vec<String> {
+        value
+            .as_object()
+            .expect("an object")
+            .keys()
+            .cloned()
+            .collect()
+    };
+    for key in keys(&site) {
+        assert!(text.contains(&format!("| `{key}` |")), "{key}");
+    }
+    for key in keys(&site["fields"][0]) {
+        assert!(text.contains(&format!("| `fields[].{key}` |")), "{key}");
+    }
+}
+
+#[test]
+fn its_table_of_meanings_is_whole() {
+    let mut found = Vec::new();
+    for row in DOCUMENT.lines().filter(|line| line.starts_with("| `")) {
+        let cells: Vec<_> = row.split('|').map(str::trim).collect();
+        let Ok(what) = serde_json::from_str::<What>(cells[1].trim_matches('`')) else {
+            continue;
+        };
+        assert_eq!(cells[2], name(what.flow()), "{row}");
+        found.push(what);
+    }
+    // A new meaning needs a row.
+    let order = |what: &What| match what {
+        What::Result => 0,
+        What::Found => 1,
+        What::Loaded => 2,
+        What::Stored => 3,
+        What::Operand => 4,
+        What::Expected => 5,
+        What::Old => 6,
+        What::Argument(_) => 7,
+        What::Given(_) => 8,
+        What::Filled(_) => 9,
+    };
+    assert!(found.iter().map(order).eq(0..10), "{found:?}");
 }
 
 #[test]

@@ -102,7 +102,7 @@ fn a_later_major_version_is_refused() {
     let version = Version { major: 2, minor: 5 };
     assert_eq!(
         error_of(version, &[]),
-        "recording format 2.5 is newer than this bpflab reads (up to 1.0): use a newer bpflab"
+        "recording format 2.5 is newer than this bpflab reads (up to 1.1): use a newer bpflab"
     );
     let none = Version { major: 0, minor: 1 };
     assert!(error_of(none, &[header()]).ends_with("format version 0"));

@@ -5,8 +5,32 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
+use crate::instrument::{
+    AccessedState, Flow, Length, LoggedField, LoggedLocation, LoggedSite, Moment, SchemaSite, What,
+};
+use crate::isa::Reg;
 use crate::program::{MapDef, Program};
 use crate::spec::{MapType, ProgType};
+
+/// A schema with a site that this version knows and one that it does not.
+fn schema(number: u32) -> Vec<SchemaSite> {
+    let known = LoggedSite {
+        pc: number,
+        moment: Moment::After,
+        accesses: AccessedState::World,
+        fields: vec![LoggedField {
+            flow: Flow::Input,
+            what: What::Filled(1),
+            location: LoggedLocation::Memory(Reg::R1),
+            length: Length::Counted {
+                count: Reg::R2,
+                most: 9,
+            },
+        }],
+    };
+    let other = serde_json::json!({"pc": number, "moment": "never"});
+    vec![SchemaSite::Known(known), SchemaSite::Other(other)]
+}
 
 fn header() -> impl Strategy<Value = Header> {
     let words = || vec(".{0,12}", 0..4);
@@ -33,6 +57,7 @@ fn header() -> impl Strategy<Value = Header> {
                 instructions: n[1],
                 checksum: n[2],
                 sites: n[0] ^ 1,
+                schema: (n[1] % 2 == 0).then(|| schema(n[2])),
                 context_len: n[3],
                 how,
             }
