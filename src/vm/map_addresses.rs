@@ -16,6 +16,7 @@ use crate::util::Errno;
 
 /// Why a map can't be added to a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum AddMapError {
     /// The address space is full.
     #[error(transparent)]

@@ -5,6 +5,7 @@ use bitflags::bitflags;
 /// Required kind of a helper's argument (`enum bpf_arg_type`, `include/linux/bpf.h`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
+#[non_exhaustive]
 pub enum ArgKind {
     /// A map, referred to by a 64-bit immediate.
     ConstMapPtr = 1,
@@ -66,6 +67,7 @@ impl ArgKind {
 /// What a helper returns (`enum bpf_return_type`, `include/linux/bpf.h`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
+#[non_exhaustive]
 pub enum RetKind {
     /// A number.
     Integer = 0,
@@ -137,6 +139,7 @@ bitflags! {
 
 /// Parameter of an argument or result kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Detail {
     /// Nothing.
     None,
@@ -148,6 +151,7 @@ pub enum Detail {
 
 /// An argument of a helper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Arg {
     /// Its required kind.
     pub kind: ArgKind,
@@ -181,6 +185,7 @@ impl Arg {
 
 /// What a helper returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Ret {
     /// Its kind.
     pub kind: RetKind,

@@ -62,6 +62,7 @@ bitflags! {
 
 /// A kfunc.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Kfunc {
     /// Its name.
     pub name: &'static str,

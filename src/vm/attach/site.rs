@@ -6,6 +6,7 @@ use crate::spec::AttachType;
 
 /// Properties of one run besides its context.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct Site {
     /// The attach cookie (`bpf_get_attach_cookie`).
     pub cookie: u64,

@@ -9,6 +9,7 @@ use super::table::{Armed, DeferredKind, Entry, When};
 
 /// A scheduled call.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Pending {
     /// The kind of callback.
     pub kind: DeferredKind,

@@ -8,6 +8,7 @@ use super::clock::TimerClock;
 
 /// The kind of a deferred callback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum DeferredKind {
     /// A `struct bpf_timer` with this clock.
     Timer(TimerClock),

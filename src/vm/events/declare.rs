@@ -19,6 +19,7 @@ use crate::spec::limits::MAX_TRACE_SIZE;
 /// # Ok::<(), bpflab::vm::events::EventError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Scalar {
     /// `u8`, `bool`.
     U8,

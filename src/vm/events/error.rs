@@ -8,6 +8,7 @@ use crate::util::Errno;
 /// Malformed text: `FIELD=VALUE`, hexadecimal bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("at byte {at}: expected {expected}")]
+#[non_exhaustive]
 pub struct TextError {
     /// Byte offset of the error in the text.
     pub at: usize,
@@ -31,6 +32,7 @@ impl TextError {
 
 /// Why an event can't be built, changed or placed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum EventError {
     /// A malformed line of a tracefs `format` file.
     #[error("format of {event}, line {line}, column {column}: {problem}")]
@@ -121,6 +123,7 @@ pub enum EventError {
 
 /// Why a value does not fit a field; reads as the continuation of "field `x`".
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ValueProblem {
     /// A number that is out of range.
     #[error("has {bits} bits: {value} is out of range ({min} to {max})")]

@@ -19,6 +19,7 @@ use crate::vm::attach::Fires;
 
 /// The kind of an attach point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum EventKind {
     /// A tracepoint `group/name`; the context is its record.
     Tracepoint,
