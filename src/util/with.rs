@@ -5,7 +5,7 @@
 macro_rules! with {
     ($($method:ident($field:ident: $value:ty);)*) => {
         $(
-            #[doc = concat!("The same with this [`", stringify!($field), "`](Self::", stringify!($field), ").")]
+            #[doc = concat!("The same with this field `", stringify!($field), "`.")]
             #[must_use]
             pub fn $method(mut self, $field: $value) -> Self {
                 self.$field = $field.into();

@@ -58,7 +58,7 @@ impl SampleOptions {
         with_eager(eager: bool);
     }
 
-    /// The same with this [`filter`](Self::filter).
+    /// The same with this field `filter`.
     #[must_use]
     pub fn with_filter(mut self, filter: impl Into<String>) -> Self {
         self.filter = Some(filter.into());
