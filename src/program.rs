@@ -11,11 +11,12 @@ use crate::spec::{
     AttachType, EntriesRule, KeyRule, MapFlags, MapType, ProgFlags, ProgType, ValueField,
     ValueRule, helpers, limits,
 };
-use crate::util::{HelperId, MapId, Pc, TypeId};
+use crate::util::{HelperId, MapId, Pc, TypeId, with};
 
 /// One BPF program after relocation: the input of `bpf(BPF_PROG_LOAD)`, with map
 /// definitions in place of file descriptors.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Program {
     /// Full name of the C function (the kernel keeps 15 bytes of it).
     pub name: String,
@@ -67,6 +68,7 @@ pub struct Program {
 
 /// A function of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Subprogram {
     /// Name of the C function.
     pub name: String,
@@ -79,8 +81,28 @@ pub struct Subprogram {
     pub global: bool,
 }
 
+impl Subprogram {
+    /// A global function without a type.
+    #[must_use]
+    pub fn new(name: impl Into<String>, start: Pc) -> Self {
+        Self {
+            name: name.into(),
+            start,
+            type_id: None,
+            global: true,
+        }
+    }
+
+    with! {
+        with_start(start: Pc);
+        with_type_id(type_id: impl Into<Option<TypeId>>);
+        with_global(global: bool);
+    }
+}
+
 /// An instruction that CO-RE relocated.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CoreAccess {
     /// The instruction.
     pub pc: Pc,
@@ -93,6 +115,7 @@ pub struct CoreAccess {
 
 /// A map as an object declares it: the input of `bpf(BPF_MAP_CREATE)`.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct MapDef {
     /// Full name (the kernel keeps 15 bytes of it).
     pub name: String,
@@ -164,6 +187,7 @@ impl Eq for SharedMap {}
 
 /// An entry that a map holds before the first program runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Initial {
     /// A key and a value in bytes.
     Bytes {
@@ -190,6 +214,7 @@ pub enum Initial {
 
 /// Whether and how a map outlives the process that loads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Pinning {
     /// `LIBBPF_PIN_NONE`.
     #[default]
@@ -205,6 +230,7 @@ pub enum Pinning {
 
 /// The part of an object that a map comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum MapOrigin {
     /// A declaration in `.maps` or the legacy `maps` section.
     #[default]
@@ -234,12 +260,7 @@ impl Program {
     pub fn new(name: impl Into<String>, prog_type: ProgType, insns: Vec<RawInsn>) -> Self {
         let name = name.into();
         Self {
-            subprograms: vec![Subprogram {
-                name: name.clone(),
-                start: Pc(0),
-                type_id: None,
-                global: true,
-            }],
+            subprograms: vec![Subprogram::new(name.clone(), Pc(0))],
             name,
             section: String::new(),
             prog_type,
@@ -343,6 +364,15 @@ pub fn kernel_name(name: &str) -> String {
 }
 
 impl MapDef {
+    with! {
+        with_flags(flags: MapFlags);
+        with_key_type(key_type: impl Into<Option<TypeId>>);
+        with_value_type(value_type: impl Into<Option<TypeId>>);
+        with_inner(inner: impl Into<Option<Box<Self>>>);
+        with_initial(initial: impl Into<Vec<Initial>>);
+        with_frozen(frozen: bool);
+    }
+
     /// A map of this type and these sizes, everything else empty.
     #[must_use]
     pub fn new(

@@ -55,10 +55,7 @@ impl InKernel {
     /// Measures the system call: the kernel's own figure has whole nanoseconds, which is too
     /// coarse for short runs.
     fn test_run(&self, times: u32) -> (Duration, u32) {
-        let run = TestRun {
-            repeat: times,
-            ..self.run.clone()
-        };
+        let run = self.run.clone().with_repeat(times);
         let start = Instant::now();
         let result = self.program.test_run(&run);
         let elapsed = start.elapsed();

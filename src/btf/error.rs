@@ -8,6 +8,7 @@ use crate::util::{ReadError, TypeId};
 /// An error in a `.BTF` or `.BTF.ext` section.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{section} offset {offset:#x}: {problem}")]
+#[non_exhaustive]
 pub struct BtfError {
     /// `.BTF` or `.BTF.ext`.
     pub section: &'static str,

@@ -9,6 +9,7 @@ use crate::util::{Reader, TypeId};
 
 /// The parts of a `.BTF.ext` section.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BtfExt {
     /// Functions.
     pub funcs: Vec<Records<FuncInfo>>,

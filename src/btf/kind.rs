@@ -82,6 +82,7 @@ macro_rules! kinds {
         /// The kind of a type (`BTF_KIND_*`).
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
+        #[non_exhaustive]
         pub enum Kind {
             $($(#[$doc])* $kind = $number,)*
         }

@@ -21,6 +21,7 @@ pub const POINTER_SIZE: u32 = 8;
 
 /// Why a type has no size or can't be resolved.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum LayoutError {
     /// No type has this id.
     #[error("type {0} doesn't exist")]

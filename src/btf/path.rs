@@ -16,6 +16,7 @@ const LISTED: usize = 12;
 
 /// A part of an object: its position and type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Field {
     /// First bit, from the start of the object.
     pub bit_offset: u64,
@@ -29,6 +30,7 @@ pub struct Field {
 
 /// Why a path doesn't lead to a field.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum PathError {
     /// No member of this name.
     #[error("`{path}`: {within} has no member `{name}`; it has {listed}")]

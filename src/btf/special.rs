@@ -25,6 +25,7 @@ const CONTAINS: &str = "contains:";
 
 /// Kind of a special field (`enum btf_field_type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum FieldKind {
     /// `struct bpf_spin_lock`.
     SpinLock,
@@ -155,6 +156,7 @@ impl FieldKind {
 
 /// A field that only helpers and kfuncs may touch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct SpecialField {
     /// Its kind.
     pub kind: FieldKind,

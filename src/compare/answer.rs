@@ -6,8 +6,9 @@ use crate::program::MapDef;
 use crate::spec::MapType;
 use crate::vm::{Fault, Outcome, RanOn};
 
-/// The result of a run.
-#[derive(Debug, Clone, PartialEq)]
+/// The result of a run; by default that of one that stopped early.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Answer {
     /// The low half of r0; `None` if the run stopped before.
     pub retval: Option<u32>,
@@ -22,7 +23,8 @@ pub struct Answer {
 }
 
 /// The contents of a map.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MapContents {
     /// Its name.
     pub name: String,
@@ -34,6 +36,7 @@ pub struct MapContents {
 
 /// Results that only bpflab's own engines have.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Details {
     /// The engine of the run, and why it is not the one that was asked for.
     pub ran_on: RanOn,
@@ -45,6 +48,7 @@ pub struct Details {
 
 /// The first difference between two answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Difference {
     /// What differs.
     pub what: String,

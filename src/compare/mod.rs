@@ -13,6 +13,7 @@
 //! ```
 
 mod answer;
+mod error;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 pub mod generated;
 #[cfg(all(feature = "kernel", target_os = "linux"))]

@@ -8,6 +8,7 @@ use crate::vm::World;
 
 /// One of bpflab's own engines, with its settings.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Ours {
     /// Which engine.
     pub kind: EngineKind,

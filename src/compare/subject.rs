@@ -13,6 +13,7 @@ use crate::vm::events::Event;
 
 /// Programs that share their maps, and the event that the first one runs on.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Subject {
     /// The program that runs.
     pub program: Arc<Program>,
@@ -66,6 +67,7 @@ impl From<Made> for Subject {
 
 /// Why an engine can't run a subject at all. (A run that stops early has an [`Answer`].)
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum Unable {
     /// The engine is not available, or can't run such programs.
     #[error("not available here: {0}")]

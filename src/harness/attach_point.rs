@@ -11,6 +11,7 @@ use crate::vm::events::{Event, EventKind};
 
 /// What a program is attached to: a hook and, for most hooks, a target.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct AttachPoint {
     /// The kind of hook.
     pub hook: Hook,

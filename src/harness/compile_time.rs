@@ -10,6 +10,7 @@ use crate::verifier::{Options, verify};
 
 /// How long each stage from program to engine takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CompileTime {
     /// Verifying it.
     pub verify: Duration,

@@ -11,6 +11,7 @@ use crate::vm::{Fault, Outcome, ProgramHandle};
 
 /// The result of firing an event for chosen programs: see [`Vm::fire_for`].
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct FireReport {
     /// The event's outcome, as from [`Vm::fire`].
     pub outcome: Outcome,

@@ -45,6 +45,7 @@ pub use crate::vm::{EngineKind, Fallback, RanOn};
 pub use attach_point::AttachPoint;
 pub use compile_time::CompileTime;
 pub use entry::Entry;
+pub(crate) use error::converts;
 pub use error::{Error, Result};
 pub use fire_report::FireReport;
 pub use interrupt::Interrupt;

@@ -44,6 +44,7 @@ pub struct Oracle<'t> {
 
 /// The result of a checked run.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct OracleReport {
     /// The outcome as without an oracle. An accepted program must not fault.
     pub outcome: Result<Outcome>,

@@ -10,6 +10,7 @@ use crate::vm::{Fault, Outcome, RanOn};
 
 /// The result of [`Runner::repeat`].
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Repeated {
     /// The outcome of the last run, with the outputs of all.
     pub outcome: Outcome,

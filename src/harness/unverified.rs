@@ -8,6 +8,7 @@ use crate::verifier::{Unverified, Verification};
 
 /// A program that is rejected or unjudged, with the report that says why.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct UnverifiedProgram {
     /// The name of the program.
     pub program: String,

@@ -17,6 +17,7 @@ use crate::util::{HelperId, Pc, TypeId};
     missing_docs,
     reason = "the fields are the machine's; variants say what they do"
 )]
+#[non_exhaustive]
 pub enum Insn {
     /// `dst op= src`. Immediates are sign-extended for 64-bit operations.
     Alu {
@@ -158,6 +159,7 @@ impl Operand {
 
 /// The target of a `call`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum CallTarget {
     /// A helper function, by number.
     Helper(HelperId),

@@ -11,6 +11,7 @@ use crate::util::Errno;
 
 /// The kernel as an engine: whether bpflab can use it, and what it supports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Availability {
     /// Its release, such as `6.18.44`.
     pub release: String,
@@ -28,6 +29,7 @@ pub struct Availability {
 
 /// The privileges of a process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Privilege {
     /// Whether it runs as root.
     pub root: bool,
@@ -37,6 +39,7 @@ pub struct Privilege {
 
 /// A capability (`include/uapi/linux/capability.h`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Capability {
     /// Includes all others here; the only one that kernels before 5.8 check.
     SysAdmin = 21,
@@ -72,6 +75,7 @@ impl Serialize for Capability {
 
 /// Whether a program type can be loaded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct TypeSupport {
     /// The type's name.
     #[serde(serialize_with = "name")]

@@ -80,6 +80,7 @@ impl fmt::Display for Command {
 /// A command that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{command} of {object}: {errno}{}", Hint(*command, *errno, log))]
+#[non_exhaustive]
 pub struct KernelError {
     /// The command.
     pub command: Command,
@@ -167,6 +168,7 @@ impl NoVerdictKind {
 /// A program on which the kernel gave no verdict: neither accepted nor rejected.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{error}")]
+#[non_exhaustive]
 pub struct NoVerdict {
     /// The reason.
     pub kind: NoVerdictKind,

@@ -13,7 +13,7 @@ use super::target::{Absent, translate};
 use crate::btf::Record;
 use crate::program::Program;
 use crate::spec::AttachType;
-use crate::util::Errno;
+use crate::util::{Errno, with};
 use crate::verifier::{LogLevel, Verdict};
 
 /// Initial and largest size of the log buffer in bytes (`bpf_verifier_log_attr_valid`,
@@ -23,9 +23,16 @@ const LOG_MOST: usize = (u32::MAX >> 2) as usize;
 
 /// Options for loading a program.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct LoadOptions {
     /// The log level. Errors and statistics are always logged.
     pub log: LogLevel,
+}
+
+impl LoadOptions {
+    with! {
+        with_log(log: LogLevel);
+    }
 }
 
 impl Default for LoadOptions {
@@ -39,6 +46,7 @@ impl Default for LoadOptions {
 
 /// The verdict on a program, and the program if it was accepted.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Loaded {
     /// The verifier's verdict.
     pub verdict: Verdict,

@@ -6,6 +6,7 @@ use super::{cpus, sys};
 
 /// A kernel, as `uname` describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Uname {
     /// `uname -r`: `6.18.44`.
     pub release: String,

@@ -4,12 +4,14 @@ use super::error::{Command, KernelError};
 use super::loaded_program::LoadedProgram;
 use super::sys::{RunRequest, page_size};
 use crate::spec::{ProgType, TestRunFlags};
+use crate::util::with;
 
 /// Pages that a program may add to a packet: helpers grow packets to up to four.
 const ROOM: usize = 4;
 
 /// The input of a test run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct TestRun {
     /// The packet, from the Ethernet header on, for types that run on packets; at
     /// least 14 bytes.
@@ -26,6 +28,14 @@ pub struct TestRun {
 }
 
 impl TestRun {
+    with! {
+        with_data(data: impl Into<Vec<u8>>);
+        with_context(context: impl Into<Vec<u8>>);
+        with_repeat(repeat: u32);
+        with_flags(flags: TestRunFlags);
+        with_cpu(cpu: u32);
+    }
+
     /// A run on a packet.
     #[must_use]
     pub fn packet(data: &[u8]) -> Self {
@@ -47,6 +57,7 @@ impl TestRun {
 
 /// The result of a test run.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TestRunResult {
     /// The low 32 bits of r0.
     pub retval: u32,

@@ -28,6 +28,7 @@ struct Inner {
 
 /// Location of an error in an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ErrorLocation {
     /// The object as a whole.
     Object,

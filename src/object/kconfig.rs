@@ -62,6 +62,7 @@ pub enum ValueKind {
 
 /// A `__kconfig` variable in the `.kconfig` map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Variable {
     /// Its kind.
     pub kind: ValueKind,

@@ -136,6 +136,7 @@ pub struct Entry {
 
 /// A variable or function that the object declares and does not define.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Extern {
     /// Its name.
     pub name: String,
@@ -170,6 +171,7 @@ pub enum ExternKind {
 
 /// A variable of the object.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Global {
     /// Name; static variables of functions are `function.variable`.
     pub name: String,
@@ -187,6 +189,7 @@ pub struct Global {
 
 /// A note for an object's author; not an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Note {
     /// The section concerned; empty for the object as a whole.
     pub section: String,

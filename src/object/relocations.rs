@@ -4,6 +4,7 @@ use super::model::{Object, Reloc, RelocTarget};
 
 /// A relocation of an instruction, with its target.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Relocation<'o> {
     /// The section of the instruction.
     pub section: &'o str,
@@ -17,6 +18,7 @@ pub struct Relocation<'o> {
 
 /// Kind of a relocation's target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum RelocationKind {
     /// A called function.
     Call,

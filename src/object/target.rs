@@ -13,6 +13,7 @@ const KERNEL_BTF: &str = "/sys/kernel/btf/vmlinux";
 
 /// The kernel that an object's programs are relocated for.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub enum Target {
     /// The running kernel, if it exports its BTF (`/sys/kernel/btf/vmlinux`), otherwise
     /// [`Own`](Self::Own).

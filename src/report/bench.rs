@@ -150,6 +150,7 @@ impl ReadyRow {
 
 /// The rows of a program, as a table.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct BenchTable<'a> {
     /// A row for each engine.
     pub rows: &'a [BenchRow],

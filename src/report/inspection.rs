@@ -13,6 +13,7 @@ use crate::program::{MapOrigin, Program};
 
 /// The contents of an object. Its fields are the keys of `bpflab inspect --json`.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct Inspection {
     /// Path or name of the file.
     pub object: String,
@@ -43,6 +44,7 @@ pub struct Inspection {
 
 /// Sizes of the BTF.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct BtfSummary {
     /// Types, without `void`.
     pub types: u32,
@@ -56,6 +58,7 @@ pub struct BtfSummary {
 
 /// A program.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct ProgramSummary {
     /// Name of the C function.
     pub name: String,
@@ -82,6 +85,7 @@ pub struct ProgramSummary {
 
 /// A global variable.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct GlobalSummary {
     /// Its name.
     pub name: String,
@@ -105,6 +109,7 @@ pub struct GlobalSummary {
 
 /// An extern: a symbol that the object declares and does not define.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct ExternSummary {
     /// Its name.
     pub name: String,
@@ -119,6 +124,7 @@ pub struct ExternSummary {
 
 /// A relocation.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct RelocationRow {
     /// The section of the instruction; the program for CO-RE.
     pub section: String,
@@ -135,6 +141,7 @@ pub struct RelocationRow {
 
 /// A note on a section.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct NoteRow {
     /// The section; empty for the object as a whole.
     pub section: String,

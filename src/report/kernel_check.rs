@@ -9,6 +9,7 @@ use crate::kernel::{Availability, TypeSupport};
 
 /// What the running kernel supports. Its fields are the keys of `--json`.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct KernelCheck {
     /// Whether programs can be loaded.
     pub usable: bool,

@@ -41,6 +41,7 @@ pub struct ListedInsn<'p> {
 
 /// A line of the C source.
 #[derive(Debug, Clone, Copy, Serialize)]
+#[non_exhaustive]
 pub struct ListedLine<'p> {
     /// File, as the compiler was given it.
     pub file: &'p str,

@@ -32,6 +32,7 @@ type Piece = (usize, usize);
 
 /// A machine instruction. Its fields are the keys of `bpflab disasm --jit --json`.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct ListedMachineInsn<'p> {
     /// Its program.
     pub program: &'p str,

@@ -57,6 +57,7 @@ pub struct MapContents {
 
 /// One of a map's histograms.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct NamedChart {
     /// The other members of its keys: `dev = 8388608`.
     pub of: String,
@@ -66,6 +67,7 @@ pub struct NamedChart {
 
 /// An entry of a map.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct MapEntry {
     /// The key.
     pub key: Datum,

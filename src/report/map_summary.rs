@@ -7,6 +7,7 @@ use crate::program::{MapDef, MapOrigin, Pinning};
 
 /// The attributes of a map. Its fields are keys of `--json`.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct MapSummary {
     /// Its name.
     pub name: String,

@@ -65,7 +65,6 @@ pub use tally::{EventTally, FaultRow, ProgramTally, Returned};
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 pub use tracepoints::{TracepointDetail, TracepointRow};
 pub use verdict::{
-    Baseline, BaselineError, Before, Change, Changes, Filter, FilterError, KernelSaid,
-    LogDifference, Match, MatchTable, MissingRow, SortError, SortKey, Subject, VerdictRow,
-    VerdictTable, VerdictTally, csv,
+    Baseline, BaselineError, Before, Change, Changes, KernelSaid, LogDifference, Match, MatchTable,
+    MissingRow, Subject, VerdictRow, VerdictTable, VerdictTally,
 };

@@ -102,6 +102,7 @@ impl RecordTypes {
 /// An output of a program. Its fields are keys of `bpflab run --json`.
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum OutputRow {
     /// A line of `bpf_printk`.
     Printk {

@@ -24,6 +24,7 @@ use crate::vm::maps;
 /// How far bpflab supports something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum State {
     /// It works as in the kernel.
     Implemented,
@@ -46,6 +47,7 @@ impl fmt::Display for State {
 /// What the programs of an object need. Its fields are the keys of
 /// `bpflab inspect --support --json`.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct Support {
     /// Path or name of the file.
     pub object: String,
@@ -63,6 +65,7 @@ pub struct Support {
 
 /// A program, and whether it can be run.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct ProgramSupport {
     /// Name of the C function.
     pub name: String,
@@ -79,6 +82,7 @@ pub struct ProgramSupport {
 
 /// Something that programs need.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct Need {
     /// Its name.
     pub name: String,

@@ -10,6 +10,7 @@ numbered! {
     /// The kernel's field has no "none": programs without attach types use number 0,
     /// [`CgroupInetIngress`](Self::CgroupInetIngress). Here they have `None` in an
     /// `Option`.
+    #[non_exhaustive]
     pub enum AttachType {
         CgroupInetIngress = 0, "cgroup_inet_ingress";
         CgroupInetEgress = 1, "cgroup_inet_egress";

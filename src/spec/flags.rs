@@ -134,6 +134,7 @@ bitflags! {
 /// Property that `ringbuf_query` returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u64)]
+#[non_exhaustive]
 pub enum RingbufQuery {
     /// Bytes that wait for the reader.
     AvailData = 0,

@@ -12,6 +12,7 @@ pub const PREFIX: &str = "bpf_iter_";
 
 /// What a member of the context points to, if its BTF type is not sufficient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Element {
     /// A kernel object of the member's type.
     Object(TypeFlags),

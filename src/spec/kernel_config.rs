@@ -4,6 +4,8 @@
 
 use bitflags::bitflags;
 
+use crate::util::with;
+
 bitflags! {
     /// Build options that helpers depend on.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -59,11 +61,19 @@ pub enum Lockdown {
 
 /// A kernel's build options and lockdown level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct KernelConfig {
     /// Its build options.
     pub build: BuildOptions,
     /// Its lockdown level.
     pub lockdown: Lockdown,
+}
+
+impl KernelConfig {
+    with! {
+        with_build(build: BuildOptions);
+        with_lockdown(lockdown: Lockdown);
+    }
 }
 
 impl Default for KernelConfig {

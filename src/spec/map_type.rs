@@ -10,6 +10,7 @@ use super::numbered::numbered;
 
 /// Valid values of `key_size`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum KeyRule {
     /// No key: 0.
     None,
@@ -39,6 +40,7 @@ impl KeyRule {
 
 /// Valid values of `value_size`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ValueRule {
     /// No value: 0.
     None,
@@ -71,6 +73,7 @@ impl ValueRule {
 
 /// Valid values of `max_entries`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum EntriesRule {
     /// One or more.
     Some,
@@ -95,6 +98,7 @@ impl EntriesRule {
 
 /// Valid sizes, entries and flags of a map type, and the operations that programs may use.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct MapTypeInfo {
     /// Valid key sizes.
     pub key: KeyRule,
@@ -119,6 +123,7 @@ pub struct MapTypeInfo {
 
 /// Kind of a map's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Holds {
     /// The program's own bytes.
     Bytes,
@@ -213,6 +218,7 @@ use {KeyRule as K, MapFlags as F, ValueRule as V};
 
 numbered! {
     /// The type of a map.
+    #[non_exhaustive]
     pub enum MapType: MapTypeInfo {
         Hash = 1, "hash" => row(K::Any, V::Any, HASH);
         Array = 2, "array" => row(K::U32, V::Any, ACCESS.union(F::MMAPABLE).union(F::INNER_MAP)).direct_value();

@@ -157,6 +157,7 @@ const LINKS: &[Link] = &[
 
 /// Why a map can't be passed to a helper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum MapMismatch {
     /// The helper does not accept this map type ("cannot pass map_type … into func …").
     Kind,
@@ -240,6 +241,7 @@ impl MapType {
 
 /// A special field of a map's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ValueField {
     /// `struct bpf_spin_lock` or `struct bpf_res_spin_lock`.
     SpinLock,

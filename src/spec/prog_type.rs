@@ -10,6 +10,7 @@ use super::numbered::numbered;
 ///
 /// [`crate::spec::context`] has the fields and rules of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum ContextKind {
     /// `struct __sk_buff`: a packet as the network stack sees it.
     SkBuff,
@@ -57,6 +58,7 @@ pub enum ContextKind {
 
 /// The kernel subsystem that runs a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Family {
     /// Packets and sockets.
     Networking,
@@ -100,6 +102,7 @@ bitflags! {
 /// Valid values of `expected_attach_type` (`bpf_prog_load_check_attach`,
 /// `kernel/bpf/syscall.c`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum AttachRule {
     /// Not checked at load.
     Any,
@@ -111,6 +114,7 @@ pub enum AttachRule {
 
 /// The columns of a program type.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct ProgTypeInfo {
     /// The structure that `r1` points to at the start.
     pub context: ContextKind,
@@ -161,6 +165,7 @@ use PacketAccess::{Read, Write};
 
 numbered! {
     /// The type of a program, which determines all its rights.
+    #[non_exhaustive]
     pub enum ProgType: ProgTypeInfo {
         SocketFilter = 1, "socket_filter" => row(Ctx::SkBuff, Networking, TEST_RUN.union(LEGACY_LOADS));
         Kprobe = 2, "kprobe" => row(Ctx::PtRegs, Tracing, PERFMON);
@@ -226,6 +231,7 @@ const SOCK_ADDR_HOOKS: &[AttachType] = &[
 /// Valid values of `r0` at the exit of the main program (`check_return_code`,
 /// `kernel/bpf/verifier.c`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ReturnRule {
     /// Any number.
     Any,

@@ -2,6 +2,7 @@
 
 /// What a replay does with a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CallReplay {
     /// Skip it: all its results are in the recorded log.
     Skip,

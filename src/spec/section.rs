@@ -25,6 +25,7 @@ bitflags! {
 
 /// A row of the table: a section name and its meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SectionRule {
     /// The name, or its part before `/` if [`takes_target`](Self::takes_target).
     pub prefix: &'static str,

@@ -5,6 +5,7 @@ use super::syscalls::Syscall;
 
 /// A field of a trace event's record, as a `format` file describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct EventField {
     /// Its name.
     pub name: &'static str,

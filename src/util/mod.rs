@@ -7,6 +7,7 @@ mod glob;
 mod ids;
 mod nearest;
 mod reader;
+mod with;
 
 pub use bursts::{Bursts, median};
 pub use errno::Errno;
@@ -14,3 +15,4 @@ pub use glob::glob;
 pub use ids::{HelperId, MapId, Pc, TypeId};
 pub use nearest::nearest_first;
 pub use reader::{ReadError, Reader};
+pub(crate) use with::with;

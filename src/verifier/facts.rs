@@ -14,6 +14,7 @@ use crate::util::{MapId, Pc};
 /// kind and the same map, and, for the stack and the context, the same offset (`regsafe`,
 /// `kernel/bpf/verifier.c`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Through {
     /// The function's own stack, at this offset from the frame pointer, including the
     /// instruction's offset.

@@ -94,6 +94,7 @@ pub(crate) fn context_argument_is_readable(program: &Program, off: u32) -> Optio
 
 /// The result of a verification.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Verification {
     /// The verdict, with the kernel's error line.
     pub verdict: Verdict,

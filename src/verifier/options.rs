@@ -5,9 +5,11 @@ use std::num::NonZeroU32;
 use super::verdict::LogLevel;
 use crate::spec::KernelConfig;
 use crate::spec::limits::MAX_CPUS;
+use crate::util::with;
 
 /// Options of a verification.
 #[derive(Debug, Clone, Copy, Default)]
+#[non_exhaustive]
 pub struct Options {
     /// The contents of the log; the error line is always included.
     pub log: LogLevel,
@@ -23,6 +25,13 @@ pub struct Options {
 }
 
 impl Options {
+    with! {
+        with_log(log: LogLevel);
+        with_strict_alignment(strict_alignment: bool);
+        with_cpus(cpus: impl Into<Option<NonZeroU32>>);
+        with_kernel(kernel: KernelConfig);
+    }
+
     /// The number of possible CPUs.
     pub(crate) fn cpus(&self) -> u32 {
         self.cpus.map_or(MAX_CPUS, NonZeroU32::get)

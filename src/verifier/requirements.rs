@@ -2,6 +2,7 @@
 
 /// What a program requires of its context and buffers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Requirements {
     /// Bytes of context that it accesses (`max_ctx_offset`).
     pub context: u32,

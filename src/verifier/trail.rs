@@ -5,6 +5,7 @@ use crate::util::Pc;
 
 /// The path to a reject and the registers at its end.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Trail {
     /// The instructions of the path in the order of execution, including calls and returns
     /// of subprograms; the last one is at fault. The beginning of a long path may be

@@ -22,6 +22,7 @@ bitflags! {
 
 /// Counters of a verification.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Statistics {
     /// Instructions processed.
     pub processed: u64,
@@ -82,6 +83,7 @@ impl Decision {
 
 /// The verdict on a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Verdict {
     /// Accepted, rejected or unjudged.
     pub decision: Decision,

@@ -12,14 +12,11 @@ use serde_json::Value;
 
 /// A recording of three firings.
 fn recording(losses: u64) -> Vec<u8> {
-    let header = Header {
-        bpflab: "0.1.0".to_owned(),
-        programs: vec![RecordedProgram {
-            name: "count_write".to_owned(),
-            ..RecordedProgram::default()
-        }],
-        ..Header::default()
-    };
+    let mut program = RecordedProgram::default();
+    program.name = "count_write".to_owned();
+    let mut header = Header::default();
+    header.bpflab = "0.1.0".to_owned();
+    header.programs.push(program);
     let mut writer = Writer::new(Vec::new(), &header).unwrap();
     for sequence in 0..3 {
         let firing = Firing {

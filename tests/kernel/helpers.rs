@@ -24,11 +24,7 @@ struct Candidate {
 impl Candidate {
     fn of(prog_type: ProgType, attach_type: Option<AttachType>) -> Self {
         Self {
-            caller: Caller {
-                attach_type: prog_type.attach_type(attach_type),
-                target: None,
-                ..Caller::of(prog_type)
-            },
+            caller: Caller::of(prog_type).with_attach_type(prog_type.attach_type(attach_type)),
             attach_btf_id: None,
         }
     }

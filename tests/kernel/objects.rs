@@ -204,7 +204,7 @@ fn the_log_is_whole() {
     }
     let program = program("examples/bpf/write_hist.bpf.o", "count_write");
     let log = LogLevel::ALL;
-    let (loaded, _maps) = judge(&program, &LoadOptions { log }).unwrap();
+    let (loaded, _maps) = judge(&program, &LoadOptions::default().with_log(log)).unwrap();
     let log = &loaded.verdict.log;
     assert!(
         log.len() > 1 << 14 && log.contains("\n0: "),

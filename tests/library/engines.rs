@@ -532,14 +532,14 @@ fn a_run_names_its_engine_and_the_reason() {
             let mut vm = Vm::with_world(World::default());
             let found = ran_on(&mut vm, &programs, engine, *change);
             let expected = match (engine, why) {
-                (EngineKind::Checked, _) => RanOn::chosen(engine),
-                (_, Some(why)) => RanOn::checked(*why),
-                (EngineKind::Jit, None) if !has_code => RanOn {
-                    engine: EngineKind::Interp,
-                    fallback: Some(Fallback::NoCode),
-                },
-                (_, None) => RanOn::chosen(engine),
+                (EngineKind::Checked, _) => (engine, None),
+                (_, Some(why)) => (EngineKind::Checked, Some(*why)),
+                (EngineKind::Jit, None) if !has_code => {
+                    (EngineKind::Interp, Some(Fallback::NoCode))
+                }
+                (_, None) => (engine, None),
             };
+            let found = (found.engine, found.fallback);
             assert_eq!(found, expected, "{texts:?} on {engine}");
         }
     }

@@ -153,16 +153,13 @@ fn an_iterator_prints_for_who_reads_it() {
         task.set_pid(pid).set_comm(comm);
         let task = vm.world().task_object(&task).unwrap();
         let event = vm.iterator("task").unwrap().set("task", &task).unwrap();
-        let event = event.iteration(Iteration {
-            seq_num: number,
-            ..Iteration::default()
-        });
+        let event = event.iteration(Iteration::default().with_seq_num(number));
         read += &vm.run("tasks", &event).unwrap().seq();
     }
-    let last = vm.iterator("task").unwrap().iteration(Iteration {
-        seq_num: 2,
-        ..Iteration::default()
-    });
+    let last = vm
+        .iterator("task")
+        .unwrap()
+        .iteration(Iteration::default().with_seq_num(2));
     read += &vm.run("tasks", &last).unwrap().seq();
     assert_eq!(read, "   pid name\n     1 systemd\n  4242 dd\n2 tasks\n");
 }

@@ -96,9 +96,7 @@ fn ours(program: &Program) -> Verdict {
 
 fn kernels(program: &Program) -> Result<Verdict, NoVerdict> {
     let maps = LoadedMaps::create(&program.maps, program.btf.as_ref())?;
-    let options = LoadOptions {
-        log: LogLevel::STATISTICS,
-    };
+    let options = LoadOptions::default().with_log(LogLevel::STATISTICS);
     Ok(load(program, &maps, &options)?.verdict)
 }
 

@@ -7,7 +7,8 @@ mod source;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use graph::{Crate, Target, rust_files};
+pub use graph::rust_files;
+use graph::{Crate, Target};
 
 /// What a module may import from.
 enum Imports {

@@ -9,6 +9,7 @@ mod dynptrs;
 mod engines;
 mod equality;
 mod equality_objects;
+mod errors;
 mod formatting;
 mod harness;
 mod inject;

@@ -26,11 +26,9 @@ fn programs_made_up_do_the_same_in_the_kernel() {
     if here::kernel().is_none() {
         return;
     }
-    let options = GeneratedOptions {
-        count: setting("BPFLAB_RANDOM_COUNT", 100),
-        seed: setting("BPFLAB_SEED", 1),
-        ..GeneratedOptions::default()
-    };
+    let options = GeneratedOptions::default()
+        .with_count(setting("BPFLAB_RANDOM_COUNT", 100))
+        .with_seed(setting("BPFLAB_SEED", 1));
     let tally = match compare_generated(&options, |_| {}) {
         Ok(tally) => tally,
         Err(error) if error.is_unavailable() => {

@@ -31,10 +31,7 @@ const ANY_ORDER: &[Word] = &[Word::Equal, Word::OrderUnknown];
 
 /// Records all processes.
 fn all() -> LiveOptions {
-    LiveOptions {
-        all: true,
-        ..LiveOptions::default()
-    }
+    LiveOptions::default().with_all(true)
 }
 
 #[test]
@@ -95,10 +92,7 @@ fn waits_for_a_cpu() {
 
 #[test]
 fn samples_of_what_runs() {
-    let options = LiveOptions {
-        frequency: Some(4000),
-        ..LiveOptions::default()
-    };
+    let options = LiveOptions::default().with_frequency(4000);
     let mut command = work::command("milliseconds", events() / 3);
     if let Some(done) = compare("profile", &example("profile"), &options, &mut command) {
         // Kernel stacks can't be replayed.
@@ -155,10 +149,7 @@ fn one_liners() {
     let everywhere = object.entry_mut("count_event").unwrap();
     everywhere.set_attach_target("syscalls/sys_enter_read".to_owned());
     let mut command = work::command("opens", count);
-    let options = LiveOptions {
-        frequency: Some(1000),
-        ..LiveOptions::default()
-    };
+    let options = LiveOptions::default().with_frequency(1000);
     // Kprobe programs in kernels without kprobes, programs that never fired, and stacks.
     let parts = [
         "read_results",

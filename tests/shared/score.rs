@@ -194,13 +194,8 @@ mod tests {
     #[test]
     fn what_is_not_judged_is_equal_to_nothing() {
         for verdict in ["accept", "reject"] {
-            let says = KernelSays {
-                verdict: verdict.to_owned(),
-                errno: 0,
-                log_last: String::new(),
-                processed: 0,
-                rest: serde_json::Map::new(),
-            };
+            let mut says = KernelSays::default();
+            says.verdict = verdict.to_owned();
             let ours = Ours {
                 decision: Decision::Unjudged,
                 errno: 0,

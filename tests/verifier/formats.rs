@@ -66,15 +66,13 @@ fn formats_are_judged_as_the_kernel_does() {
         // Sometimes no zero byte terminates it.
         let fill = if any(16) == 0 { b'.' } else { 0 };
         value.resize(SIZE as usize, fill);
-        let map = MapDef {
-            flags: MapFlags::RDONLY_PROG,
-            frozen: true,
-            initial: vec![Initial::Bytes {
+        let map = MapDef::new("format", MapType::Array, 4, SIZE, 1)
+            .with_flags(MapFlags::RDONLY_PROG)
+            .with_frozen(true)
+            .with_initial([Initial::Bytes {
                 key: vec![0; 4],
                 value: value.into(),
-            }],
-            ..MapDef::new("format", MapType::Array, 4, SIZE, 1)
-        };
+            }]);
         let maps: Arc<[MapDef]> = Arc::new([map]);
         let Ok(loaded) = LoadedMaps::create(&maps, None) else {
             continue;

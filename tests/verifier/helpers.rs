@@ -290,11 +290,10 @@ fn map_of(kind: MapType, flags: MapFlags) -> Option<MapDef> {
     let value = size(&|size| info.value.allows(size), &[48, 4, 0, 8]);
     let entries = size(&|count| info.entries.allows(count, 4096), &[4, 4096, 0]);
     let inner = MapDef::new("inner", MapType::Array, 4, 48, 1);
-    Some(MapDef {
-        flags: info.flags_needed | flags,
-        inner: kind.holds_maps().then(|| Box::new(inner)),
-        ..MapDef::new("fitting", kind, key, value, entries)
-    })
+    let fitting = MapDef::new("fitting", kind, key, value, entries)
+        .with_flags(info.flags_needed | flags)
+        .with_inner(kind.holds_maps().then(|| Box::new(inner)));
+    Some(fitting)
 }
 
 /// The maps to try a helper with; the first has a type that it takes.
@@ -315,19 +314,15 @@ fn fitting(helper: &Helper, caller: &Caller<'_>) -> Vec<MapDef> {
 
 /// A map, and the others that arguments use.
 fn maps(first: MapDef) -> Arc<[MapDef]> {
-    let text = MapDef {
-        flags: MapFlags::RDONLY_PROG,
-        frozen: true,
-        initial: vec![Initial::Bytes {
+    let text = MapDef::new("text", MapType::Array, 4, 48, 1)
+        .with_flags(MapFlags::RDONLY_PROG)
+        .with_frozen(true)
+        .with_initial([Initial::Bytes {
             key: vec![0; 4],
             value: Arc::from(&b"%d %s\0%q\0......................%d.....no end......"[..48]),
-        }],
-        ..MapDef::new("text", MapType::Array, 4, 48, 1)
-    };
-    let read_only = MapDef {
-        flags: MapFlags::RDONLY_PROG,
-        ..MapDef::new("read_only", MapType::Array, 4, 48, 1)
-    };
+        }]);
+    let read_only =
+        MapDef::new("read_only", MapType::Array, 4, 48, 1).with_flags(MapFlags::RDONLY_PROG);
     Arc::new([
         first,
         MapDef::new("array", MapType::Array, 4, 48, 1),
@@ -356,10 +351,7 @@ fn callers(btf: &Btf) -> Vec<(Caller<'static>, Option<TypeId>)> {
             all.push((caller, None));
         }
     }
-    let multi = Caller {
-        attach_type: Some(AttachType::TraceKprobeMulti),
-        ..Caller::of(ProgType::Kprobe)
-    };
+    let multi = Caller::of(ProgType::Kprobe).with_attach_type(AttachType::TraceKprobeMulti);
     all.push((multi, None));
     all.sort_by_key(|(caller, _)| {
         let packet = caller.prog_type.info().packet != PacketAccess::Write;
@@ -377,11 +369,9 @@ fn callers(btf: &Btf) -> Vec<(Caller<'static>, Option<TypeId>)> {
     ];
     for (prog_type, attach_type, prefix, target) in hooks {
         let hook = btf.find(&format!("{prefix}{target}"), Kind::Func);
-        let caller = Caller {
-            attach_type: Some(attach_type),
-            target: Some(target),
-            ..Caller::of(prog_type)
-        };
+        let caller = Caller::of(prog_type)
+            .with_attach_type(attach_type)
+            .with_target(target);
         all.push((caller, hook.map(|hook| hook.id())));
     }
     all

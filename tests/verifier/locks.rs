@@ -133,10 +133,10 @@ fn every_sequence_of_three_steps() {
         return;
     }
     let (btf, key, value) = types();
-    let typed = |name| MapDef {
-        key_type: Some(key),
-        value_type: Some(value),
-        ..MapDef::new(name, MapType::Hash, 4, 24, 8)
+    let typed = |name| {
+        MapDef::new(name, MapType::Hash, 4, 24, 8)
+            .with_key_type(key)
+            .with_value_type(value)
     };
     let plain = MapDef::new("plain", MapType::Hash, 4, 24, 8);
     let maps: Arc<[MapDef]> = Arc::new([typed("first"), typed("second"), plain]);

@@ -14,11 +14,9 @@ use bpflab::verifier::{LogLevel, Options, verify};
 
 /// Our log of a program at level 2.
 fn log(program: &Arc<Program>, options: Options) -> String {
-    let options = Options {
-        log: LogLevel::ALL,
-        ..options
-    };
-    verify(program, &options).verdict.log
+    verify(program, &options.with_log(LogLevel::ALL))
+        .verdict
+        .log
 }
 
 #[test]
@@ -46,10 +44,7 @@ fn the_expected_logs() {
 fn at_level_1_only_the_path_that_fails_is_left() {
     let text = "r6 = *(u32 *)(r1 +0)\nif r6 == 7 goto bad\nr0 = 11\nexit\nbad:\nr0 = r9\nexit\n";
     let program = case::program(text);
-    let options = Options {
-        log: LogLevel::PATH,
-        ..Options::default()
-    };
+    let options = Options::default().with_log(LogLevel::PATH);
     let log = verify(&program, &options).verdict.log;
     assert!(
         log.contains("5: (bf) r0 = r9") || log.contains("(bf) r0 = r9"),

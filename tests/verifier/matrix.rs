@@ -199,12 +199,10 @@ fn lacks(verdict: &Verdict) -> bool {
 #[test]
 fn helpers_that_a_kernel_is_built_or_started_without() {
     let all = KernelConfig::default();
-    let options = BuildOptions::all().iter().map(|option| KernelConfig {
-        build: BuildOptions::all() - option,
-        ..all
-    });
+    let options = BuildOptions::all().iter();
+    let options = options.map(|option| all.with_build(BuildOptions::all() - option));
     let levels = [Lockdown::Integrity, Lockdown::Confidentiality];
-    let levels = levels.map(|lockdown| KernelConfig { lockdown, ..all });
+    let levels = levels.map(|lockdown| all.with_lockdown(lockdown));
     let mut kernels: Vec<KernelConfig> = options.chain(levels).collect();
     let mut judge = Judge::new();
     // With a running kernel, compare with its verdict on each helper, too.
@@ -222,10 +220,7 @@ fn helpers_that_a_kernel_is_built_or_started_without() {
             helper.name
         );
         for kernel in &kernels {
-            let options = Options {
-                kernel: *kernel,
-                ..Options::default()
-            };
+            let options = Options::default().with_kernel(*kernel);
             let refused = lacks(&verify(&program, &options).verdict);
             assert_eq!(
                 refused,

@@ -31,7 +31,9 @@ fn kernel_log(made: &Made) -> String {
     program.license = "GPL".to_owned();
     let maps = LoadedMaps::create(&[], None).unwrap();
     let log = LogLevel::ALL;
-    let verdict = load(&program, &maps, &LoadOptions { log }).unwrap().verdict;
+    let verdict = load(&program, &maps, &LoadOptions::default().with_log(log))
+        .unwrap()
+        .verdict;
     assert!(verdict.is_accepted(), "{}", verdict.log);
     verdict.log
 }

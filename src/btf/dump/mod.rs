@@ -32,6 +32,7 @@ const PUNCTUATION: usize = 8;
 
 /// Why a table can't be printed as C.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum DumpError {
     /// A type contains itself by value, or nests beyond the limit.
     #[error("type {0} contains itself, or is nested too deeply for C")]

@@ -87,6 +87,7 @@ impl Btf {
 
 /// Why a field can't be set.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SetError {
     /// There is no such field.
     #[error(transparent)]

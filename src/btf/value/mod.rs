@@ -22,6 +22,7 @@ const MAX_NESTING: usize = 64;
 
 /// A value of some type. Names are those of the BTF.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum Value<'a> {
     /// A boolean.
     Bool(bool),
@@ -55,6 +56,7 @@ pub enum Value<'a> {
 /// Why a value can't be decoded or encoded.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[error("{}{problem}", Prefix(.path))]
+#[non_exhaustive]
 pub struct ValueError {
     /// Path in the value: `config.limits[2]`; empty for the whole value.
     pub path: String,

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use super::sort::SortKey;
 use crate::cli::subjects::ProgramArguments;
-use crate::report::{Filter, SortKey};
 use crate::spec::Lockdown;
 
 /// Check whether the kernel would accept programs, and say why not
@@ -17,8 +17,8 @@ use crate::spec::Lockdown;
 #[command(after_help = "Examples:
   bpflab verify prog.bpf.o
   bpflab verify prog.bpf.o handle_exec --log 2        with the verifier's log
-  bpflab verify *.bpf.o --sort insns --filter 'insns>1000'
-  bpflab verify *.bpf.o --csv > before.csv; bpflab verify *.bpf.o --compare before.csv
+  bpflab verify *.bpf.o --sort insns
+  bpflab verify *.bpf.o --json > before.json; bpflab verify *.bpf.o --compare before.json
   bpflab verify prog.bpf.o --vs-kernel                with the running kernel's verdict
   bpflab verify --cases cases.jsonl --json | jq -r 'select(.verdict == \"reject\").message'")]
 pub(in crate::cli) struct Arguments {
@@ -49,19 +49,11 @@ pub(in crate::cli) struct Arguments {
     /// never
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = When::Auto)]
     pub report: When,
-    /// Sort by columns (insns, states, time, verdict, program …); counts in descending order by
-    /// default
-    #[arg(long, value_name = "KEY[:asc|desc]", value_delimiter = ',')]
-    pub sort: Vec<SortKey>,
-    /// Show only rows that match: verdict=reject, insns>1000, message=*text*, or a pattern of
-    /// names, PROGRAM or OBJ/PROGRAM; a leading ! negates. Several must all match
-    #[arg(long, value_name = "EXPR")]
-    pub filter: Vec<Filter>,
-    /// Print comma-separated values
-    #[arg(long, conflicts_with = "json")]
-    pub csv: bool,
-    /// Show the changes since an earlier run, from a file with its output of --json or --csv
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["csv", "vs_kernel"])]
+    /// Sort by a column of the table: counts and times descending, text ascending
+    #[arg(long, value_name = "COLUMN", value_enum)]
+    pub sort: Option<SortKey>,
+    /// Show the changes since an earlier run, from a file with its output of --json
+    #[arg(long, value_name = "FILE", conflicts_with = "vs_kernel")]
     pub compare: Option<PathBuf>,
 }
 

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod kernel;
+mod sort;
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use super::subjects::Found;
 use crate::object::build_options;
 use crate::program::Program;
 use crate::report::{
-    Baseline, Changes, MatchTable, SortKey, Subject, VerdictRow, VerdictTable, VerdictTally, csv,
+    Baseline, Changes, MatchTable, Subject, VerdictRow, VerdictTable, VerdictTally,
 };
 use crate::spec::{KernelConfig, ProgFlags};
 use crate::verifier::{LogLevel, Options, Unverified, Verification, verify};
@@ -137,21 +138,12 @@ impl Session<'_> {
     ) -> Result<(), Failure> {
         // Rows without a verdict have these keys, too.
         row.refused.get_or_insert_default();
-        // A comparison needs the other rows, too.
-        let compares = self.arguments.compare.is_some();
-        if !compares
-            && !self
-                .arguments
-                .filter
-                .iter()
-                .all(|filter| filter.wants(&row))
-        {
-            return Ok(());
-        }
         self.tally.add(&row);
+        // Sorting and comparing need the other rows, too.
+        let waits = self.arguments.sort.is_some() || self.arguments.compare.is_some();
         if !printer.is_json() {
-            self.explain(&mut row, lines, printer)?;
-        } else if self.arguments.sort.is_empty() && !compares {
+            explain(&mut row, lines, printer)?;
+        } else if !waits {
             printer.row(&row)?;
             row.log = None;
             row.report = None;
@@ -160,38 +152,17 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Prints log and report as text, the kernel's lines first.
-    fn explain(
-        &self,
-        row: &mut VerdictRow,
-        lines: &str,
-        printer: &mut Printer,
-    ) -> Result<(), Failure> {
-        let (log, report) = (row.log.take(), row.report.take());
-        if self.arguments.csv {
-            return Ok(());
-        }
-        match (&log, &report) {
-            (Some(log), _) => printer.text(log)?,
-            (None, Some(_)) if !lines.is_empty() => printer.text(format_args!("{lines}\n"))?,
-            (None, _) => {}
-        }
-        if let Some(report) = report {
-            printer.text(format_args!("\n{report}\n"))?;
-        }
-        Ok(())
-    }
-
     fn finish(
         mut self,
         baseline: Option<Baseline>,
         printer: &mut Printer,
     ) -> Result<Exit, Failure> {
-        SortKey::sort(&self.arguments.sort, &mut self.rows);
+        if let Some(key) = self.arguments.sort {
+            key.sort(&mut self.rows);
+        }
         let no = |fine: bool| if fine { Exit::Fine } else { Exit::No };
         if let Some(baseline) = baseline {
-            let mut changes = Changes::new(&self.rows, baseline);
-            changes.retain(&self.arguments.filter);
+            let changes = Changes::new(&self.rows, baseline);
             if printer.is_json() {
                 for change in changes.all() {
                     printer.row(change)?;
@@ -202,10 +173,8 @@ impl Session<'_> {
             return Ok(self.exit.max(no(changes.is_none())));
         }
         let matches = MatchTable(&self.rows);
-        if self.arguments.csv {
-            printer.text(csv(&self.rows))?;
-        } else if printer.is_json() {
-            if !self.arguments.sort.is_empty() {
+        if printer.is_json() {
+            if self.arguments.sort.is_some() {
                 for row in &self.rows {
                     printer.row(row)?;
                 }
@@ -223,4 +192,18 @@ impl Session<'_> {
         };
         Ok(self.exit.max(no(answer)))
     }
+}
+
+/// Prints a row's log and report as text, the kernel's lines first.
+fn explain(row: &mut VerdictRow, lines: &str, printer: &mut Printer) -> Result<(), Failure> {
+    let (log, report) = (row.log.take(), row.report.take());
+    match (&log, &report) {
+        (Some(log), _) => printer.text(log)?,
+        (None, Some(_)) if !lines.is_empty() => printer.text(format_args!("{lines}\n"))?,
+        (None, _) => {}
+    }
+    if let Some(report) = report {
+        printer.text(format_args!("\n{report}\n"))?;
+    }
+    Ok(())
 }

@@ -42,9 +42,11 @@ use crate::r#gen;
 use crate::harness::EngineKind;
 use crate::kernel::NoVerdictKind;
 use crate::spec::ProgType;
+use crate::util::with;
 
 /// How many programs, and on which engines.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct GeneratedOptions {
     /// How many programs are generated.
     pub count: u64,
@@ -56,6 +58,16 @@ pub struct GeneratedOptions {
     pub engines: Vec<EngineKind>,
     /// How often each program is fired.
     pub firings: usize,
+}
+
+impl GeneratedOptions {
+    with! {
+        with_count(count: u64);
+        with_seed(seed: u64);
+        with_size(size: usize);
+        with_engines(engines: impl Into<Vec<EngineKind>>);
+        with_firings(firings: usize);
+    }
 }
 
 impl Default for GeneratedOptions {

@@ -10,6 +10,7 @@ use crate::harness::{EngineKind, Fallback};
 
 /// The result of recording and replaying generated programs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Tally {
     /// Programs generated.
     pub made: u64,
@@ -37,6 +38,7 @@ pub struct Tally {
 
 /// The verdicts on an engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct EngineTally {
     /// The engine.
     pub engine: EngineKind,
@@ -48,6 +50,7 @@ pub struct EngineTally {
 
 /// A program with a difference or disagreement.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Finding {
     /// Its recipe, to run it again alone.
     pub recipe: Recipe,
@@ -61,6 +64,7 @@ pub struct Finding {
 
 /// The details of a finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Detail {
     /// A verifier's message.
     Refused(String),
@@ -70,6 +74,7 @@ pub enum Detail {
 
 /// The kind of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum FindingKind {
     /// The kernel accepts a program that bpflab rejects.
     OnlyKernelAccepts,
@@ -85,6 +90,7 @@ pub enum FindingKind {
 
 /// Where the time went.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Times {
     /// Generating programs, and bpflab's verdicts on them.
     pub making: Duration,

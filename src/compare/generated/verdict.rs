@@ -7,6 +7,7 @@ use crate::compare::replay::{
 
 /// The report on one program.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Replayed {
     /// The program.
     pub program: ProgramReport,

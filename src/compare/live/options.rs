@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use super::error::LiveError;
 use crate::kernel::process::Stop;
+use crate::util::with;
 
 /// Options of a live session.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct LiveOptions {
     /// Names of the programs to record; empty for all that are autoloaded.
     pub programs: Vec<String>,
@@ -26,6 +28,22 @@ pub struct LiveOptions {
 }
 
 impl LiveOptions {
+    with! {
+        with_all(all: bool);
+        with_pid(pid: impl Into<Option<u32>>);
+        with_buffer(buffer: impl Into<Option<u32>>);
+        with_duration(duration: impl Into<Option<Duration>>);
+        with_stop(stop: impl Into<Option<Stop>>);
+        with_frequency(frequency: impl Into<Option<u64>>);
+    }
+
+    /// The same for the programs of these names.
+    #[must_use]
+    pub fn with_programs(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.programs = names.into_iter().map(Into::into).collect();
+        self
+    }
+
     /// The size of the buffer.
     pub(super) fn buffer(&self) -> Result<u32, LiveError> {
         let buffer = self.buffer.unwrap_or_else(default_buffer);

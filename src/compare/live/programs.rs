@@ -42,6 +42,7 @@ pub(super) struct Watched {
 
 /// A program that is not recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LeftOut {
     /// Its name.
     pub program: String,

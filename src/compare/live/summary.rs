@@ -8,6 +8,7 @@ use crate::compare::recording::{self, Ended, How, Loss, Totals};
 
 /// The result of a session.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct Summary {
     /// Why it ended.
     pub ended: Ended,
@@ -38,6 +39,7 @@ pub struct Summary {
 
 /// A program that ran.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ProgramSummary {
     /// Its number in firings.
     pub number: u32,
@@ -57,6 +59,7 @@ pub struct ProgramSummary {
 
 /// A bare event.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct EventSummary {
     /// `group/name`.
     pub name: String,

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 /// The last block. A file without one was cut off.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct End {
     /// The recorder's summary.
     pub summary: Summary,
@@ -17,6 +18,7 @@ pub struct End {
 /// How recording ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct Summary {
     /// Why it ended.
     pub ended: Ended,
@@ -31,6 +33,7 @@ pub struct Summary {
 /// Why recording ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Ended {
     /// The command exited.
     Exited {
@@ -58,6 +61,7 @@ pub enum Ended {
 /// The kernel's counts for a program. Fewer firings in the file mean a loss.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct ProgramTotal {
     /// Its number in firings.
     pub program: u32,
@@ -71,6 +75,7 @@ pub struct ProgramTotal {
 /// The kernel's count for a CPU.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct CpuTotal {
     /// The CPU.
     pub cpu: u32,
@@ -79,9 +84,18 @@ pub struct CpuTotal {
     pub sequence: u64,
 }
 
+impl CpuTotal {
+    /// The count for a CPU.
+    #[must_use]
+    pub const fn new(cpu: u32, sequence: u64) -> Self {
+        Self { cpu, sequence }
+    }
+}
+
 /// How much a recording has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct Totals {
     /// Firings.
     pub firings: u64,

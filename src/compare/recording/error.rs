@@ -25,6 +25,7 @@ impl fmt::Display for BlockPosition {
 /// Where a file without an [`End`](super::End) stops: the recorder was killed, or the file was
 /// not copied completely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CutOff {
     /// The first block that is missing or incomplete.
     pub position: BlockPosition,

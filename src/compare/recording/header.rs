@@ -12,6 +12,7 @@ use crate::program::{MapDef, Program};
 /// The first block of a recording.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct Header {
     /// Version of the bpflab that wrote it: `0.1.0`.
     pub bpflab: String,
@@ -43,6 +44,7 @@ pub struct Header {
 /// The kernel that a recording was made in.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct KernelInfo {
     /// As `uname -r` prints it.
     pub release: String,
@@ -56,6 +58,7 @@ pub struct KernelInfo {
 /// a firing's time plus the difference of two clocks is its time on another clock.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct Start {
     /// Since 1970 (`CLOCK_REALTIME`).
     pub realtime: u64,
@@ -68,6 +71,7 @@ pub struct Start {
 /// Whose firings were recorded. For other processes, programs did nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Filter {
     /// All processes.
     All,
@@ -85,6 +89,7 @@ pub enum Filter {
 /// The object that was loaded.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct ObjectInfo {
     /// Path or name, as given.
     pub name: String,
@@ -109,6 +114,7 @@ impl ObjectInfo {
 /// A program that was to be recorded and was not.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct LeftOut {
     /// Its name.
     pub program: String,
@@ -116,9 +122,21 @@ pub struct LeftOut {
     pub why: String,
 }
 
+impl LeftOut {
+    /// The entry of a program.
+    #[must_use]
+    pub fn new(program: impl Into<String>, why: impl Into<String>) -> Self {
+        Self {
+            program: program.into(),
+            why: why.into(),
+        }
+    }
+}
+
 /// A program of the object.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct RecordedProgram {
     /// Its number in firings.
     pub number: u32,
@@ -210,6 +228,7 @@ impl RecordedProgram {
 /// How a program was recorded.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum How {
     /// Every firing, with all its inputs and outputs.
     Instrumented,
@@ -232,6 +251,7 @@ pub enum How {
 /// A map of the object.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct RecordedMap {
     /// Its number in instructions of the object's programs.
     pub number: u32,
@@ -324,6 +344,7 @@ impl RecordedMap {
 /// A bare event: a tracepoint whose raw records were sampled.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct RecordedEvent {
     /// Its number in samples.
     pub number: u32,

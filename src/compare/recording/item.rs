@@ -62,6 +62,7 @@ coded! {
 
 coded! {
     /// How completely the contents of a map are in the recording.
+    #[non_exhaustive]
     pub enum Contents("state of contents") {
         /// All entries, unchanged while they were read.
         Whole = 1, "whole";
@@ -74,6 +75,7 @@ coded! {
 
 coded! {
     /// Which buffer an output of a program came from.
+    #[non_exhaustive]
     pub enum OutputSource("source of output") {
         /// A ring buffer of the object.
         Ring = 1, "ring buffer";
@@ -87,6 +89,7 @@ coded! {
 coded! {
     /// Why something is not in the recording. It determines what the number
     /// [`Loss::of`] means.
+    #[non_exhaustive]
     pub enum Cause("cause of loss") {
         /// A firing's log had no room in the scratch buffer; of a program.
         LogFull = 1, "log full";

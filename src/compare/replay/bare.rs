@@ -19,6 +19,7 @@ use crate::vm::{ProgramHandle, World};
 
 /// The result of running programs on bare events.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Bare {
     /// The firings of each program; each verdict is [`NotCompared::Events`].
     pub report: Report,

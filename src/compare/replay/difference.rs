@@ -7,6 +7,7 @@ use crate::util::Pc;
 
 /// The first difference of a program, with the firing and the instruction.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FirstDifference {
     /// Number of the firing in the recording, from 0, in the order of replay.
     pub firing: u64,
@@ -30,6 +31,7 @@ pub struct FirstDifference {
 
 /// What differs.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Different {
     /// The value of `r0` at the end.
     Returned {
@@ -74,6 +76,7 @@ pub enum Different {
 
 /// An instruction of the original program.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Instruction {
     /// Its first slot.
     pub pc: Pc,
@@ -85,6 +88,7 @@ pub struct Instruction {
 
 /// A line of C.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SourceLine {
     /// The file.
     pub file: String,

@@ -11,6 +11,7 @@ use crate::isa::Reg;
 /// The result of a replay on one engine. It is deterministic: the same recording, object and
 /// engine give the same report.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Report {
     /// The engine that was asked for.
     pub engine: EngineKind,
@@ -27,6 +28,7 @@ pub struct Report {
 
 /// The report on one program.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ProgramReport {
     /// Its name.
     pub name: String,
@@ -52,6 +54,7 @@ pub struct ProgramReport {
 
 /// A verdict on a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Verdict {
     /// All runs returned, wrote and sent the same as in the kernel: the number of runs,
     /// fired or led to by a tail call.
@@ -69,6 +72,7 @@ pub enum Verdict {
 
 /// Why a program was not compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum NotCompared {
     /// Its firings could not be recorded: why.
     Unrecorded(String),
@@ -98,6 +102,7 @@ impl fmt::Display for NotCompared {
 
 /// The report on the final contents of a map.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MapReport {
     /// Its name.
     pub name: String,
@@ -107,6 +112,7 @@ pub struct MapReport {
 
 /// A verdict on the final contents of a map.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum MapVerdict {
     /// All entries are equal: how many.
     Equal(usize),
@@ -137,6 +143,7 @@ pub enum MapVerdict {
 
 /// The report on a stream of outputs.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct OutputReport {
     /// The map, or `printk`.
     pub name: String,
@@ -150,6 +157,7 @@ pub struct OutputReport {
 
 /// A verdict on a stream of outputs.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum OutputVerdict {
     /// All records are equal and in order, for each CPU if several wrote: how many.
     Equal(NonZeroU64),
@@ -228,6 +236,7 @@ impl ProgramReport {
 
 /// A part that was not compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Gap {
     /// `program`, `map` or `output`.
     pub kind: &'static str,

@@ -4,6 +4,7 @@ use std::fmt;
 
 /// A verdict in one word, in ascending order: of two parts, the later verdict decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Word {
     /// Everything was compared, and is equal.
     Equal,

@@ -7,6 +7,7 @@ use thiserror::Error;
 /// An error in assembly text: position and problem.
 #[derive(Clone, PartialEq, Eq, Error, Debug)]
 #[error("line {line}, column {column}: {kind}")]
+#[non_exhaustive]
 pub struct AsmError {
     /// The line, from 1.
     pub line: u32,
@@ -18,6 +19,7 @@ pub struct AsmError {
 
 /// What is wrong at a position in a text.
 #[derive(Clone, PartialEq, Eq, Error, Debug)]
+#[non_exhaustive]
 pub enum AsmErrorKind {
     /// An unexpected token.
     #[error("expected {expected}, found {}", found_text(.found))]

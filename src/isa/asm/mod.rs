@@ -34,6 +34,7 @@ use crate::util::Pc;
 
 /// An assembled text.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
+#[non_exhaustive]
 pub struct Assembly {
     /// The program.
     pub slots: Vec<RawInsn>,

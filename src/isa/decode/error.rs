@@ -39,6 +39,7 @@ impl fmt::Display for Field {
 
 /// What is wrong with a field.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum Problem {
     /// The opcode does not define this value.
     Unknown,
@@ -52,6 +53,7 @@ pub enum Problem {
 
 /// An invalid instruction: field, value and problem.
 #[derive(Clone, Copy, PartialEq, Eq, Error, Debug)]
+#[non_exhaustive]
 pub struct DecodeError {
     /// The instruction's first slot.
     pub pc: Pc,

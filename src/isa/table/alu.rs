@@ -56,6 +56,7 @@ macro_rules! define {
         /// An operation with two operands. A 32-bit operation uses only the low halves and
         /// zeroes the upper half of the result.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        #[non_exhaustive]
         pub enum AluOp {
             $(#[doc = $doc] $name,)*
         }

@@ -82,6 +82,7 @@ macro_rules! define {
     })*) => {
         /// An atomic read-modify-write of 32 or 64 bits.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        #[non_exhaustive]
         pub enum AtomicOp {
             $(#[doc = $doc] $name,)*
         }

@@ -51,6 +51,7 @@ macro_rules! define {
     })*) => {
         /// The comparison of a conditional jump.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        #[non_exhaustive]
         pub enum JumpOp {
             $(#[doc = $doc] $name,)*
         }

@@ -89,6 +89,7 @@ macro_rules! define {
     })*) => {
         /// A 64-bit immediate that the loader replaces by an address.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        #[non_exhaustive]
         pub enum Pseudo {
             $(
                 #[doc = $doc]
@@ -102,6 +103,7 @@ macro_rules! define {
 
         /// The kinds of [`Pseudo`], without payload.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        #[non_exhaustive]
         pub enum PseudoKind {
             $(#[doc = $doc] $name,)*
         }

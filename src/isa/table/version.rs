@@ -5,6 +5,7 @@ use std::fmt;
 /// The version that introduced an instruction, named as in clang's `-mcpu=v1` to
 /// `-mcpu=v4`. A 6.18 kernel supports all of them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[non_exhaustive]
 pub enum IsaVersion {
     /// The base: 64-bit arithmetic, loads, stores, jumps, calls.
     V1,

@@ -71,6 +71,7 @@ const LOST_MAP: MapId = MapId(1);
 
 /// A line that a program printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PrintkLine<'a> {
     /// The time, as `bpf_ktime_get_ns` returns it.
     pub time: u64,

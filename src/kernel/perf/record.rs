@@ -12,6 +12,7 @@ const SAMPLE: u32 = 9;
 
 /// A sample of an event.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Sample<'a> {
     /// The CPU of the event.
     pub cpu: u32,

@@ -8,9 +8,11 @@ use super::source::{EventSource, Sampling};
 use super::streams::{Sampled, Streams, threads_of};
 use crate::kernel::error::KernelError;
 use crate::kernel::sys::SampleType;
+use crate::util::with;
 
 /// What is sampled, and the size of the ring buffers.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct SampleOptions {
     /// The sampling rate; by default every event.
     pub sampling: Sampling,
@@ -47,6 +49,22 @@ impl Default for SampleOptions {
 }
 
 impl SampleOptions {
+    with! {
+        with_sampling(sampling: Sampling);
+        with_processes(processes: impl Into<Vec<u32>>);
+        with_inherit(inherit: bool);
+        with_on_exec(on_exec: bool);
+        with_pages(pages: usize);
+        with_eager(eager: bool);
+    }
+
+    /// The same with this field `filter`.
+    #[must_use]
+    pub fn with_filter(mut self, filter: impl Into<String>) -> Self {
+        self.filter = Some(filter.into());
+        self
+    }
+
     /// Restricts the options to one process.
     #[must_use]
     pub fn of_process(mut self, pid: u32) -> Self {

@@ -14,6 +14,7 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// What ended the wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Ended {
     /// The process has ended.
     Command,

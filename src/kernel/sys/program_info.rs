@@ -10,6 +10,7 @@ use crate::util::{Errno, ReadError, Reader};
 
 /// The kernel's information on a program (`struct bpf_prog_info`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ProgramInfo {
     /// The id that `bpftool prog` shows.
     pub id: u32,

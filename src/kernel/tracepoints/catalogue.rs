@@ -20,6 +20,7 @@ const KERNEL: &str = "vmlinux";
 
 /// Why there is no catalogue.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum CatalogueError {
     /// Neither BTF nor tracefs can be read.
     #[error("cannot list tracepoints: no BTF ({btf}), and {tracefs}")]
@@ -33,6 +34,7 @@ pub enum CatalogueError {
 
 /// Why BTF can't be read.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum BtfUnreadable {
     /// Its file can't be read.
     #[error("{BTF}/{KERNEL}: {0}")]
@@ -44,6 +46,7 @@ pub enum BtfUnreadable {
 
 /// A suggestion for a pattern that matches nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Hint {
     /// The pattern is a group's name, which lists nothing.
     Group(String),

@@ -68,6 +68,7 @@ impl fmt::Display for Tracepoint {
 
 /// An argument of a tracepoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Argument {
     /// Its name; `arg0`, … if the source has none.
     pub name: String,
@@ -77,6 +78,7 @@ pub struct Argument {
 
 /// The fields of an event's record, without the common fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Record {
     /// The event's id for `perf_event_open`.
     pub id: Option<u32>,
@@ -88,6 +90,7 @@ pub struct Record {
 
 /// A field of an event's record.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RecordField {
     /// Its name.
     pub name: String,
@@ -105,6 +108,7 @@ pub struct RecordField {
 
 /// The source of a tracepoint's description.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum DescriptionSource {
     /// A `format` file in tracefs.
     Format,

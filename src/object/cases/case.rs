@@ -11,6 +11,7 @@ use crate::util::TypeId;
 
 /// A program as loaded into the kernel, and the kernel's verdict.
 #[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
 pub struct Case {
     /// Unique name.
     pub id: String,
@@ -68,6 +69,7 @@ pub struct Fixup(
 
 /// A map of a case, as in `BPF_MAP_CREATE`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct CaseMap {
     /// Its index in the list.
     pub idx: u32,
@@ -121,6 +123,7 @@ fn none() -> i64 {
 
 /// A test run: its input and return value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Run {
     /// `data_in`.
     #[serde(default)]
@@ -133,7 +136,8 @@ pub struct Run {
 }
 
 /// The kernel's verdict on a case.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct KernelSays {
     /// `accept` or `reject`.
     pub verdict: String,

@@ -18,6 +18,7 @@ const MAX_LINE: u64 = 256 << 20;
 /// A line that is not a case, or a case that is not a program.
 #[derive(Debug, Error)]
 #[error("{file}:{line}: {problem}")]
+#[non_exhaustive]
 pub struct CaseError {
     /// The file.
     pub file: String,

@@ -10,6 +10,7 @@ use crate::util::Pc;
 /// poisoned.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("CO-RE relocation {} of {access} at instruction {insn}: {fault}", .kind.map_or("of unknown kind", RelocationKind::name))]
+#[non_exhaustive]
 pub struct CoreError {
     /// The instruction.
     pub insn: Pc,
@@ -90,6 +91,7 @@ pub enum Fault {
 /// Two candidates that disagree.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{} ({}) and {} ({})", first.0, first.1, second.0, second.1)]
+#[non_exhaustive]
 pub struct Ambiguity {
     /// One candidate's access and value.
     pub first: (String, String),

@@ -9,6 +9,7 @@ macro_rules! kinds {
         /// The property of an access that is relocated.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[repr(u8)]
+        #[non_exhaustive]
         pub enum RelocationKind {
             $($(#[$doc])* $kind = $number,)*
         }

@@ -33,6 +33,7 @@ use value::Outcome;
 
 /// The result of a relocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Resolution {
     /// The kind of relocation.
     pub kind: RelocationKind,

@@ -12,6 +12,7 @@ use crate::instrument::{Firing, FiringFlags};
 
 /// The contents of a recording. Its fields are the keys of `bpflab inspect --json`.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct RecordingReport {
     /// Path or name of the file.
     pub recording: String,
@@ -46,6 +47,7 @@ pub struct RecordingReport {
 /// Whether a recording is whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum ReadState {
     /// It was read to its end.
     Whole,
@@ -57,6 +59,7 @@ pub enum ReadState {
 
 /// Firings of a program.
 #[derive(Debug, Clone, Default, Serialize)]
+#[non_exhaustive]
 pub struct ProgramActivity {
     /// Its number.
     pub number: u32,
@@ -78,6 +81,7 @@ pub struct ProgramActivity {
 
 /// Samples of a bare event.
 #[derive(Debug, Clone, Default, Serialize)]
+#[non_exhaustive]
 pub struct EventActivity {
     /// Its number.
     pub number: u32,
@@ -104,6 +108,7 @@ pub struct CpuActivity {
 
 /// How a map was read before and after.
 #[derive(Debug, Clone, Default, Serialize)]
+#[non_exhaustive]
 pub struct MapActivity {
     /// Its number.
     pub number: u32,
@@ -117,6 +122,7 @@ pub struct MapActivity {
 
 /// How a map was read.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct MapReading {
     /// `whole`, `torn` or `unread`.
     pub contents: &'static str,
@@ -128,6 +134,7 @@ pub struct MapReading {
 
 /// A file in the recording.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct ResourceRow {
     /// What it is: `object`, `kernel-btf`.
     pub name: String,
@@ -137,6 +144,7 @@ pub struct ResourceRow {
 
 /// A loss.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct LossRow {
     /// The cause.
     pub cause: &'static str,

@@ -12,6 +12,7 @@ use crate::report::table::Table;
 
 /// A replay of a recording on one engine, as `bpflab replay` prints it; its JSON is one value.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct ReplayView<'a> {
     /// The recording's file.
     pub recording: &'a str,

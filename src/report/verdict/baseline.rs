@@ -5,8 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::csv::records;
-use super::row::{Subject, VerdictRow};
+use super::row::VerdictRow;
+use crate::harness::converts;
 
 /// An earlier run's verdict on a program. Its fields are the keys of `"before"` in `--json`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,28 +26,6 @@ pub struct Before {
     pub time_us: Option<u64>,
     #[serde(skip_serializing, flatten)]
     named: Named,
-}
-
-impl Before {
-    /// The row that filters are applied to.
-    pub(super) fn row(&self) -> VerdictRow {
-        let words = ["accept", "reject", "unjudged", "error"];
-        let verdict = words.into_iter().find(|word| *word == self.verdict);
-        VerdictRow {
-            verdict: verdict.unwrap_or_default(),
-            errno: self.errno,
-            message: self.message.clone(),
-            processed: self.processed,
-            total_states: self.total_states,
-            time_us: self.time_us,
-            ..VerdictRow::of(Subject {
-                id: self.named.id.clone(),
-                object: self.named.object.clone(),
-                program: self.named.program.clone(),
-                ..Subject::default()
-            })
-        }
-    }
 }
 
 /// The program, as the earlier run named it.
@@ -108,13 +86,14 @@ impl fmt::Display for Key {
     }
 }
 
-/// The rows of an earlier run, from JSON lines or CSV.
+/// The rows of an earlier run, from JSON lines.
 #[derive(Debug, Clone, Default)]
 pub struct Baseline(pub(super) Vec<Before>);
 
 /// An error in a file of rows.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("line {line}: {text}; --compare takes a file written by --json or --csv")]
+#[error("line {line}: {text}; --compare takes a file written by --json")]
+#[non_exhaustive]
 pub struct BaselineError {
     /// The line, from 1.
     pub line: usize,
@@ -122,73 +101,31 @@ pub struct BaselineError {
     pub text: String,
 }
 
+converts! {
+    BaselineError;
+}
+
 impl Baseline {
-    /// Reads the output of `--json` or `--csv`.
+    /// Reads the output of `--json`.
     ///
     /// # Errors
-    /// A line is neither.
+    /// A line is not a row, or there is none.
     pub fn read(text: &str) -> Result<Self, BaselineError> {
-        if text.trim_start().starts_with('{') {
-            Self::read_json(text)
-        } else {
-            Self::read_csv(text)
+        let error = |line, text| BaselineError { line, text };
+        if text.trim().is_empty() {
+            return Err(error(1, "the file is empty".to_owned()));
         }
-    }
-
-    fn read_json(text: &str) -> Result<Self, BaselineError> {
         let mut rows = Vec::new();
         for (at, line) in text.lines().enumerate() {
-            let error = |error: serde_json::Error| BaselineError {
-                line: at + 1,
-                text: error.to_string(),
-            };
             if line.trim().is_empty() {
                 continue;
             }
-            let before: Before = serde_json::from_str(line).map_err(error)?;
+            let before: Before =
+                serde_json::from_str(line).map_err(|why| error(at + 1, why.to_string()))?;
             // Lines without a verdict are errors about files.
             if !before.verdict.is_empty() {
                 rows.push(before);
             }
-        }
-        Ok(Self(rows))
-    }
-
-    fn read_csv(text: &str) -> Result<Self, BaselineError> {
-        let mut records = records(text).into_iter();
-        let names = records.next().unwrap_or_default();
-        if !names.iter().any(|name| name == "verdict") {
-            let text = "neither JSON nor a line of column names with 'verdict'".to_owned();
-            return Err(BaselineError { line: 1, text });
-        }
-        let mut rows = Vec::new();
-        for (at, record) in records.enumerate() {
-            let field = |name: &str| {
-                let fields = names.iter().zip(&record);
-                let mut named = fields.filter(|(column, _)| *column == name);
-                let field = named.next().map(|(_, field)| field.clone());
-                field.filter(|field| !field.is_empty())
-            };
-            let number = |name: &str| match field(name) {
-                None => Ok(None),
-                Some(text) => text.parse().map(Some).map_err(|_| BaselineError {
-                    line: at + 2,
-                    text: format!("column '{name}': invalid number '{text}'"),
-                }),
-            };
-            rows.push(Before {
-                named: Named {
-                    id: field("id"),
-                    object: field("object"),
-                    program: field("program"),
-                },
-                verdict: field("verdict").unwrap_or_default(),
-                errno: number("errno")?.and_then(|errno: u64| u16::try_from(errno).ok()),
-                message: field("message").unwrap_or_default(),
-                processed: number("processed")?,
-                total_states: number("total_states")?,
-                time_us: number("time_us")?,
-            });
         }
         Ok(Self(rows))
     }
@@ -200,10 +137,16 @@ mod tests {
 
     #[test]
     fn what_is_no_former_run_says_why() {
-        assert!(Baseline::read("{\"verdict\":1}").is_err());
-        let error = Baseline::read("a,b\n1,2\n").unwrap_err().to_string();
-        assert!(error.starts_with("line 1: neither JSON nor"), "{error}");
-        let error = Baseline::read("verdict,errno\nreject,x\n").unwrap_err();
-        assert_eq!(error.line, 2);
+        for (text, line, why) in [
+            ("", 1, "the file is empty"),
+            ("{}\n{\"verdict\":1}", 2, "invalid type: integer `1`"),
+            ("object,verdict\n", 1, "expected value"),
+        ] {
+            let error = Baseline::read(text).unwrap_err();
+            assert_eq!(error.line, line, "{error}");
+            assert!(error.text.starts_with(why), "{error}");
+        }
+        let errors_only = Baseline::read("{\"error\":\"no such file\"}\n").unwrap();
+        assert!(errors_only.0.is_empty());
     }
 }

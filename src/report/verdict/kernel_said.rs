@@ -7,6 +7,7 @@ use crate::verifier::Verdict;
 
 /// The running kernel's verdict. Its fields are the keys of `"kernel"` in `--json`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct KernelSaid {
     /// `accept`, `reject`, or `error`: no verdict.
     pub verdict: &'static str,
@@ -63,6 +64,7 @@ impl KernelSaid {
 /// Which parts of two verdicts are equal; none for parts that are not compared: the number of
 /// instructions of a rejected program may differ, an accepted one has no error line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Match {
     /// Accepted or rejected.
     pub verdict: bool,

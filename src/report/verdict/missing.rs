@@ -8,6 +8,7 @@ use crate::verifier::diagnose::Refused;
 
 /// A use of a feature that is not modelled. Its fields are the keys of `missing[]` in `--json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct MissingRow {
     /// The feature: `kfunc`, `arena`, `typed_pointer`.
     pub feature: &'static str,

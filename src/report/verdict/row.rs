@@ -17,6 +17,7 @@ const NO_TYPE: &str = "no type";
 
 /// The program that a verdict is on. Its fields are keys of `--json`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Subject {
     /// The case's id; only of cases.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -93,6 +94,7 @@ impl Subject {
 
 /// The verdict on a program. Its fields are the keys of `--json`.
 #[derive(Debug, Clone, Default, Serialize)]
+#[non_exhaustive]
 pub struct VerdictRow {
     /// The program.
     #[serde(flatten)]

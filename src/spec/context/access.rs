@@ -16,6 +16,7 @@ pub enum Mode {
 /// Kind of register contents after a load (`info->reg_type` of the kernel's
 /// `is_valid_access` functions).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Yield {
     /// A number.
     Scalar,
@@ -67,6 +68,7 @@ bitflags! {
 
 /// The accesses to a field that programs of one column may make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Access {
     /// The allowed loads.
     pub read: Parts,

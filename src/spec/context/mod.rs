@@ -20,6 +20,7 @@ pub use table::{Field, FieldType, Layout};
 
 /// An architecture, where contexts differ between architectures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Arch {
     /// `x86_64`.
     X86_64,
@@ -163,6 +164,7 @@ pub fn check(
 
 /// An object that programs can point to without its type in BTF.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Object {
     /// A socket of any kind.
     SockCommon,

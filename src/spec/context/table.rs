@@ -85,6 +85,7 @@ impl Field {
 
 /// A structure that programs see.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Layout {
     /// Its name in C, after `struct`.
     pub name: &'static str,

@@ -10,6 +10,7 @@ use crate::spec::call::{
 /// Required kind of a helper's argument (`enum bpf_arg_type`, `include/linux/bpf.h`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
+#[non_exhaustive]
 pub enum ArgKind {
     /// A map, referred to by a 64-bit immediate.
     ConstMapPtr = 1,
@@ -103,6 +104,7 @@ impl ArgKind {
 /// What a helper returns (`enum bpf_return_type`, `include/linux/bpf.h`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
+#[non_exhaustive]
 pub enum RetKind {
     /// A number.
     Integer = 0,
@@ -126,6 +128,7 @@ pub enum RetKind {
 
 /// Parameter of an argument or result kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Detail {
     /// Nothing.
     None,
@@ -137,6 +140,7 @@ pub enum Detail {
 
 /// An argument of a helper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Arg {
     /// Its required kind.
     pub kind: ArgKind,
@@ -304,6 +308,7 @@ instead! {
 
 /// What a helper returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Ret {
     /// Its kind.
     pub kind: RetKind,

@@ -42,6 +42,7 @@ bitflags! {
 
 /// The rules for calls of a helper by some programs (`struct bpf_func_proto`).
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Prototype {
     /// The arguments in the kernel's notation, in `r1` and following; at most five.
     pub args: &'static [Arg],

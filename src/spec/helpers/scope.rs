@@ -3,9 +3,11 @@
 use crate::spec::attach_type::AttachType as At;
 use crate::spec::kernel_config::KernelConfig;
 use crate::spec::prog_type::ProgType;
+use crate::util::with;
 
 /// A program that calls a helper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Caller<'a> {
     /// Its type; for an extension, that of the program it replaces.
     pub prog_type: ProgType,
@@ -19,7 +21,13 @@ pub struct Caller<'a> {
     pub kernel: KernelConfig,
 }
 
-impl Caller<'_> {
+impl<'a> Caller<'a> {
+    with! {
+        with_attach_type(attach_type: impl Into<Option<At>>);
+        with_target(target: impl Into<Option<&'a str>>);
+        with_kernel(kernel: KernelConfig);
+    }
+
     /// A caller of this type without attach type, on a kernel with all options.
     #[must_use]
     pub fn of(prog_type: ProgType) -> Self {

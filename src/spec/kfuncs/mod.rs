@@ -27,6 +27,7 @@ pub(crate) use table::for_each_kfunc;
 
 /// A kfunc.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Kfunc {
     /// Its name.
     pub name: &'static str,

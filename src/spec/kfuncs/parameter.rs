@@ -4,6 +4,7 @@
 
 /// A parameter, parsed from its declaration in C.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Parameter {
     /// The type without `const`, stars and name: `struct task_struct`, `u32`; for a
     /// function pointer, the function's type.
@@ -22,6 +23,7 @@ pub struct Parameter {
 
 /// The required kind of argument for a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ParameterKind {
     /// A number.
     Scalar,
@@ -77,6 +79,7 @@ pub enum ParameterKind {
 
 /// The result of a kfunc.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum KfuncResult {
     /// No result.
     Void,

@@ -77,6 +77,7 @@ impl Hooks {
 
 /// Additional requirements of a set on a program (`btf_kfunc_filter_t`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Filter {
     /// LSM programs only (`bpf_fs_kfuncs_filter`, `fs/bpf_fs_kfuncs.c`).
     Lsm,
@@ -112,6 +113,7 @@ impl Filter {
 
 /// Kfuncs that are registered together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Set {
     /// The programs that may call them.
     pub hooks: Hooks,

@@ -15,6 +15,7 @@ const BRANCHES: usize = 4;
 
 /// Why a program was rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Diagnosis {
     /// The category.
     pub category: Category,
@@ -35,6 +36,7 @@ pub struct Diagnosis {
 
 /// An instruction with an explanation.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Label {
     /// The instruction.
     pub pc: Pc,

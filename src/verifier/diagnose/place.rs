@@ -7,6 +7,7 @@ use crate::util::Pc;
 
 /// The position at which the verifier stopped. Its fields are keys of `--json`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Refused {
     /// The instruction, in slots.
     pub insn: Option<u32>,
@@ -16,6 +17,7 @@ pub struct Refused {
 
 /// A line of C, as `bpflab disasm --json` gives it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct RefusedLine {
     /// File, as the compiler was given it.
     pub file: String,

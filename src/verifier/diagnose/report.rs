@@ -21,6 +21,7 @@ const NEIGHBOURS: u32 = 2;
 
 /// The report. Its fields are the keys of `"report"` in `--json`.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct Report {
     /// The category, as in newer kernels: `Memory Safety`.
     pub category: &'static str,
@@ -42,6 +43,7 @@ pub struct Report {
 
 /// An instruction with an explanation. Its fields are the keys of `labels[]`.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct PlacedLabel {
     /// The position.
     #[serde(flatten)]

@@ -162,6 +162,7 @@ impl fmt::Display for Feature {
 
 /// A use of a feature that is not modelled.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Missing {
     /// The feature.
     pub feature: Feature,

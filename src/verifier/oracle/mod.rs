@@ -47,6 +47,7 @@ pub enum Agreement {
 
 /// A run reached a state that the verifier considers impossible.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Violation {
     /// The next instruction of the run.
     pub pc: Pc,

@@ -10,6 +10,7 @@ use super::event::Event;
 
 /// A packet of a capture file.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Captured {
     /// The packet with its Ethernet header; zeros if the capture has none.
     pub event: Event,
@@ -23,6 +24,7 @@ pub struct Captured {
 /// What is wrong with a capture file.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("capture file, byte {at}{}: {problem}", in_packet(*.packet))]
+#[non_exhaustive]
 pub struct CaptureError {
     /// Offset of the block or record in the file, in bytes.
     pub at: usize,

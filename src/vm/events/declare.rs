@@ -19,6 +19,7 @@ use crate::vm::fields::{Field, Shape, Storage};
 /// # Ok::<(), bpflab::vm::events::EventError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Scalar {
     /// `u8`, `bool`.
     U8,

@@ -7,6 +7,7 @@ use crate::vm::fields::{TextError, ValueProblem, listed};
 
 /// Why an event can't be built, changed or placed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum EventError {
     /// A malformed line of a tracefs `format` file.
     #[error("format of {event}, line {line}, column {column}: {problem}")]

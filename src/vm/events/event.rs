@@ -17,6 +17,7 @@ use crate::vm::fields::{FieldValue, ValueProblem, parse_assignment, parse_hex};
 
 /// The kind of an attach point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum EventKind {
     /// A tracepoint `group/name`; the context is its record.
     Tracepoint,

@@ -8,6 +8,7 @@ use super::error::EventError;
 use super::layout::Layout;
 use super::record::Values;
 use crate::spec::context::Arch;
+use crate::util::with;
 use crate::vm::fields::FieldValue;
 use crate::vm::maps::Counter;
 
@@ -34,6 +35,7 @@ pub(super) struct Extras {
 
 /// The position of an iterator (`struct bpf_iter_meta`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Iteration {
     /// The address that stands for the `struct seq_file`; programs write to it.
     pub seq: u64,
@@ -44,6 +46,12 @@ pub struct Iteration {
 }
 
 impl Iteration {
+    with! {
+        with_seq(seq: u64);
+        with_session_id(session_id: u64);
+        with_seq_num(seq_num: u64);
+    }
+
     /// The bytes of a `struct bpf_iter_meta`.
     pub(super) fn bytes(&self) -> Vec<u8> {
         let words = [self.seq, self.session_id, self.seq_num];

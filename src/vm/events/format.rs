@@ -18,6 +18,7 @@ use crate::vm::fields::{Field, Shape, Storage, c_size};
 
 /// A `format` file: the record's layout, and the other data of the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Format {
     /// The ID that `perf_event_open` takes; `None` if the text has none.
     pub id: Option<u32>,
@@ -29,6 +30,7 @@ pub struct Format {
 
 /// A field as a `format` file declares it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FormatField {
     /// Type and name in C, verbatim: `__data_loc char[] filename`.
     pub declaration: String,

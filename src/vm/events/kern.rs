@@ -12,6 +12,7 @@ use crate::vm::world::SocketId;
 /// A test sets it before the event fires ([`Event::with`](super::Event::with)) and reads
 /// it afterwards ([`Outcome::kern`](crate::vm::Outcome::kern)).
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Kern {
     /// The event's socket: `sk` of the context. If `None`, program types whose context always
     /// has a socket get one built from the context's fields.
@@ -140,6 +141,7 @@ pub enum Segments {
 
 /// A tunnel that a packet came through or will be sent through (`struct ip_tunnel_info`).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Tunnel {
     /// Tunnel ID: VNI, key.
     pub id: u64,
@@ -165,6 +167,7 @@ pub struct Tunnel {
 
 /// An IPsec state of a packet (`struct xfrm_state`).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct XfrmState {
     /// Request ID.
     pub reqid: u32,
@@ -178,6 +181,7 @@ pub struct XfrmState {
 
 /// A sysctl being read or written.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Sysctl {
     /// Its path below `/proc/sys`: `net/ipv4/tcp_mem`.
     pub name: String,

@@ -13,6 +13,7 @@ pub const HIDDEN: u32 = HEADER_SIZE;
 
 /// The source of a layout.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum LayoutSource {
     /// The struct of this name in the kernel's BTF.
     Btf(String),
@@ -30,6 +31,7 @@ pub enum LayoutSource {
 
 /// The fields of a context.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Layout {
     /// `sched/sched_switch` for a tracepoint, the struct's name for a context.
     pub name: String,

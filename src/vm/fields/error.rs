@@ -7,6 +7,7 @@ use super::value::FieldValue;
 /// Malformed text: `FIELD=VALUE`, hexadecimal bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("at byte {at}: expected {expected}")]
+#[non_exhaustive]
 pub struct TextError {
     /// Byte offset of the error in the text.
     pub at: usize,
@@ -30,6 +31,7 @@ impl TextError {
 
 /// Why a value does not fit a field; reads as the continuation of "field `x`".
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ValueProblem {
     /// A number that is out of range.
     #[error("has {bits} bits: {value} is out of range ({min} to {max})")]

@@ -7,6 +7,7 @@ use super::value::FieldValue;
 
 /// The type of a field or of a part of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Shape {
     /// A number of `size` bytes.
     Int {
@@ -63,6 +64,7 @@ pub enum Storage {
 
 /// A named part of a context.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Field {
     /// The name shown in listings; the format file's name if there is one.
     pub name: String,

@@ -4,6 +4,7 @@ use std::fmt;
 
 /// A value for a field. Integers, strings, byte slices and lists convert to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FieldValue {
     /// A number.
     Int(i128),

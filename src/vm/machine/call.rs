@@ -21,6 +21,7 @@ pub type Bytes = SmallVec<[u8; 64]>;
 pub type Returned = Result<u64, HelperProblem>;
 
 /// One call of a helper.
+#[non_exhaustive]
 pub struct Call<'a> {
     /// The machine that the helper acts on.
     pub machine: &'a mut Machine,

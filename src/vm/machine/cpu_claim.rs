@@ -7,6 +7,7 @@ use thiserror::Error;
 
 /// Why a CPU can't be used, or why something can't be added for it.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum CpuError {
     /// The machine does not have this CPU.
     #[error(

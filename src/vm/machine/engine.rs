@@ -4,6 +4,7 @@ use std::fmt;
 
 /// An engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum EngineKind {
     /// The checked interpreter: runs any program and judges every access.
     Checked,
@@ -45,6 +46,7 @@ impl fmt::Display for EngineKind {
 
 /// The engine that executed a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct RanOn {
     /// The engine. The checked interpreter if a tail call switched to it in the middle.
     pub engine: EngineKind,

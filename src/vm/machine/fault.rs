@@ -13,6 +13,7 @@ use crate::vm::world::kernel::KernelError;
 
 /// Why a run was stopped: the reason, the instruction and the line of C.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Fault {
     /// The program's name.
     pub program: String,
@@ -32,6 +33,7 @@ pub struct Fault {
 
 /// A line of the C source.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SourceLine {
     /// File name as the compiler wrote it.
     pub file: String,
@@ -45,6 +47,7 @@ pub struct SourceLine {
 
 /// Why a run was stopped.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum FaultKind {
     /// An invalid load, store or atomic operation.
     #[error("{0}")]
@@ -108,6 +111,7 @@ pub enum FaultKind {
 
 /// Why a helper or kfunc can't carry out a call.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum HelperProblem {
     /// The helper has no implementation.
     #[error(

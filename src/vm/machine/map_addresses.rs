@@ -15,6 +15,7 @@ use crate::vm::memory::{Address, Region, Rights, SpaceFull};
 
 /// Why a map can't be added to a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum AddMapError {
     /// The address space is full.
     #[error(transparent)]

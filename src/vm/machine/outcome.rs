@@ -64,6 +64,7 @@ pub struct Outcome {
 
 /// An attached program that was skipped.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Missed {
     /// The program's name.
     pub program: String,
@@ -73,6 +74,7 @@ pub struct Missed {
 
 /// An event that happened in the middle of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Nested {
     /// The event.
     pub event: String,
@@ -86,6 +88,7 @@ pub struct Nested {
 ///
 /// Equality ignores the engine: compare [`ran_on`](Self::ran_on) as well to check it.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Run {
     /// The program's name.
     pub program: String,
@@ -116,6 +119,7 @@ impl Run {
 
 /// An output of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Output {
     /// A line for `trace_pipe`, without its trailing newline.
     Printk(String),

@@ -33,6 +33,7 @@ pub(in crate::vm) enum Destination {
 
 /// One output of a program, borrowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Emitted<'a> {
     /// A record for a ring buffer. The map holds a copy until it is consumed.
     Ring(MapHandle, &'a [u8]),

@@ -19,6 +19,7 @@ pub struct Redirect {
 
 /// The target of a redirect.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RedirectTarget {
     /// Out of a device.
     Device {

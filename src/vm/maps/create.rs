@@ -32,6 +32,7 @@ use crate::util::Errno;
 /// Why a map can't be created.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("map {map} ({map_type}): {problem}: {errno}")]
+#[non_exhaustive]
 pub struct MapError {
     /// The map's name.
     pub map: String,

@@ -305,6 +305,7 @@ impl dyn Map + '_ {
 
 /// The kinds of maps that helpers treat differently.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Kind<'a> {
     /// Keys and values.
     Values,

@@ -63,6 +63,7 @@ impl fmt::Display for Pointer {
 
 /// Why an access is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Problem {
     /// The address is unmapped.
     Nothing,
@@ -87,6 +88,7 @@ pub enum Problem {
 
 /// An invalid access.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub struct AccessFault {
     /// The kind of access.
     pub kind: AccessKind,

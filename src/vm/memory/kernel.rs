@@ -161,6 +161,7 @@ impl NewBlock {
 /// Kernel memory has no room for an object.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no room in kernel memory for {name} ({len} bytes)")]
+#[non_exhaustive]
 pub struct KernelMemoryFull {
     /// The object.
     pub name: Arc<str>,

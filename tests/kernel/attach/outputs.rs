@@ -212,10 +212,7 @@ fn maps_are_read_whole() {
         MapDef::new("hash", MapType::Hash, 4, 8, 5000),
         MapDef::new("array", MapType::Array, 4, 4, 1000),
         MapDef::new("percpu", MapType::PercpuHash, 4, 4, 100),
-        MapDef {
-            flags: MapFlags::NO_PREALLOC,
-            ..MapDef::new("trie", MapType::LpmTrie, 8, 4, 100)
-        },
+        MapDef::new("trie", MapType::LpmTrie, 8, 4, 100).with_flags(MapFlags::NO_PREALLOC),
         MapDef::new("empty", MapType::Hash, 4, 8, 10),
         MapDef::new("queue", MapType::Queue, 0, 8, 10),
     ];

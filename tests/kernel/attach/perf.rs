@@ -27,18 +27,12 @@ fn a_filter_lets_some_pass() {
     if !is_there() {
         return;
     }
-    let options = SampleOptions {
-        filter: Some("user >= 5000 && user < 5003".to_owned()),
-        ..own()
-    };
+    let options = own().with_filter("user >= 5000 && user < 5003");
     let mut samples = PerfSamples::open(source(), &options).unwrap();
     (4990..5010).for_each(|uid| fire(uid, 1));
     let seen: Vec<u64> = records(&mut samples).iter().map(|it| uid(it)).collect();
     assert_eq!(seen, [5000, 5001, 5002]);
-    let options = SampleOptions {
-        filter: Some("no_such_field == 1".to_owned()),
-        ..own()
-    };
+    let options = own().with_filter("no_such_field == 1");
     let error = PerfSamples::open(source(), &options).unwrap_err();
     assert_eq!(error.errno, Errno::EINVAL);
     assert!(error.to_string().contains("no_such_field == 1"), "{error}");
@@ -49,7 +43,7 @@ fn what_finds_no_room_is_counted() {
     if !is_there() {
         return;
     }
-    let options = SampleOptions { pages: 1, ..own() };
+    let options = own().with_pages(1);
     let mut samples = PerfSamples::open(source(), &options).unwrap();
     let fired = 1000;
     (0..fired).for_each(|uid| fire(uid, 1));
@@ -80,11 +74,7 @@ fn a_process_is_sampled_with_all_that_it_makes() {
         fire(6001, 1);
         tid()
     });
-    let options = SampleOptions {
-        inherit: true,
-        eager: true,
-        ..own()
-    };
+    let options = own().with_inherit(true).with_eager(true);
     let mut samples = PerfSamples::open(source(), &options).unwrap();
     sender.send(()).unwrap();
     let early = early.join().unwrap();
@@ -110,10 +100,7 @@ fn a_clock_has_samples_without_records() {
     if !is_there() {
         return;
     }
-    let options = SampleOptions {
-        sampling: Sampling::Period(1_000_000),
-        ..own()
-    };
+    let options = own().with_sampling(Sampling::Period(1_000_000));
     let clock = EventSource::Software(Software::TaskClock);
     let mut samples = PerfSamples::open(clock, &options).unwrap();
     let mut count = 0;
@@ -129,7 +116,7 @@ fn a_clock_has_samples_without_records() {
     let gone = SampleOptions::default().of_process(u32::MAX >> 2);
     let error = PerfSamples::open(clock, &gone).unwrap_err();
     assert_eq!(error.errno, Errno::ESRCH);
-    let odd = SampleOptions { pages: 3, ..own() };
+    let odd = own().with_pages(3);
     assert_eq!(
         PerfSamples::open(clock, &odd).unwrap_err().errno,
         Errno::EINVAL

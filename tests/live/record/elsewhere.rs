@@ -101,10 +101,7 @@ fn a_program_that_was_asked_for_by_name_is_found() {
         return;
     }
     let object = "tests/objects/optional_programs.bpf.o";
-    let options = LiveOptions {
-        programs: vec!["nor_this".to_owned()],
-        ..LiveOptions::default()
-    };
+    let options = LiveOptions::default().with_programs(["nor_this"]);
     let file = recorded_with(object, &options, writes(3, 10));
     let replay = Replay::new(&elsewhere(object), file).unwrap();
     let report = replay.run(EngineKind::default()).unwrap();

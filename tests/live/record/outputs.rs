@@ -81,10 +81,7 @@ fn a_program_that_jumps_runs_for_the_command_only() {
     if !is_there() {
         return;
     }
-    let options = LiveOptions {
-        programs: ["again", "last"].map(str::to_owned).to_vec(),
-        ..LiveOptions::default()
-    };
+    let options = LiveOptions::default().with_programs(["again", "last"]);
     // It runs 34 times for each system call, and no other process's calls are counted.
     let object = "tests/objects/tail_calls.bpf.o";
     let (summary, recorded) = record(object, &options, script(&dd(50, 1)));
@@ -127,10 +124,7 @@ fn lines_of_processes_that_ended_are_there() {
         return;
     }
     let object = Object::open("examples/bpf/one_liners.bpf.o").unwrap();
-    let options = LiveOptions {
-        programs: vec!["print_open".to_owned()],
-        ..LiveOptions::default()
-    };
+    let options = LiveOptions::default().with_programs(["print_open"]);
     for round in 0..rounds() {
         let mut live = Live::start(&object, &options).unwrap();
         let mut file = Vec::new();

@@ -95,10 +95,7 @@ fn everybodys_events_are_there_if_asked_for() {
     if !is_there() {
         return;
     }
-    let options = LiveOptions {
-        all: true,
-        ..LiveOptions::default()
-    };
+    let options = LiveOptions::default().with_all(true);
     // A BTF tracepoint program: a perf tracepoint program that returns 0 for all processes would
     // drop the events of other tests.
     let object = "examples/bpf/exits.bpf.o";
@@ -132,12 +129,11 @@ fn while_a_family_writes(record: impl FnOnce(&LiveOptions)) {
     let mut running = script(&line).process_group(0).spawn().unwrap();
     // When it has begun to write, its child exists.
     thread::sleep(Duration::from_millis(100));
-    record(&LiveOptions {
-        pid: Some(running.id()),
-        duration: Some(Duration::from_millis(500)),
-        stop: Some(Stop::new().unwrap()),
-        ..LiveOptions::default()
-    });
+    let options = LiveOptions::default()
+        .with_pid(running.id())
+        .with_duration(Duration::from_millis(500))
+        .with_stop(Stop::new().unwrap());
+    record(&options);
     let group = format!("-{}", running.id());
     let killed = Command::new("kill").args(["-KILL", "--", &group]).status();
     assert!(killed.unwrap().success());

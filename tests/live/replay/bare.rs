@@ -31,13 +31,13 @@ const SWITCH: &str = "\
 ";
 
 fn event(number: u32, name: &str, fields: &str) -> RecordedEvent {
-    RecordedEvent {
-        number,
-        group: "sched".to_owned(),
-        name: name.to_owned(),
-        id: 300 + number,
-        format: format!("name: {name}\nID: {}\n{COMMON}{fields}", 300 + number),
-    }
+    let mut event = RecordedEvent::default();
+    event.number = number;
+    event.group = "sched".to_owned();
+    event.name = name.to_owned();
+    event.id = 300 + number;
+    event.format = format!("name: {name}\nID: {}\n{COMMON}{fields}", event.id);
+    event
 }
 
 /// A record with this process id at this offset.
@@ -49,14 +49,12 @@ fn record(len: usize, at: usize, process: u32) -> Vec<u8> {
 
 #[test]
 fn samples_are_played_as_they_happened() {
-    let header = Header {
-        possible_cpus: 2,
-        events: vec![
-            event(0, "sched_wakeup", WAKEUP),
-            event(1, "sched_switch", SWITCH),
-        ],
-        ..Header::default()
-    };
+    let mut header = Header::default();
+    header.possible_cpus = 2;
+    header.events = vec![
+        event(0, "sched_wakeup", WAKEUP),
+        event(1, "sched_switch", SWITCH),
+    ];
     let mut writer = Writer::new(Vec::new(), &header).unwrap();
     // Task 7 waits for 2 µs, for 20 µs and for 300 µs. The ring of its wake-ups was drained
     // first.

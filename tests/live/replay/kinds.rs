@@ -76,15 +76,9 @@ fn kinds() -> Vec<(MapDef, &'static str)> {
         r3 = 1
         call bpf_tail_call";
     let inner = || MapDef::new("inner", MapType::Array, 4, 8, 1);
-    let outer = |map_type| MapDef {
-        inner: Some(Box::new(inner())),
-        ..MapDef::new("map", map_type, 4, 4, 2)
-    };
+    let outer = |map_type| MapDef::new("map", map_type, 4, 4, 2).with_inner(Box::new(inner()));
     let map = |map_type, key, value, most| MapDef::new("map", map_type, key, value, most);
-    let trie = MapDef {
-        flags: MapFlags::NO_PREALLOC,
-        ..map(MapType::LpmTrie, 8, 8, 4)
-    };
+    let trie = map(MapType::LpmTrie, 8, 8, 4).with_flags(MapFlags::NO_PREALLOC);
     vec![
         (map(MapType::Array, 4, 8, 1), UPDATE),
         (map(MapType::PercpuArray, 4, 8, 1), UPDATE),
@@ -214,10 +208,7 @@ fn what_was_not_recorded_is_named() {
             (0, How::OutputsOnly { why: why() }),
             (2, How::OutputsOnly { why: why() }),
         ];
-        recording.left_out = vec![LeftOut {
-            program: "probe".to_owned(),
-            why: "not attached: no kprobes".to_owned(),
-        }];
+        recording.left_out = vec![LeftOut::new("probe", "not attached: no kprobes")];
         let report = replayed_silently(&recording);
         assert_eq!(report.word(), Word::PartlyCompared, "{kind}: {report:#?}");
         let gaps = report.gaps();

@@ -19,10 +19,8 @@ fn recorded() -> UserRecording {
         key: vec![0; 4],
         value: Arc::from(&[5, 0][..]),
     }];
-    let outer = MapDef {
-        inner: Some(Box::new(MapDef::new("inner", MapType::Array, 4, 8, 1))),
-        ..MapDef::new("outer", MapType::ArrayOfMaps, 4, 4, 2)
-    };
+    let inner = MapDef::new("inner", MapType::Array, 4, 8, 1);
+    let outer = MapDef::new("outer", MapType::ArrayOfMaps, 4, 4, 2).with_inner(Box::new(inner));
     let mut program = Program::new("counts", ProgType::RawTracepoint, Vec::new());
     program.maps = [hash, data, outer].into();
     program.license = "GPL".into();

@@ -8,17 +8,13 @@ use bpflab::object::Target;
 
 #[test]
 fn the_verifiers_reason_is_told() {
-    let header = Header {
-        possible_cpus: 1,
-        events: vec![RecordedEvent {
-            number: 0,
-            group: "sched".to_owned(),
-            name: "sched_process_exit".to_owned(),
-            id: 1,
-            format: String::new(),
-        }],
-        ..Header::default()
-    };
+    let mut event = RecordedEvent::default();
+    event.group = "sched".to_owned();
+    event.name = "sched_process_exit".to_owned();
+    event.id = 1;
+    let mut header = Header::default();
+    header.possible_cpus = 1;
+    header.events.push(event);
     let writer = Writer::new(Vec::new(), &header).unwrap();
     let file = writer.finish(Summary::default()).unwrap();
     // A BTF tracepoint without kernel types.

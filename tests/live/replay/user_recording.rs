@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use bpflab::Vm;
 use bpflab::compare::recording::{
-    Contents, CpuTotal, Header, How, KernelInfo, LeftOut, MapEntry, MapRead, Output, OutputSource,
-    RecordedMap, RecordedProgram, Summary, When, Writer, sites_checksum,
+    Contents, CpuTotal, Header, How, LeftOut, MapEntry, MapRead, Output, OutputSource, RecordedMap,
+    RecordedProgram, Summary, When, Writer, sites_checksum,
 };
 use bpflab::harness::EngineKind;
 use bpflab::instrument::{
@@ -259,27 +259,22 @@ impl UserRecording {
     /// The bytes of the file with a changed header.
     pub fn file_with(&self, change: impl FnOnce(&mut Header)) -> Vec<u8> {
         let programs = (0..).zip(self.programs.iter().zip(&self.context_lens));
-        let mut header = Header {
-            possible_cpus: CPUS,
-            kernel: KernelInfo {
-                release: self.release.clone(),
-                ..KernelInfo::default()
-            },
-            left_out: Some(self.left_out.clone()),
-            programs: programs
-                .map(|(number, (program, context_len))| {
-                    let mut told = self.how.iter();
-                    let how = told.find(|(place, _)| *place == number as usize);
-                    let how = how.map_or(How::Instrumented, |(_, how)| how.clone());
-                    RecordedProgram::new(number, program, "here", *context_len, how)
-                })
-                .collect(),
-            maps: (0..)
-                .zip(&self.maps)
-                .map(|(number, map)| RecordedMap::new(number, map))
-                .collect(),
-            ..Header::default()
-        };
+        let mut header = Header::default();
+        header.possible_cpus = CPUS;
+        header.kernel.release.clone_from(&self.release);
+        header.left_out = Some(self.left_out.clone());
+        header.programs = programs
+            .map(|(number, (program, context_len))| {
+                let mut told = self.how.iter();
+                let how = told.find(|(place, _)| *place == number as usize);
+                let how = how.map_or(How::Instrumented, |(_, how)| how.clone());
+                RecordedProgram::new(number, program, "here", *context_len, how)
+            })
+            .collect();
+        header.maps = (0..)
+            .zip(&self.maps)
+            .map(|(number, map)| RecordedMap::new(number, map))
+            .collect();
         for (program, plan) in header.programs.iter_mut().zip(&self.plans) {
             if program.how == How::Instrumented {
                 program.sites = sites_checksum(plan);
@@ -306,14 +301,9 @@ impl UserRecording {
         }
         self.write_maps(&mut writer, When::After);
         let cpus = (0..).zip(&self.sequences);
-        let cpus = cpus.map(|(cpu, sequence)| CpuTotal {
-            cpu,
-            sequence: *sequence,
-        });
-        let summary = Summary {
-            cpus: cpus.collect(),
-            ..Summary::default()
-        };
+        let cpus = cpus.map(|(cpu, sequence)| CpuTotal::new(cpu, *sequence));
+        let mut summary = Summary::default();
+        summary.cpus = cpus.collect();
         writer.finish(summary).unwrap();
         file
     }

@@ -33,17 +33,15 @@ fn objects() -> Vec<PathBuf> {
 /// The kernel's log; `None` if it gives no verdict.
 fn kernel_log(program: &Program) -> Option<String> {
     let maps = LoadedMaps::create(&program.maps, program.btf.as_ref()).ok()?;
-    let options = LoadOptions { log: LogLevel::ALL };
+    let options = LoadOptions::default().with_log(LogLevel::ALL);
     Some(load(program, &maps, &options).ok()?.verdict.log)
 }
 
 /// Options for this machine: its CPUs, its kernel's configuration and lockdown state.
 fn options() -> Options {
-    Options {
-        cpus: NonZeroU32::new(possible_cpus()),
-        kernel: running_config().unwrap_or_default(),
-        ..Options::default()
-    }
+    Options::default()
+        .with_cpus(NonZeroU32::new(possible_cpus()))
+        .with_kernel(running_config().unwrap_or_default())
 }
 
 /// A log without the parts that vary: map addresses and times. The statistics that the

@@ -299,10 +299,10 @@ fn types(row: &Row) -> Types {
 /// The maps of the programs of one row: one with the value, one with the value's type as
 /// key and value, a ring buffer.
 fn maps(types: &Types, map_type: MapType) -> Arc<[MapDef]> {
-    let typed = |name: &str, map_type, entries| MapDef {
-        key_type: Some(types.key),
-        value_type: Some(types.value),
-        ..MapDef::new(name, map_type, 4, types.size, entries)
+    let typed = |name: &str, map_type, entries| {
+        MapDef::new(name, map_type, 4, types.size, entries)
+            .with_key_type(types.key)
+            .with_value_type(types.value)
     };
     let mut first = match map_type {
         MapType::SkStorage => typed("first", map_type, 0),

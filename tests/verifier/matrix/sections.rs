@@ -47,11 +47,9 @@ fn types() -> (Types, TypeId, TypeId) {
 }
 
 fn maps(number: TypeId, value: TypeId) -> Arc<[MapDef]> {
-    let typed = MapDef {
-        key_type: Some(number),
-        value_type: Some(value),
-        ..MapDef::new("first", MapType::Array, 4, 32, 4)
-    };
+    let typed = MapDef::new("first", MapType::Array, 4, 32, 4)
+        .with_key_type(number)
+        .with_value_type(value);
     let plain = MapDef::new("plain", MapType::Hash, 4, 8, 4);
     let ring = MapDef::new("ring", MapType::Ringbuf, 0, 0, 4096);
     let programs = MapDef::new("programs", MapType::ProgArray, 4, 4, 4);

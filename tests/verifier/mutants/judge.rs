@@ -71,11 +71,9 @@ fn template(line: &str) -> String {
 
 /// Options for this machine: its CPUs, its kernel's configuration and lockdown state.
 pub fn options() -> Options {
-    Options {
-        cpus: NonZeroU32::new(possible_cpus()),
-        kernel: running_config().unwrap_or_default(),
-        ..Options::default()
-    }
+    Options::default()
+        .with_cpus(NonZeroU32::new(possible_cpus()))
+        .with_kernel(running_config().unwrap_or_default())
 }
 
 fn ours(program: &Arc<Program>, options: &Options) -> Ours {
@@ -117,13 +115,11 @@ pub fn compare(program: &Arc<Program>, maps: &LoadedMaps, options: &Options) -> 
     {
         ours.line.clone_from(&verdict.message);
     }
-    let kernel = KernelSays {
-        verdict: verdict.decision.word().into(),
-        errno: verdict.errno.map_or(0, |errno| i32::from(errno.0)),
-        log_last: verdict.message.clone(),
-        processed: verdict.processed(),
-        rest: serde_json::Map::new(),
-    };
+    let mut kernel = KernelSays::default();
+    kernel.verdict = verdict.decision.word().into();
+    kernel.errno = verdict.errno.map_or(0, |errno| i32::from(errno.0));
+    kernel.log_last.clone_from(&verdict.message);
+    kernel.processed = verdict.processed();
     let differences = Difference::between(&ours, &kernel);
     Compared::Judged(Box::new(Both {
         ours,

@@ -2,7 +2,7 @@
 //! inserted and removed.
 
 use bpflab::isa::RawInsn;
-use bpflab::program::{Program, Subprogram};
+use bpflab::program::Program;
 use bpflab::util::{Pc, TypeId};
 
 /// Identifies an item of a listing, also after items before it are inserted or removed.
@@ -190,10 +190,7 @@ impl Listing {
         }
         let functions = made.func_info.iter().zip(&program.subprograms);
         let functions: Vec<_> = functions
-            .map(|(info, old)| Subprogram {
-                start: Pc(info.insn_off),
-                ..old.clone()
-            })
+            .map(|(info, old)| old.clone().with_start(Pc(info.insn_off)))
             .collect();
         if !functions.is_empty() {
             made.subprograms = functions;

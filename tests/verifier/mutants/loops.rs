@@ -113,11 +113,10 @@ pub fn program(random: &mut Random) -> Program {
         .func_info
         .iter()
         .enumerate()
-        .map(|(number, info)| Subprogram {
-            name: format!("f{number}"),
-            start: Pc(info.insn_off),
-            type_id: Some(info.ty),
-            global: number == 0,
+        .map(|(number, info)| {
+            Subprogram::new(format!("f{number}"), Pc(info.insn_off))
+                .with_type_id(info.ty)
+                .with_global(number == 0)
         })
         .collect();
     program

@@ -2,6 +2,7 @@
 
 /// The category of a fault; the names are those of the reports of newer kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Category {
     /// A register has the wrong type for an instruction.
     RegisterType,

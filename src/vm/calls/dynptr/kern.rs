@@ -5,6 +5,7 @@ use crate::vm::memory::{AccessFault, AccessKind, Address, Body, Location, Space}
 
 /// The kind of memory of a dynptr (`enum bpf_dynptr_type`, `include/linux/bpf.h`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum DynptrKind {
     /// Memory of the program: a map value, or a sample of a user ring buffer.
     Local = 1,

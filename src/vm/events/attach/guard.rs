@@ -7,6 +7,7 @@ use crate::vm::maps::ProgramHandle;
 
 /// Why an attached program was skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum MissedWhy {
     /// A program of a guarded hook was active on the CPU (`bpf_prog_active`).
     CpuActive,

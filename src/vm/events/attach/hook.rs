@@ -6,6 +6,7 @@ use crate::util::Errno;
 
 /// How a hook prevents recursion of its programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Guard {
     /// No guard.
     None,
@@ -33,6 +34,7 @@ pub enum Order {
 
 /// How the kernel combines the programs' return values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Results {
     /// They are ignored.
     Ignored,
@@ -63,6 +65,7 @@ pub enum Results {
 
 /// The kind of event that fires a hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Fires {
     /// A tracepoint's record.
     Tracepoint,
@@ -90,6 +93,7 @@ pub enum Fires {
 
 /// A row of the table.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct HookRule {
     /// Prefixes of section names that select this hook, without `.s`.
     pub sections: &'static [&'static str],
@@ -130,6 +134,7 @@ macro_rules! hooks {
     )*) => {
         /// A kind of hook that programs attach to.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
         pub enum Hook {
             $($(#[$doc])* $name,)*
         }

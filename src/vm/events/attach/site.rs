@@ -7,6 +7,7 @@ use crate::vm::maps::Counter;
 
 /// Properties of one run besides its context.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct Site {
     /// The attach cookie (`bpf_get_attach_cookie`).
     pub cookie: u64,

@@ -4,6 +4,7 @@ use crate::vm::world::Clock;
 
 /// A clock of `bpf_timer_init` (`CLOCK_…`, `include/uapi/linux/time.h`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum TimerClock {
     /// Wall-clock time.
     Realtime = 0,

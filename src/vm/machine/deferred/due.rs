@@ -9,6 +9,7 @@ use crate::vm::memory::{Address, Region, Rights, SharedBytes, SpaceFull};
 
 /// A scheduled call.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Pending {
     /// The kind of callback.
     pub kind: DeferredKind,

@@ -8,6 +8,7 @@ use crate::vm::maps::MapHandle;
 
 /// The kind of a deferred callback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum DeferredKind {
     /// A `struct bpf_timer` with this clock.
     Timer(TimerClock),

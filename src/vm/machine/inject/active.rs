@@ -29,6 +29,7 @@ struct Active {
 
 /// A call that an injection made fail.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Injected {
     /// The function's name in C.
     pub function: String,

@@ -5,6 +5,7 @@ use crate::util::Errno;
 
 /// A cause of failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Cause {
     /// A map is full.
     MapUpdate,

@@ -4,6 +4,7 @@ use thiserror::Error;
 
 /// Why an injection is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum InjectError {
     /// No helper or kfunc has this name.
     #[error("Linux 6.18 has no helper '{0}', and bpflab knows no kfunc with this name")]

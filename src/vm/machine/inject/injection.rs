@@ -26,6 +26,7 @@ use crate::util::Errno;
 /// # Ok::<(), bpflab::vm::InjectError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Injection {
     /// Which functions it affects.
     pub target: Target,
@@ -39,6 +40,7 @@ pub struct Injection {
 
 /// The functions that an injection affects.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Target {
     /// One helper or kfunc, by its name without `bpf_`.
     Function(String),

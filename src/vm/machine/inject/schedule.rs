@@ -4,6 +4,7 @@ use std::fmt;
 
 /// Which of the matching calls fail, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub enum Schedule {
     /// All of them.
     Always,

@@ -8,6 +8,7 @@ use crate::vm::memory::KernelMemoryFull;
 
 /// Why an object in kernel memory can't be created, found or changed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum KernelError {
     /// There is no type with this name.
     #[error("no type `{name}` is known{}", no_type(.known))]
@@ -78,6 +79,7 @@ pub enum KernelError {
 
 /// What is wrong with a path, as the continuation of "`a.b`: ".
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum PathProblem {
     /// No member of this name.
     #[error("{within} has no member `{name}`; it has {}", listed(.known))]

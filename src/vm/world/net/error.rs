@@ -4,6 +4,7 @@ use thiserror::Error;
 
 /// Why a part of the mocked network is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum NetError {
     /// An invalid prefix.
     #[error("invalid prefix `{0}`: write an address, a slash and a length, as in 10.0.0.0/8")]

@@ -10,6 +10,7 @@ pub const MAIN_TABLE: u32 = 254;
 
 /// The type of a route: what happens to its packets (`RTN_*`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RouteKind {
     /// They are forwarded.
     Unicast,

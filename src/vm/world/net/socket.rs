@@ -26,6 +26,7 @@ pub struct SocketId(pub(super) u32);
 
 /// The state of a socket (`BPF_TCP_*`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SocketState {
     /// `BPF_TCP_ESTABLISHED`; a connected datagram socket, too.
     Established = 1,

@@ -1,5 +1,11 @@
 //! Errors of the test API.
 
+mod convert;
+
+use std::error::Error as StdError;
+use std::fmt;
+
+pub(crate) use convert::converts;
 use thiserror::Error;
 
 use super::unverified::{UnverifiedProgram, describe_unverified};
@@ -17,7 +23,23 @@ use crate::vm::{AddMapError, CpuError, EngineKind, Fault, InjectError, KernelErr
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Any error of the test API; messages say what is wrong, where, and what to do.
-#[derive(Debug, Error)]
+///
+/// The error of every other function of the library converts into it, so that `?` works on each
+/// of them in a test that returns [`Result<()>`](Result):
+///
+/// ```
+/// use bpflab::isa::{Names, assemble};
+///
+/// fn slots(text: &str) -> bpflab::Result<usize> {
+///     Ok(assemble(text)?.slots.len())
+/// }
+///
+/// assert_eq!(slots("r0 = 0\nexit").unwrap(), 2);
+/// assert!(slots("r0 =").is_err());
+/// ```
+///
+/// `Debug` is the message, too, since `main` and tests print that.
+#[derive(Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The object can't be opened or relocated.
@@ -198,6 +220,33 @@ pub enum Error {
         /// The kind that the operation needs.
         wanted: &'static str,
     },
+    /// An error of another part of the library, or of the test ([`Error::other`]).
+    #[error(transparent)]
+    Other(Box<dyn StdError + Send + Sync>),
+}
+
+impl Error {
+    /// An error that a test defines, or one of another library.
+    pub fn other(error: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self::Other(error.into())
+    }
+}
+
+/// The message, and each source that it does not include.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = self.to_string();
+        let mut source = self.source();
+        while let Some(error) = source {
+            let why = error.to_string();
+            if !text.contains(&why) {
+                text.push_str("\ncaused by: ");
+                text.push_str(&why);
+            }
+            source = error.source();
+        }
+        f.write_str(&text)
+    }
 }
 
 impl From<AddMapError> for Error {
@@ -216,5 +265,56 @@ pub(super) fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
         "none".into()
     } else {
         names.join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An error whose message does not include its source.
+    #[derive(Debug, Error)]
+    #[error("no results")]
+    struct Outer(#[source] Inner);
+
+    #[derive(Debug, Error)]
+    #[error("the disk is full")]
+    struct Inner;
+
+    /// An error whose message includes its source.
+    #[derive(Debug, Error)]
+    #[error("giving up: {0}")]
+    struct Whole(#[source] Outer);
+
+    #[test]
+    fn debug_is_the_message() {
+        let error = Error::NoHelper("bpf_none".to_owned());
+        assert_eq!(format!("{error:?}"), "Linux 6.18 has no helper 'bpf_none'");
+        assert_eq!(format!("{error:#?}"), error.to_string());
+    }
+
+    #[test]
+    fn debug_adds_the_sources_that_the_message_lacks() {
+        let error = Error::other(Outer(Inner));
+        assert_eq!(error.to_string(), "no results");
+        assert_eq!(
+            format!("{error:?}"),
+            "no results\ncaused by: the disk is full"
+        );
+        let error = Error::other(Whole(Outer(Inner)));
+        assert_eq!(
+            format!("{error:?}"),
+            "giving up: no results\ncaused by: the disk is full"
+        );
+        let plain = Error::other("only a text");
+        assert_eq!(format!("{plain:?}"), "only a text");
+    }
+
+    #[test]
+    fn another_error_is_still_there() {
+        let Error::Other(error) = Error::from(Errno::ENOENT) else {
+            panic!("not Other");
+        };
+        assert_eq!(error.downcast_ref(), Some(&Errno::ENOENT));
     }
 }
