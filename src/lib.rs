@@ -41,32 +41,44 @@
 //! | look up the kernel's interface | [`spec`] |
 //! | use the running kernel | `kernel` (Linux) |
 
+// What is hidden is the machinery beneath, for this project's command line, tests and benchmarks:
+// it may change in any version.
 mod analysis;
 pub mod btf;
 #[cfg(feature = "cli")]
+#[doc(hidden)]
 pub mod cli;
 pub mod compare;
+#[doc(hidden)]
 pub mod engine;
+#[doc(hidden)]
 pub mod r#gen;
 pub mod harness;
+#[doc(hidden)]
 pub mod instrument;
 mod interp;
 pub mod isa;
 #[cfg(feature = "jit")]
+#[doc(hidden)]
 pub mod jit;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 pub mod kernel;
+#[doc(hidden)]
 pub mod lower;
 pub mod object;
 pub mod program;
+#[doc(hidden)]
 pub mod report;
 #[cfg(test)]
 #[path = "../tests/shared/skip.rs"]
 mod shared;
 pub mod spec;
+#[doc(hidden)]
 pub mod util;
 pub mod verifier;
 pub mod vm;
 
 pub use harness::{Error, Result, Vm};
 pub use object::{Object, ObjectError};
+#[doc(inline)]
+pub use util::{Errno, HelperId, MapId, Pc, TypeId};

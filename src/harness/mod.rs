@@ -41,6 +41,8 @@ mod unverified;
 mod usdt;
 mod vm;
 
+#[doc(inline)]
+pub use crate::engine::{Finished, Step, Watch, WatchedFrame};
 pub use crate::vm::{EngineKind, Fallback, RanOn};
 pub use attach_point::AttachPoint;
 pub use compile_time::CompileTime;

@@ -68,7 +68,7 @@ impl RawProgram {
     /// The program with this text, in the syntax of [`assemble`].
     ///
     /// # Errors
-    /// [`Error::Assembly`] with the line.
+    /// [`Error`] with the line.
     pub fn assemble(text: &str) -> Result<Self> {
         Ok(assemble(text)?.into())
     }

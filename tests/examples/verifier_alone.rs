@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use bpflab::Pc;
 use bpflab::Vm;
 use bpflab::harness::Oracle;
 use bpflab::isa::assemble;
 use bpflab::program::Program;
 use bpflab::spec::ProgType;
-use bpflab::util::Pc;
 use bpflab::verifier::diagnose::Report;
 use bpflab::verifier::{LogLevel, Options, Through, trace, verify};
 use bpflab::vm::World;

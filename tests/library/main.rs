@@ -28,6 +28,7 @@ mod map_view;
 mod maps_kinds;
 mod net;
 mod probes;
+mod public_items;
 mod runs;
 mod snippets;
 mod stacks;

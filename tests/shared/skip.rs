@@ -30,11 +30,13 @@ pub enum Need {
     Tools,
     /// A host that is no emulator, and of the machine that was recorded.
     Native,
+    /// rustdoc's JSON, which takes a minute to make.
+    Rustdoc,
 }
 
 impl Need {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Kernel,
         Self::Release,
         Self::Feature,
@@ -43,6 +45,7 @@ impl Need {
         Self::Qemu,
         Self::Tools,
         Self::Native,
+        Self::Rustdoc,
     ];
 
     /// The word for it in `BPFLAB_REQUIRE` and in records.
@@ -56,6 +59,7 @@ impl Need {
             Self::Qemu => "qemu",
             Self::Tools => "tools",
             Self::Native => "native",
+            Self::Rustdoc => "rustdoc",
         }
     }
 }

@@ -36,7 +36,7 @@ pub enum ReplayError {
         /// The program.
         program: String,
         /// What is wrong.
-        error: SchemaError,
+        error: Box<SchemaError>,
     },
     /// The maps can't be made, or a program can't be loaded.
     #[error(transparent)]

@@ -179,7 +179,7 @@ impl Pass<'_> {
                 Some(map) => maps_used(&part.original).contains(&map),
                 None => prints(&part.original),
             };
-            uses.then(|| (silent, &part.recorded.name))
+            uses.then_some((silent, &part.recorded.name))
         });
         if let Some((silent, name)) = silent {
             return Some(format!("program '{name}' {}", silent.lack()));

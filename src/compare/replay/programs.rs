@@ -258,7 +258,10 @@ impl Found {
             How::Instrumented => match plan(recorded, original) {
                 Err(error) if error.is_misfit() => {
                     let program = recorded.name.clone();
-                    return Err(ReplayError::Schema { program, error });
+                    return Err(ReplayError::Schema {
+                        program,
+                        error: Box::new(error),
+                    });
                 }
                 plan => plan.map_err(|error| Silent::Unreplayable(error.to_string())),
             },

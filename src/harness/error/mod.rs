@@ -10,7 +10,6 @@ use thiserror::Error;
 
 use super::unverified::{UnverifiedProgram, describe_unverified};
 use crate::btf::SetError;
-use crate::isa::AsmError;
 use crate::object::ObjectError;
 use crate::util::Errno;
 use crate::vm::events::EventError;
@@ -28,10 +27,10 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// of them in a test that returns [`Result<()>`](Result):
 ///
 /// ```
-/// use bpflab::isa::{Names, assemble};
+/// use bpflab::isa::assemble;
 ///
 /// fn slots(text: &str) -> bpflab::Result<usize> {
-///     Ok(assemble(text)?.slots.len())
+///     Ok(assemble(text)?.len())
 /// }
 ///
 /// assert_eq!(slots("r0 = 0\nexit").unwrap(), 2);
@@ -101,9 +100,6 @@ pub enum Error {
         describe_unverified(.0)
     )]
     Unverified(Vec<UnverifiedProgram>),
-    /// The text is not a program.
-    #[error(transparent)]
-    Assembly(#[from] AsmError),
     /// The raw program or its memory can't be used.
     #[error("raw program: {0}")]
     RawProgram(String),

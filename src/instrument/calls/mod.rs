@@ -14,6 +14,10 @@ use crate::spec::helpers::Caller;
 
 /// The target of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it is matched where it is made, and never stored"
+)]
 pub(super) enum Callee {
     /// A function of the program.
     Function,

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use bpflab::World;
 use bpflab::compare::recording::sites_checksum;
 use bpflab::compare::replay::{Replay, ReplayError, Report, Word};
 use bpflab::harness::EngineKind;
@@ -15,6 +14,7 @@ use bpflab::instrument::{
 use bpflab::isa::assemble_with;
 use bpflab::program::{MapDef, Program};
 use bpflab::spec::{MapType, ProgType};
+use bpflab::vm::World;
 use bpflab::vm::events::Event;
 
 use super::examples::{fired, programs};
