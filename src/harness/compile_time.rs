@@ -52,7 +52,7 @@ impl Vm {
     /// # Errors
     /// [`Error::NoProgram`](super::Error::NoProgram).
     pub fn compile_time(&self, program: impl WhichProgram) -> Result<CompileTime> {
-        let image = self.programs.image(program.handle(self)?)?;
+        let image = self.programs.image(program.handle(&self.programs)?)?;
         let start = Instant::now();
         let verification = verify(image.program(), &Options::default());
         let mut time = CompileTime {

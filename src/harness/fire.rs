@@ -104,7 +104,7 @@ impl Vm {
     /// # Errors
     /// As of [`fire`](Self::fire), and [`Error::NoProgram`](super::Error::NoProgram).
     pub fn run(&mut self, program: impl WhichProgram, event: &Event) -> Result<Outcome> {
-        let handle = program.handle(self)?;
+        let handle = program.handle(&self.programs)?;
         let (machine, checked, dispatcher) = self.dispatcher();
         dispatcher.run_alone(machine, checked, handle, event)
     }
@@ -159,7 +159,7 @@ impl Vm {
         event: &Event,
         watch: &mut dyn Watch,
     ) -> Result<Outcome> {
-        let program = program.handle(self)?;
+        let program = program.handle(&self.programs)?;
         let (machine, checked, dispatcher) = self.dispatcher();
         let programs = dispatcher.programs;
         let entry = dispatcher.image(program)?;

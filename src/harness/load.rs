@@ -279,14 +279,6 @@ impl Vm {
     /// # Errors
     /// [`Error::NoProgram`] with the existing names.
     pub fn program_handle(&self, name: &str) -> Result<ProgramHandle> {
-        let found = self
-            .programs
-            .images
-            .iter()
-            .rposition(|image| image.program().name == name);
-        match found.and_then(|index| u32::try_from(index).ok()) {
-            Some(index) => Ok(ProgramHandle(index)),
-            None => Err(self.programs.no_program(name)),
-        }
+        self.programs.by_name(name)
     }
 }

@@ -1,11 +1,10 @@
-//! The loaded programs of a [`Vm`](super::Vm).
+//! The loaded programs of a `Vm`, and how a caller names one.
 
 use std::sync::Arc;
 
 use super::attach_point::Attached;
 use super::error::{Error, Result, list};
 use super::interrupt::Interrupts;
-use super::vm::Vm;
 use crate::engine::{Budget, Image};
 use crate::verifier::Verification;
 use crate::vm::{EngineKind, ProgramHandle};
@@ -13,17 +12,17 @@ use crate::vm::{EngineKind, ProgramHandle};
 /// The loaded programs, where they are attached, and how to run them. A `Vm` and the events
 /// that fire in the middle of its runs share them.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Programs {
+pub struct Programs {
     /// By program handle.
-    pub images: Vec<Arc<Image>>,
+    pub(super) images: Vec<Arc<Image>>,
     /// By program handle: the verifier's result.
-    pub verifications: Vec<Arc<Verification>>,
+    pub(super) verifications: Vec<Arc<Verification>>,
     /// Attachments, in the order in which they were made.
-    pub attached: Vec<Attached>,
+    pub(super) attached: Vec<Attached>,
     /// Events that fire in the middle of runs.
-    pub interrupts: Interrupts,
-    pub engine: EngineKind,
-    pub budget: Budget,
+    pub(super) interrupts: Interrupts,
+    pub(super) engine: EngineKind,
+    pub(super) budget: Budget,
 }
 
 impl Programs {
@@ -44,6 +43,16 @@ impl Programs {
         image.ok_or_else(|| self.no_program(&format!("#{}", program.0)))
     }
 
+    /// The handle of the program with this name; of several, that of the one loaded last.
+    pub fn by_name(&self, name: &str) -> Result<ProgramHandle> {
+        let mut images = self.images.iter();
+        let found = images.rposition(|image| image.program().name == name);
+        let found = found.and_then(|index| u32::try_from(index).ok());
+        found
+            .map(ProgramHandle)
+            .ok_or_else(|| self.no_program(name))
+    }
+
     /// The error for a program that is not loaded.
     pub fn no_program(&self, name: &str) -> Error {
         let names = self
@@ -57,36 +66,37 @@ impl Programs {
     }
 }
 
-/// Which program of a [`Vm`] is meant: its name, or its [handle](Vm::program_handle), since
-/// programs of several objects may have one name.
+/// Which program of a [`Vm`](super::Vm) is meant: its name, or its
+/// [handle](super::Vm::program_handle), since programs of several objects may have one name.
 pub trait WhichProgram {
-    /// The program's handle.
+    /// The program's handle among the loaded ones.
     ///
     /// # Errors
     /// [`Error::NoProgram`] with the names of the loaded programs.
-    fn handle(&self, vm: &Vm) -> Result<ProgramHandle>;
+    #[doc(hidden)]
+    fn handle(&self, programs: &Programs) -> Result<ProgramHandle>;
 }
 
 impl WhichProgram for ProgramHandle {
-    fn handle(&self, vm: &Vm) -> Result<ProgramHandle> {
-        vm.programs.image(*self).map(|_| *self)
+    fn handle(&self, programs: &Programs) -> Result<ProgramHandle> {
+        programs.image(*self).map(|_| *self)
     }
 }
 
 impl WhichProgram for str {
-    fn handle(&self, vm: &Vm) -> Result<ProgramHandle> {
-        vm.program_handle(self)
+    fn handle(&self, programs: &Programs) -> Result<ProgramHandle> {
+        programs.by_name(self)
     }
 }
 
 impl WhichProgram for String {
-    fn handle(&self, vm: &Vm) -> Result<ProgramHandle> {
-        vm.program_handle(self)
+    fn handle(&self, programs: &Programs) -> Result<ProgramHandle> {
+        programs.by_name(self)
     }
 }
 
 impl<T: WhichProgram + ?Sized> WhichProgram for &T {
-    fn handle(&self, vm: &Vm) -> Result<ProgramHandle> {
-        T::handle(self, vm)
+    fn handle(&self, programs: &Programs) -> Result<ProgramHandle> {
+        T::handle(self, programs)
     }
 }

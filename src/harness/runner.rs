@@ -55,7 +55,7 @@ impl Vm {
     /// [`Error::Event`](super::Error::Event) where the event does not fit the program's
     /// type.
     pub fn runner(&mut self, program: impl WhichProgram, event: &Event) -> Result<Runner<'_>> {
-        let handle = program.handle(self)?;
+        let handle = program.handle(&self.programs)?;
         let (machine, checked, dispatcher) = self.dispatcher();
         dispatcher.runner(machine, checked, handle, event)
     }

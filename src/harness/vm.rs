@@ -121,7 +121,7 @@ impl Vm {
     /// # Errors
     /// [`Error::NoProgram`].
     pub fn engine_of(&self, program: impl WhichProgram) -> Result<RanOn> {
-        let image = self.programs.image(program.handle(self)?)?;
+        let image = self.programs.image(program.handle(&self.programs)?)?;
         Ok(image.ran_on(self.programs.engine))
     }
 
@@ -138,7 +138,7 @@ impl Vm {
     /// # Errors
     /// [`Error::NoProgram`].
     pub fn verification(&self, program: impl WhichProgram) -> Result<&Verification> {
-        let handle = program.handle(self)?;
+        let handle = program.handle(&self.programs)?;
         let found = self.programs.verifications.get(handle.index());
         found.map_or_else(
             || Err(self.programs.no_program(&format!("#{}", handle.0))),

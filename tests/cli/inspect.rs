@@ -143,5 +143,5 @@ fn what_it_can_not_do_is_said() {
     bytes[12..16].copy_from_slice(&sum.to_le_bytes());
     let (code, out, err) = inspect(&file("newer.rec", &bytes), &[]);
     assert_eq!((code, out.as_str()), (Some(2), ""));
-    assert!(err.contains("recording format 2.0 is newer"), "{err}");
+    assert!(err.contains("recording format 2.1 is newer"), "{err}");
 }

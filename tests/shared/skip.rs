@@ -6,7 +6,7 @@ use std::fmt::Display;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU16, Ordering};
 
 /// The variable that names needs, separated by commas.
 pub const REQUIRE: &str = "BPFLAB_REQUIRE";
@@ -125,7 +125,7 @@ fn record(need: Need, how: &str, why: &str) {
     }
     eprintln!("skipped ({how}): {}: {why}", need.word());
     // Once for each need past the harness's capture: a run of one target has no summary.
-    static TOLD: AtomicU8 = AtomicU8::new(0);
+    static TOLD: AtomicU16 = AtomicU16::new(0);
     let bit = 1 << need as u8;
     if TOLD.fetch_or(bit, Ordering::Relaxed) & bit == 0 {
         let word = need.word();

@@ -142,7 +142,7 @@ fn a_whole_one_is_told_with_what_is_missing() {
     let expected = format!(
         "\
 recording a.rec
-  format      1.0, {bytes} bytes
+  format      1.1, {bytes} bytes
   written by  bpflab 0.1.0
   kernel      6.18.44 x86_64
   CPUs        2 possible
