@@ -34,7 +34,7 @@ fn documentation() -> Value {
     serde_json::from_str(&text).expect("JSON")
 }
 
-/// Walks the items of the documentation.
+/// The items of the documentation, and those found so far.
 struct Items<'a> {
     index: &'a Value,
     found: BTreeSet<String>,
