@@ -26,8 +26,8 @@ mod tail;
 
 #[cfg(feature = "jit")]
 pub(crate) use look_up::look_up_at;
+pub(crate) use run::{End, Next, Run};
 #[cfg(feature = "jit")]
-pub(crate) use run::POINTERS;
-pub(crate) use run::{End, Next, Run, Stop};
+pub(crate) use run::{POINTERS, Stop};
 #[cfg(feature = "jit")]
 pub(crate) use tail::Tail;

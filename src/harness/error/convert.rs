@@ -1,8 +1,6 @@
 //! Every error of the layers below becomes an [`Error`], so that one `?` fits them all in a
 //! test.
 
-use super::Error;
-
 /// Makes [`Error::Other`] of these errors.
 macro_rules! converts {
     ($($(#[$meta:meta])* $error:path;)*) => {
@@ -59,7 +57,7 @@ converts! {
 }
 
 #[cfg(all(feature = "kernel", target_os = "linux"))]
-impl<E> From<crate::kernel::process::SpawnError<E>> for Error
+impl<E> From<crate::kernel::process::SpawnError<E>> for super::Error
 where
     crate::kernel::process::SpawnError<E>: std::error::Error + Send + Sync + 'static,
 {
