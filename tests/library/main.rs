@@ -9,6 +9,8 @@ mod dynptrs;
 mod engines;
 mod equality;
 mod equality_objects;
+// The list is of the errors of a build with everything.
+#[cfg(all(feature = "kernel", target_os = "linux"))]
 mod errors;
 mod formatting;
 mod harness;
