@@ -9,8 +9,7 @@
 //! | `fast` | a run of operations, and what the compilers' code needs of it |
 //! | `cells`, `native` | what the compilers make, as data: cells for threaded code, machine code |
 //!
-//! [`interp`](crate::interp) compiles operations to cells and [`jit`](crate::jit) compiles
-//! them to machine code. Both use this module, and neither imports the other.
+//! `interp` compiles operations to cells and `jit` compiles them to machine code. Both use this module, and neither imports the other.
 
 pub(crate) mod cells;
 mod checked;

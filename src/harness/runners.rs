@@ -14,29 +14,6 @@ use crate::vm::{Current, Emitted, Machine, ProgramHandle, RanOn, World};
 /// Several programs prepared on events that stay in memory, to be run in any order. Created
 /// by [`Vm::runners`]. Like a [`Runner`](super::Runner) for each program; all share the
 /// machine's maps, world and outputs.
-///
-/// ```
-/// use bpflab::{Object, Vm};
-///
-/// # fn main() -> bpflab::Result<()> {
-/// let mut vm = Vm::new(Object::open("examples/bpf/write_hist.bpf.o")?)?;
-/// let event = vm.tracepoint("syscalls/sys_enter_write")?;
-/// let program = vm.program_handle("count_write")?;
-///
-/// // The same program twice, each with a context of its own.
-/// let mut runners = vm.runners(&[(program, event.clone()), (program, event.clone())])?;
-/// runners.set_context(0, &event.clone().set("args[2]", 4096u64)?.record())?;
-/// runners.set_context(1, &event.set("args[2]", 1u64)?.record())?;
-/// for _ in 0..3 {
-///     assert_eq!(runners.run(0)?.r0, 0);
-///     assert_eq!(runners.run(1)?.r0, 0);
-/// }
-/// drop(runners);
-/// assert_eq!(vm.map("hist")?.get::<u32, u64>(&12)?, Some(3));
-/// assert_eq!(vm.map("hist")?.get::<u32, u64>(&0)?, Some(3));
-/// # Ok(())
-/// # }
-/// ```
 pub struct Runners<'v> {
     machine: &'v mut Machine,
     parts: Vec<Part<'v>>,
@@ -57,7 +34,7 @@ impl Vm {
     ///
     /// # Errors
     /// As of [`runner`](Self::runner).
-    pub fn runners(&mut self, programs: &[(ProgramHandle, Event)]) -> Result<Runners<'_>> {
+    pub(crate) fn runners(&mut self, programs: &[(ProgramHandle, Event)]) -> Result<Runners<'_>> {
         if self.stacks.len() < programs.len() {
             self.stacks.resize_with(programs.len(), Checked::new);
         }
@@ -210,5 +187,29 @@ impl fmt::Debug for Runners<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = self.parts.iter().map(|part| &part.runs.program.name);
         f.debug_list().entries(names).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Object, Vm};
+
+    #[test]
+    fn programs_take_turns_each_on_its_own_context() -> crate::Result<()> {
+        let mut vm = Vm::new(Object::open("examples/bpf/write_hist.bpf.o")?)?;
+        let event = vm.tracepoint("syscalls/sys_enter_write")?;
+        let program = vm.program_handle("count_write")?;
+        // The same program twice, each with a context of its own.
+        let mut runners = vm.runners(&[(program, event.clone()), (program, event.clone())])?;
+        runners.set_context(0, &event.clone().set("args[2]", 4096u64)?.record())?;
+        runners.set_context(1, &event.set("args[2]", 1u64)?.record())?;
+        for _ in 0..3 {
+            assert_eq!(runners.run(0)?.r0, 0);
+            assert_eq!(runners.run(1)?.r0, 0);
+        }
+        drop(runners);
+        assert_eq!(vm.map("hist")?.get::<u32, u64>(&12)?, Some(3));
+        assert_eq!(vm.map("hist")?.get::<u32, u64>(&0)?, Some(3));
+        Ok(())
     }
 }

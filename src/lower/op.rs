@@ -198,7 +198,7 @@ pub enum MemRef {
         map: u16,
     },
     /// Some region: with the address `a` = `base` + `off`, the host address is `a` + the
-    /// entry of [`Space::deltas`](crate::vm::memory::Space::deltas) that bits 40 to 55 of
+    /// entry of `Space::deltas` that bits 40 to 55 of
     /// `a` select; if the entry is 0, the access is done as `Checked`.
     Table {
         /// Holds the address.

@@ -6,7 +6,7 @@
 //! zeroed, as in the kernel, and it returns what the kernel's function returns on failure: a
 //! negative errno, or null.
 //!
-//! [`helpers::call`](super::call) applies injections to all helper calls, before
+//! `calls::helpers::call` applies injections to all helper calls, before
 //! mocks. A run with injections uses the checked interpreter, since the other engines perform
 //! some helpers' work themselves.
 
