@@ -7,7 +7,6 @@ use super::error::{Error, Result, list};
 use super::runs::Runs;
 use super::vm::Vm;
 use crate::engine::{Checked, Finished};
-use crate::program::Program;
 use crate::vm::events::Event;
 use crate::vm::{Current, Emitted, Machine, ProgramHandle, RanOn, World};
 
@@ -69,18 +68,6 @@ impl Vm {
 }
 
 impl Runners<'_> {
-    /// The number of programs.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.parts.len()
-    }
-
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.parts.is_empty()
-    }
-
     /// Runs one of the programs, by its index, once.
     ///
     /// # Errors
@@ -132,12 +119,6 @@ impl Runners<'_> {
             name: format!("number {program}"),
             there: list(names),
         }
-    }
-
-    /// The program at an index.
-    #[must_use]
-    pub fn program(&self, program: usize) -> Option<&Program> {
-        self.parts.get(program).map(|part| part.runs.program)
     }
 
     /// The engine that runs the program at an index, and why it is not the chosen one; none

@@ -1,5 +1,5 @@
 //! Prepared runs of one program and their context: the common part of
-//! [`Runner`](super::Runner) and [`Runners`](super::Runners).
+//! [`Runner`](super::Runner) and `Runners`.
 
 use std::sync::Arc;
 
