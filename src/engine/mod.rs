@@ -9,7 +9,8 @@
 //! | `fast` | a run of operations, and what the compilers' code needs of it |
 //! | `cells`, `native` | what the compilers make, as data: cells for threaded code, machine code |
 //!
-//! `interp` compiles operations to cells and `jit` compiles them to machine code. Both use this module, and neither imports the other.
+//! `interp` compiles operations to cells and `jit` compiles them to machine code. Both use
+//! this module, and neither imports the other.
 
 pub(crate) mod cells;
 mod checked;

@@ -26,11 +26,7 @@ impl Prepared<'_> {
     pub(crate) fn start(&mut self, machine: &mut Machine) -> Result<Finished, Box<Fault>> {
         match self {
             Self::Fast(run, _) => run.start(machine),
-            Self::Checked(frames, plan, _) => {
-                let args = [plan.context, 0, 0, 0, 0];
-                let (images, entry) = (plan.images, plan.entry);
-                checked::start(frames, machine, images, entry, args, plan.budget, None)
-            }
+            Self::Checked(frames, plan, _) => run_checked(frames, machine, *plan),
         }
     }
 
@@ -51,6 +47,17 @@ impl Prepared<'_> {
             run.host.context = host;
         }
     }
+}
+
+/// Runs a program once on the checked interpreter.
+fn run_checked(
+    frames: &mut Frames,
+    machine: &mut Machine,
+    plan: Plan<'_>,
+) -> Result<Finished, Box<Fault>> {
+    let args = [plan.context, 0, 0, 0, 0];
+    let (images, entry) = (plan.images, plan.entry);
+    checked::start(frames, machine, images, entry, args, plan.budget, None)
 }
 
 /// The parameters of a fast run: the operations, the host addresses of the context and of
@@ -117,13 +124,7 @@ impl Checked {
                 let finished = run.start(machine)?;
                 Ok((finished, run.switched_to.unwrap_or(start.ran_on)))
             }
-            Err(ran_on) => {
-                let args = [plan.context, 0, 0, 0, 0];
-                let (images, entry) = (plan.images, plan.entry);
-                let finished =
-                    checked::start(frames, machine, images, entry, args, plan.budget, None)?;
-                Ok((finished, ran_on))
-            }
+            Err(ran_on) => Ok((run_checked(frames, machine, plan)?, ran_on)),
         }
     }
 }

@@ -19,8 +19,9 @@ use crate::vm::{EngineKind, HelperProblem, ProgramHandle, RanOn, Run, World};
 /// Bytes of the packet that a verified raw program runs on and never reads.
 const PACKET: usize = 64;
 
-/// The name of the map that is a verified program's memory.
-const MEMORY: &str = "memory";
+/// The name of the map that is a verified program's memory. A map that C code declares has
+/// no dot in its name, so a program's own maps differ.
+const MEMORY: &str = "bpflab.memory";
 
 /// The instructions that set r1 and r2 in front of a verified program.
 const PREFIX: u64 = 2;
@@ -99,7 +100,7 @@ impl RawProgram {
         let bytes = Arc::new(SharedBytes::from_bytes(memory));
         let mut args = [0; 5];
         if !memory.is_empty() {
-            let region = Region::bytes(MEMORY, Arc::clone(&bytes));
+            let region = Region::bytes("memory", Arc::clone(&bytes));
             let address = vm.machine.space.insert(region)?;
             args = [address.register(), memory.len() as u64, 0, 0, 0];
         }
@@ -124,10 +125,15 @@ impl RawProgram {
     /// [`Error::MapCreate`] if one of its maps can't be created.
     pub fn verified(self, memory: &[u8]) -> Result<RawVm> {
         let (vm, program) = loaded(with_memory(self.0, memory)?, Vm::load_programs)?;
+        let memory = if memory.is_empty() {
+            Memory::None
+        } else {
+            Memory::Map
+        };
         Ok(RawVm {
             vm,
             program,
-            memory: Memory::Map,
+            memory,
         })
     }
 }
@@ -204,8 +210,10 @@ enum Memory {
         bytes: Arc<SharedBytes>,
         args: [u64; 5],
     },
-    /// The value of the map [`MEMORY`], if there is any.
+    /// The value of the map [`MEMORY`].
     Map,
+    /// A verified program without memory.
+    None,
 }
 
 impl RawVm {
@@ -219,7 +227,7 @@ impl RawVm {
     /// The engine that runs the program, and why it is not the chosen one.
     ///
     /// # Errors
-    /// None: the program is loaded.
+    /// [`Error::NoProgram`] if the machine was replaced through [`vm`](Self::vm).
     pub fn engine(&self) -> Result<RanOn> {
         self.vm.engine_of(self.program)
     }
@@ -263,14 +271,15 @@ impl RawVm {
     /// A copy of the program's memory.
     ///
     /// # Errors
-    /// None that a caller can cause.
+    /// [`Error::NoMap`] if the machine was replaced through [`vm`](Self::vm).
     pub fn memory(&self) -> Result<Vec<u8>> {
         match &self.memory {
             Memory::Region { bytes, .. } => Ok(bytes.to_vec()),
-            Memory::Map => match self.vm.map(MEMORY) {
-                Ok(map) => Ok(map.get_bytes(&[0; 4])?.unwrap_or_default()),
-                Err(_) => Ok(Vec::new()),
-            },
+            Memory::Map => {
+                let value = self.vm.map(MEMORY)?.get_bytes(&[0; 4])?;
+                Ok(value.unwrap_or_default())
+            }
+            Memory::None => Ok(Vec::new()),
         }
     }
 
@@ -285,7 +294,7 @@ impl RawVm {
                 let args = *args;
                 self.vm.run_with_args(self.program, args)
             }
-            Memory::Map => {
+            Memory::Map | Memory::None => {
                 let event = Event::packet([0; PACKET]);
                 let finished = self.vm.runner(self.program, &event)?.run()?;
                 Ok(Finished {
