@@ -271,6 +271,7 @@ impl MapType {
 
     /// Whether elements of these sizes, which the rules of the type allow, are too large to
     /// allocate; the kernel then returns `E2BIG`.
+    #[doc(hidden)]
     #[must_use]
     pub const fn too_large(self, key_size: u32, value_size: u32) -> bool {
         let per_cpu = self.info().per_cpu && value_size as u64 > PER_CPU_MAX as u64;
@@ -301,6 +302,7 @@ impl MapType {
     /// (`bpf_map_value_size`, `kernel/bpf/syscall.c`). A per-CPU map transfers every
     /// possible CPU's value, each rounded up to eight bytes; a map of file descriptors
     /// transfers four bytes.
+    #[doc(hidden)]
     #[must_use]
     pub const fn user_value_size(self, value_size: u32, cpus: u32) -> u64 {
         if self.info().per_cpu {

@@ -171,6 +171,7 @@ impl MapType {
     ///
     /// # Errors
     /// [`MapMismatch`] if it does not.
+    #[doc(hidden)]
     pub fn passes_to(self, helper: HelperId, caller: &Caller<'_>) -> Result<(), MapMismatch> {
         let mut made_for_it = LINKS.iter().filter(|link| link.helpers.contains(&helper));
         let taken = match made_for_it.clone().find(|link| link.only) {
@@ -190,6 +191,7 @@ impl MapType {
     }
 
     /// Whether sleepable programs can use it.
+    #[doc(hidden)]
     #[must_use]
     pub const fn in_sleepable(self) -> bool {
         matches!(
@@ -215,6 +217,7 @@ impl MapType {
 
     /// Whether it can be the value of a map of maps (`bpf_map_meta_alloc`,
     /// `kernel/bpf/map_in_map.c`).
+    #[doc(hidden)]
     #[must_use]
     pub const fn can_be_inner(self) -> bool {
         !matches!(
@@ -224,6 +227,7 @@ impl MapType {
     }
 
     /// Whether its values may have such a field.
+    #[doc(hidden)]
     #[must_use]
     pub const fn may_hold(self, field: ValueField) -> bool {
         let plain = matches!(self, Hash | LruHash | Array);

@@ -19,6 +19,7 @@ macro_rules! numbered {
 
         impl $name {
             /// The other columns of this row of the table.
+            #[doc(hidden)]
             #[must_use]
             pub const fn info(self) -> &'static $row {
                 match self {

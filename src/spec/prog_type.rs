@@ -282,6 +282,7 @@ impl ProgType {
     }
 
     /// The valid return values, by attach type.
+    #[doc(hidden)]
     #[must_use]
     pub const fn return_rule(self, attach: Option<AttachType>) -> ReturnRule {
         match (self, attach) {
