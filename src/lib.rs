@@ -33,12 +33,12 @@
 //! |---|---|
 //! | choose programs, set globals and map sizes before loading | [`Object`] |
 //! | attach, fire, read maps, mock helpers | [`Vm`] |
-//! | set time, task, CPU, random numbers, user memory | [`vm::World`] |
+//! | set time, task, CPU, random numbers, user memory, network | [`vm::World`] |
 //! | describe events: tracepoints, packets, contexts | [`vm::events`] |
 //! | see the outcome | [`vm::Outcome`], [`harness::MapView`] |
 //! | decode, print, assemble instructions | [`isa`] |
 //! | read types | [`btf`] |
-//! | look up the kernel's interface | [`spec`] |
+//! | name types of programs and maps, flags, kernel configurations | [`spec`] |
 //! | use the running kernel | `kernel` (Linux) |
 
 // What is hidden is the machinery beneath, for this project's command line, tests and benchmarks:

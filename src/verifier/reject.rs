@@ -124,6 +124,7 @@ impl Reject {
     }
 
     /// The precondition that an argument of a helper violates; `None` for other faults.
+    #[doc(hidden)]
     #[must_use]
     pub fn violated(&self) -> Option<Precondition> {
         self.0.violated

@@ -1,26 +1,45 @@
-//! The machine that runs programs: memory, maps, helpers, a mocked world, and the events that
-//! fire programs.
-//!
-//! Imports between its modules go one way only; `docs/architecture.md` has the order.
+//! What tests see of the machine that runs programs: the mocked world, events, outcomes and
+//! faults, injections, and the calls that mocked helpers get.
+
+// Imports between the modules go one way only: `docs/architecture.md` has the order. The hidden
+// modules and items are for this project's tests and benchmarks: they may change in any version.
 
 mod calls;
 pub mod events;
 mod fields;
 mod machine;
+#[doc(hidden)]
 pub mod maps;
 pub mod memory;
+#[doc(hidden)]
 pub mod world;
 
-pub use calls::{dynptr, helpers, kfuncs};
+#[doc(inline)]
 pub use events::attach;
-pub use events::{Event, EventError};
+pub use machine::deferred::{DeferredKind, Pending, TimerClock};
 pub use machine::inject::{Cause, InjectError, Injected, Injection, InjectionHandle, Schedule};
 pub use machine::{
-    AddMapError, CpuError, Current, Emitted, EngineKind, Fallback, Fault, FaultKind, Fire,
-    HelperProblem, Machine, Missed, Nested, Outcome, Output, RanOn, Redirect, RedirectTarget, Run,
-    SourceLine, Suspended, deferred, inject,
+    Bytes, Call, CpuError, Fault, FaultKind, HelperProblem, Missed, Nested, Outcome, Output,
+    Redirect, RedirectTarget, Run, SourceLine,
 };
-pub use maps::{MapHandle, ProgramHandle};
-pub use world::kernel;
-pub use world::kernel::{KernelError, KernelMemory, KernelObject};
-pub use world::{BuildId, Clock, Random, Symbol, Symbols, Task, UserMemory, World};
+#[doc(inline)]
+pub use maps::{Function, MapError, MapHandle, ProgramHandle};
+#[doc(inline)]
+pub use world::kernel::{KernelError, KernelObject, PathProblem};
+#[doc(inline)]
+pub use world::{
+    Clock, Device, Net, NetError, Random, Route, RouteKind, Socket, SocketId, SocketState, Symbol,
+    Symbols, Task, UserMemory, World,
+};
+
+#[doc(hidden)]
+pub use calls::{dynptr, helpers, kfuncs};
+#[doc(hidden)]
+pub use events::{Event, EventError};
+#[doc(hidden)]
+pub use machine::{
+    AddMapError, Current, Emitted, EngineKind, Fallback, Fire, Machine, RanOn, Suspended, deferred,
+    inject,
+};
+#[doc(hidden)]
+pub use world::{BuildId, kernel, kernel::KernelMemory};

@@ -1,8 +1,8 @@
 //! Code that other pages of the documentation show.
 
 use bpflab::harness::Interrupt;
+use bpflab::vm::SocketState;
 use bpflab::vm::attach::{Level, MissedWhy};
-use bpflab::vm::world::SocketState;
 use bpflab::{Object, Result, Vm};
 
 /// docs/attach.md: an event in the middle of a run.

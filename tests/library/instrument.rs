@@ -208,7 +208,7 @@ fn count(programs: &[(String, Program)], what: &str) -> Count {
     let mut count = Count::default();
     for (name, program) in programs {
         // Reads registers of another machine.
-        if program.arch == bpflab::spec::context::Arch::HOST {
+        if program.arch == bpflab::spec::Arch::HOST {
             count.see(name, program, kernel);
         }
     }

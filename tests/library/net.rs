@@ -5,7 +5,7 @@ use crate::shared::snippet;
 
 use bpflab::harness::EngineKind;
 use bpflab::program::Program;
-use bpflab::spec::context::Arch;
+use bpflab::spec::Arch;
 use bpflab::spec::{AttachType, ProgType};
 use bpflab::vm::events::{Event, Packet, Sysctl};
 use bpflab::vm::world::{Net, SocketState};
@@ -28,7 +28,7 @@ fn run(program: &Arc<Program>, event: &Event, mock: fn(&mut Net)) -> Outcome {
         let handles = vm
             .load_unverified_programs(&maps, vec![program.clone()])
             .unwrap();
-        let verdict = vm.verdict(&program.name).unwrap();
+        let verdict = &vm.verification(&program.name).unwrap().verdict;
         assert!(verdict.is_accepted(), "{}", verdict.message);
         let outcome = vm.run(handles[0], event).unwrap();
         match &first {

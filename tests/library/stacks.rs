@@ -63,7 +63,7 @@ impl Lab {
     fn sample(&mut self, flags: u64) -> i64 {
         let program = self.0.programs().find(|program| program.name == "sample");
         let prog_type = program.unwrap().prog_type;
-        let arch = bpflab::spec::context::Arch::HOST;
+        let arch = bpflab::spec::Arch::HOST;
         let event = Event::context(prog_type, arch).unwrap();
         self.run("sample", &event, flags, 0).said
     }

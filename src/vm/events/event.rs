@@ -83,6 +83,7 @@ pub struct Event {
 
 impl EventKind {
     /// Which hooks the event fires.
+    #[doc(hidden)]
     #[must_use]
     pub const fn fires(self) -> Fires {
         match self {
@@ -445,6 +446,7 @@ impl Event {
     /// How many bytes of the context a program may read: attaching a program that reads more
     /// fails (`EACCES` on a tracepoint, `EINVAL` on a raw tracepoint). `None` if only the
     /// program type decides.
+    #[doc(hidden)]
     #[must_use]
     pub fn readable(&self) -> Option<u32> {
         self.layout().map(|layout| layout.readable)

@@ -9,30 +9,26 @@
 //! - the table of system calls ([`Layout::of_syscall`]), on any machine,
 //! - the test itself ([`Layout::declare`]).
 //!
-//! An [`Event`] fills the fields. [`Event::place`] writes the context into a machine's memory
-//! as a program type sees it: a record whose first 8 bytes belong to the kernel, `struct
-//! syscall_tp_t`, an `__sk_buff` or `xdp_md` with pointers into the packet. [`Placed`] reads
-//! back what programs changed and frees the memory.
+//! An [`Event`] fills the fields, and a program gets them as its type sees them: a record whose
+//! first 8 bytes belong to the kernel, `struct syscall_tp_t`, an `__sk_buff` or `xdp_md` with
+//! pointers into the packet.
 //!
 //! ```
-//! use bpflab::spec::ProgType;
-//! use bpflab::spec::context::Arch;
+//! use bpflab::spec::Arch;
 //! use bpflab::vm::events::{Event, Layout};
-//! use bpflab::vm::memory::Space;
 //!
 //! let layout = Layout::of_syscall("sys_enter_write", Arch::X86_64)?;
 //! let event = Event::tracepoint(layout).set("args[2]", 4096)?; // or "count"
 //!
-//! let mut space = Space::new();
-//! let placed = event.place(ProgType::Tracepoint, &mut space)?;
-//! assert_eq!(space.load(placed.context.plus(32), 8), Ok(4096));
-//! placed.remove(&mut space);
+//! assert_eq!(event.record()[32..40], 4096u64.to_ne_bytes());
 //! # Ok::<(), bpflab::vm::events::EventError>(())
 //! ```
 
+#[doc(hidden)]
 pub mod attach;
 mod builder;
 mod capture;
+#[doc(hidden)]
 pub mod checksum;
 mod context;
 mod declare;
@@ -61,17 +57,27 @@ pub use error::EventError;
 pub use event::{Common, Event, EventKind};
 pub use extras::Iteration;
 pub use format::{Format, FormatField};
-pub use from_btf::tracepoint_prototype;
-pub use kern::{Checksum, Headers, Kern, KernSide, Segments, Sysctl, Tunnel, XfrmState};
-pub use layout::{HIDDEN, Layout, LayoutSource};
-pub use packet::{ETH_HLEN, MAX_GROWN, XDP_FRAME, XDP_HEADROOM};
-pub use placed::{Placed, PlacedPacket};
+pub use kern::{Checksum, Kern, KernSide, Segments, Sysctl, Tunnel, XfrmState};
+pub use layout::{Layout, LayoutSource};
 pub(crate) use sample::Sample;
+
+pub use super::fields::{Field, FieldValue, Shape, Storage, TextError, ValueProblem};
+
+#[doc(hidden)]
+pub use from_btf::tracepoint_prototype;
+#[doc(hidden)]
+pub use kern::Headers;
+#[doc(hidden)]
+pub use layout::HIDDEN;
+#[doc(hidden)]
+pub use packet::{ETH_HLEN, MAX_GROWN, XDP_FRAME, XDP_HEADROOM};
+#[doc(hidden)]
+pub use placed::{Placed, PlacedPacket};
+#[doc(hidden)]
 pub use window::PacketRange;
 
-pub use super::fields::{
-    Field, FieldValue, Shape, Storage, TextError, ValueProblem, parse_assignment, parse_hex,
-};
+#[doc(hidden)]
+pub use super::fields::{parse_assignment, parse_hex};
 
 #[cfg(test)]
 mod laws;

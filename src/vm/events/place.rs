@@ -49,6 +49,7 @@ impl Event {
     /// [`EventError::WrongProgram`] for a type that does not run on this event,
     /// [`EventError::Refused`] for a packet that the kernel refuses, [`EventError::NoField`]
     /// for a field that this type's context does not have.
+    #[doc(hidden)]
     pub fn place(&self, prog_type: ProgType, space: &mut Space) -> Result<Placed, EventError> {
         if !self.accepts(prog_type) {
             return Err(EventError::WrongProgram {
@@ -91,6 +92,7 @@ impl Event {
     ///
     /// # Errors
     /// [`EventError::NoField`] for a field that this type's context does not have.
+    #[doc(hidden)]
     pub fn given_context(&self, prog_type: ProgType) -> Result<Vec<u8>, EventError> {
         let layout = context::layout(prog_type.info().context, Arch::HOST);
         let (Body::Packet { set, .. }, Some(layout)) = (&self.body, layout) else {

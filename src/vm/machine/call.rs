@@ -13,6 +13,7 @@ use super::state::Machine;
 use crate::program::Program;
 use crate::vm::events::attach::Level;
 use crate::vm::maps::MapHandle;
+use crate::vm::world::World;
 
 /// Bytes copied out of memory; small copies need no allocation.
 pub type Bytes = SmallVec<[u8; 64]>;
@@ -24,8 +25,10 @@ pub type Returned = Result<u64, HelperProblem>;
 #[non_exhaustive]
 pub struct Call<'a> {
     /// The machine that the helper acts on.
+    #[doc(hidden)]
     pub machine: &'a mut Machine,
     /// The engine, for helpers that call back into the program.
+    #[doc(hidden)]
     pub engine: &'a mut dyn Callbacks,
     /// Registers r1 to r5.
     pub args: [u64; 5],
@@ -83,6 +86,11 @@ impl Call<'_> {
         self.arg_u32(n) as usize
     }
 
+    /// The mocked world.
+    pub const fn world(&mut self) -> &mut World {
+        &mut self.machine.world
+    }
+
     /// Copies out `len` bytes at the address in argument `n`.
     ///
     /// # Errors
@@ -123,6 +131,7 @@ impl Call<'_> {
     ///
     /// # Errors
     /// [`HelperProblem::Access`] unless all of them are accessible.
+    #[doc(hidden)]
     pub fn check(&self, n: usize, len: usize, kind: AccessKind) -> Result<(), HelperProblem> {
         if len == 0 {
             return Ok(());
@@ -135,6 +144,7 @@ impl Call<'_> {
     ///
     /// # Errors
     /// [`HelperProblem::Argument`] if the argument is not a map.
+    #[doc(hidden)]
     pub fn map(&self, n: usize) -> Result<(MapHandle, Arc<dyn Map>), HelperProblem> {
         let handle = self.map_handle(n)?;
         Ok((handle, self.map_of(n, handle)?.clone()))
@@ -144,6 +154,7 @@ impl Call<'_> {
     ///
     /// # Errors
     /// [`HelperProblem::Argument`] if the argument is not a map.
+    #[doc(hidden)]
     pub fn map_handle(&self, n: usize) -> Result<MapHandle, HelperProblem> {
         self.machine
             .map_at(self.arg(n))

@@ -29,6 +29,7 @@ impl EngineKind {
 
 impl EngineKind {
     /// The checked interpreter with `why` as the fallback reason. No reason if it was chosen.
+    #[doc(hidden)]
     #[must_use]
     pub const fn unless(self, why: Fallback) -> RanOn {
         match self {
@@ -56,6 +57,7 @@ pub struct RanOn {
 
 impl RanOn {
     /// The engine that was chosen.
+    #[doc(hidden)]
     #[must_use]
     pub const fn chosen(engine: EngineKind) -> Self {
         Self {
@@ -65,6 +67,7 @@ impl RanOn {
     }
 
     /// The checked interpreter, used in place of the chosen engine.
+    #[doc(hidden)]
     #[must_use]
     pub const fn checked(why: Fallback) -> Self {
         Self {

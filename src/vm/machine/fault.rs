@@ -211,6 +211,7 @@ fn no_object(pseudo: &Pseudo) -> String {
 
 impl Fault {
     /// A fault at an instruction of `program`, with the subprogram and source line if known.
+    #[doc(hidden)]
     #[must_use]
     pub fn at(program: &Program, pc: Pc, insn: String, kind: FaultKind) -> Self {
         Self {

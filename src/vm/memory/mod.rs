@@ -1,6 +1,6 @@
-//! The machine's memory. Every live object (context, packet, stack frame, map value, record)
-//! is a region of a virtual address space, with gaps around it and a generation. Above all
-//! regions is kernel memory, with the mocked kernel's own objects.
+//! Invalid accesses to memory. Every live object (context, packet, stack frame, map value,
+//! record) is a region of a virtual address space, with gaps around it and a generation. Above
+//! all regions is kernel memory, with the mocked kernel's own objects.
 
 mod address;
 mod fault;
@@ -14,14 +14,25 @@ mod slab;
 mod space;
 mod zeroed;
 
-pub use address::Address;
 pub use fault::{AccessFault, AccessKind, Pointer, Problem};
-pub use kernel::{Area, Block, BlockType, KernelBlocks, KernelMemoryFull, NewBlock};
+pub use kernel::KernelMemoryFull;
+pub use space::SpaceFull;
+
+#[doc(hidden)]
+pub use address::Address;
+#[doc(hidden)]
+pub use kernel::{Area, Block, BlockType, KernelBlocks, NewBlock};
+#[doc(hidden)]
 pub use name::Name;
+#[doc(hidden)]
 pub use pages::Pages;
+#[doc(hidden)]
 pub use region::{Body, PointerField, Region, Rights};
+#[doc(hidden)]
 pub use shared::SharedBytes;
+#[doc(hidden)]
 pub use slab::Slab;
 pub(super) use slab::key_words;
-pub use space::{Location, RegionMut, Space, SpaceFull};
+#[doc(hidden)]
+pub use space::{Location, RegionMut, Space};
 pub(in crate::vm) use zeroed::zeroed;

@@ -350,6 +350,7 @@ impl World {
     }
 
     /// The kernel memory. The CPUs of a machine share it, and so do clones of a world.
+    #[doc(hidden)]
     #[must_use]
     pub const fn kernel_memory(&self) -> &KernelMemory {
         &self.kernel

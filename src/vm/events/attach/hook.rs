@@ -144,6 +144,7 @@ macro_rules! hooks {
             pub const ALL: &'static [Self] = &[$(Self::$name),*];
 
             /// The hook's row in the table.
+            #[doc(hidden)]
             #[must_use]
             pub const fn rule(self) -> &'static HookRule {
                 match self {
@@ -286,6 +287,7 @@ impl Hook {
     }
 
     /// The hook and, if the hook tells targets apart by attach type, the attach type.
+    #[doc(hidden)]
     #[must_use]
     pub fn place_of(program: &Program) -> (Self, Option<AttachType>) {
         let hook = Self::of(program);
@@ -303,6 +305,7 @@ impl Hook {
     }
 
     /// Whether an event of this kind fires the hook.
+    #[doc(hidden)]
     #[must_use]
     pub fn is_hit_by(self, fires: Fires) -> bool {
         let own = self.rule().fires;
@@ -313,12 +316,14 @@ impl Hook {
     }
 
     /// Whether programs of this hook change a function's return value.
+    #[doc(hidden)]
     #[must_use]
     pub const fn modifies_return(self) -> bool {
         matches!(self.rule().results, Results::FirstNonZero)
     }
 
     /// Whether the hook distinguishes programs of this type by attach type.
+    #[doc(hidden)]
     #[must_use]
     pub fn by_attach_type(self, prog_type: ProgType) -> bool {
         matches!(self, Self::Cgroup | Self::Tcx | Self::Xdp) && prog_type != ProgType::SockOps

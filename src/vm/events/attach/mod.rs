@@ -1,8 +1,8 @@
 //! Attach points: the hooks, in which order their programs run, when programs are skipped, and
 //! how their return values are combined.
 //!
-//! [`Hook`] is a table with a row per kind of hook. A row has the [`Guard`] that prevents
-//! recursion, the [`Order`] of several programs, and how their [`Results`] are combined.
+//! [`Hook`] is a table with a row per kind of hook. A row has the guard that prevents
+//! recursion, the order of several programs, and how their results are combined.
 //!
 //! # A tracepoint, from its call to the perf buffer
 //!
@@ -42,10 +42,20 @@ mod results;
 mod sessions;
 mod site;
 
-pub use guard::{Guards, Level, MissedWhy};
-pub use hook::{Fires, Guard, Hook, HookRule, Order, Results};
-pub use results::{Tally, Then};
-pub use sessions::Sessions;
-pub use site::{BranchEntry, Session, Site};
+pub use guard::{Level, MissedWhy};
+pub use hook::Hook;
+pub use site::BranchEntry;
 
+#[doc(inline)]
 pub use crate::vm::maps::Counter;
+
+#[doc(hidden)]
+pub use guard::Guards;
+#[doc(hidden)]
+pub use hook::{Fires, Guard, HookRule, Order, Results};
+#[doc(hidden)]
+pub use results::{Tally, Then};
+#[doc(hidden)]
+pub use sessions::Sessions;
+#[doc(hidden)]
+pub use site::{Session, Site};

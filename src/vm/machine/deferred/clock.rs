@@ -16,6 +16,7 @@ pub enum TimerClock {
 
 impl TimerClock {
     /// The clock that the flags of `bpf_timer_init` select.
+    #[doc(hidden)]
     #[must_use]
     pub const fn from_flags(flags: u64) -> Option<Self> {
         match flags {
@@ -27,6 +28,7 @@ impl TimerClock {
     }
 
     /// The current time in nanoseconds.
+    #[doc(hidden)]
     #[must_use]
     pub const fn now(self, clock: &Clock) -> u64 {
         match self {
@@ -38,6 +40,7 @@ impl TimerClock {
 
     /// Converts a time of this clock to the monotonic clock, assuming that no clock is set in
     /// between. Times before the start of the monotonic clock become 0.
+    #[doc(hidden)]
     #[must_use]
     pub const fn to_monotonic(self, clock: &Clock, at: u64) -> u64 {
         let now = self.now(clock);

@@ -29,6 +29,7 @@ use crate::util::Errno;
 #[non_exhaustive]
 pub struct Injection {
     /// Which functions it affects.
+    #[doc(hidden)]
     pub target: Target,
     /// The map that calls must be about; any map if `None`.
     pub map: Option<String>,
@@ -144,6 +145,7 @@ impl Injection {
     ///
     /// # Errors
     /// [`InjectError::Unknown`] and [`InjectError::CannotFail`].
+    #[doc(hidden)]
     pub fn check(&self) -> Result<(), InjectError> {
         let Target::Function(name) = &self.target else {
             return Ok(());

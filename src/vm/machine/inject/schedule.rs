@@ -19,6 +19,7 @@ pub enum Schedule {
 
 impl Schedule {
     /// Whether the call with this number fails.
+    #[doc(hidden)]
     #[must_use]
     pub fn hits(self, call: u64) -> bool {
         match self {

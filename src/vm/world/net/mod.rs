@@ -2,7 +2,7 @@
 //!
 //! ```
 //! use bpflab::vm::World;
-//! use bpflab::vm::world::SocketState;
+//! use bpflab::vm::SocketState;
 //!
 //! let mut world = World::default();
 //! let net = world.net();
@@ -10,7 +10,7 @@
 //! net.route("10.0.0.0/8")?.via("192.168.0.1")?.dev(2);
 //! net.neighbour("192.168.0.1", 2, "02:00:00:00:00:99")?;
 //! net.tcp().local("10.0.0.1:80")?.state(SocketState::Listen);
-//! # Ok::<(), bpflab::vm::world::NetError>(())
+//! # Ok::<(), bpflab::vm::NetError>(())
 //! ```
 
 mod address;
@@ -94,6 +94,7 @@ impl Net {
     }
 
     /// The route for a packet, and its device's number.
+    #[doc(hidden)]
     #[must_use]
     pub fn find_route(&self, wanted: &Wanted) -> Option<(&Route, u32)> {
         let default = self.default_device();
