@@ -91,7 +91,7 @@ fn compile(size: usize, effort: Effort) -> Compiled {
     let program = program(size);
     let mut vm = Vm::with_world(World::default());
     let loaded = vm.load_programs(&[], vec![program]).expect("it loads");
-    let verdict = vm.verdict("generated").expect("it is there");
+    let verdict = &vm.verification("generated").expect("it is there").verdict;
     assert!(verdict.is_accepted(), "{}", verdict.message);
     let tries = if size > 1_000 { 2 } else { 4 };
     let mut samples = Vec::new();

@@ -158,7 +158,7 @@ impl Ours {
         let programs = [true, false].map(|calls| operation.program(calls));
         let loaded = vm.load_programs(&[operation.map()], programs.to_vec());
         let handles: [ProgramHandle; 2] = loaded.expect("they load").try_into().ok()?;
-        let verdict = vm.verdict("p").expect("it is there");
+        let verdict = &vm.verification("p").expect("it is there").verdict;
         assert!(verdict.is_accepted(), "{}", verdict.message);
         if operation == Operation::Hash {
             let map = vm.map("map").expect("it is there");

@@ -31,7 +31,7 @@ impl Ours {
         vm.set_budget(u64::MAX);
         let loaded = vm.load_programs(&linux.maps.clone(), vec![linux]);
         let handle = loaded.map_err(|error| error.to_string())?[0];
-        let verdict = vm.verdict(program.name).expect("it is there");
+        let verdict = &vm.verification(program.name).expect("it is there").verdict;
         assert!(
             verdict.is_accepted(),
             "{}: {}",

@@ -112,6 +112,7 @@ pub trait Record: Copy {
     ///
     /// # Errors
     /// If the bytes end first.
+    #[doc(hidden)]
     fn read(reader: &mut Reader<'_>) -> Result<Self, crate::util::ReadError>;
 
     /// Its words, in order.

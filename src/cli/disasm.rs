@@ -145,7 +145,7 @@ fn machine_code(
         let lowered = vm.lowered(vm.program_handle(&program)?);
         let emitted = lowered.and_then(|lowered| Some((lowered, emit_for(machine, lowered)?)));
         let Some((lowered, emitted)) = emitted else {
-            let verdict = vm.verdict(&program)?;
+            let verdict = &vm.verification(&program)?.verdict;
             let why = match verdict.is_accepted() {
                 true => "the JIT does not support it".to_owned(),
                 false => format!("it is not verified: {}", verdict.message),

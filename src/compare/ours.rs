@@ -13,6 +13,7 @@ pub struct Ours {
     /// Which engine.
     pub kind: EngineKind,
     /// The passes of lowering.
+    #[doc(hidden)]
     pub passes: Passes,
     /// Whether the fast interpreter may be threaded ([`Vm::set_threaded`]).
     pub threaded: bool,
@@ -30,6 +31,7 @@ impl Ours {
     }
 
     /// The same without a pass of lowering.
+    #[doc(hidden)]
     #[must_use]
     pub fn without(self, pass: Passes) -> Self {
         let passes = self.passes - pass;

@@ -1,9 +1,12 @@
 //! Watching a run: access to registers, frames and memory before each instruction.
 
+use std::sync::Arc;
+
 use super::image::Image;
 use crate::isa::Reg;
+use crate::program::Program;
 use crate::util::Pc;
-use crate::vm::memory::Address;
+use crate::vm::memory::{AccessFault, Address};
 use crate::vm::{Fault, Machine};
 
 /// An observer of a run, called before each of its instructions.
@@ -15,6 +18,7 @@ pub trait Watch {
     ///
     /// # Errors
     /// Why the run can't go on.
+    #[doc(hidden)]
     fn interrupt(
         &mut self,
         _machine: &mut Machine,
@@ -29,13 +33,31 @@ pub trait Watch {
 #[derive(Debug)]
 pub struct Step<'a> {
     /// The current program; a tail call changes it.
+    #[doc(hidden)]
     pub image: &'a Image,
     /// The machine that it runs on.
+    #[doc(hidden)]
     pub machine: &'a Machine,
     /// The instruction.
     pub pc: Pc,
     /// The active functions, the outermost first; never empty.
     pub frames: &'a [WatchedFrame],
+}
+
+impl Step<'_> {
+    /// The current program; a tail call changes it.
+    #[must_use]
+    pub const fn program(&self) -> &Arc<Program> {
+        self.image.program()
+    }
+
+    /// Copies `len` bytes at an address, such as a register's value.
+    ///
+    /// # Errors
+    /// The fault of an access by the program.
+    pub fn read(&self, address: u64, len: usize) -> Result<Vec<u8>, AccessFault> {
+        self.machine.space.read(address, len)
+    }
 }
 
 /// An active function.
@@ -48,6 +70,7 @@ pub struct WatchedFrame {
     /// Whether a helper called it.
     pub is_callback: bool,
     /// The first byte of its stack.
+    #[doc(hidden)]
     pub stack: Address,
     /// Its registers. For a function that waits for a call to return, those that the call
     /// preserves are valid (r6 to r10), and the others are zero.

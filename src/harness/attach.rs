@@ -81,7 +81,8 @@ impl Vm {
 
     /// Attaches a program with a cookie, which `bpf_get_attach_cookie` returns
     /// (`bpf_usdt_cookie` in USDT probes). Without a `target` it is the one of the section
-    /// name.
+    /// name. Several calls, each with a function and its cookie, do what
+    /// `bpf_program__attach_kprobe_multi_opts` does.
     ///
     /// # Errors
     /// As of [`attach`](Self::attach).
@@ -105,17 +106,6 @@ impl Vm {
             ),
         })?;
         self.set_attached(handle, point, cookie)
-    }
-
-    /// Attaches a program to several functions, each with a cookie of its own, as
-    /// `bpf_program__attach_kprobe_multi_opts` does.
-    ///
-    /// # Errors
-    /// As of [`attach`](Self::attach).
-    pub fn attach_multi(&mut self, program: &str, targets: &[(&str, u64)]) -> Result<()> {
-        targets.iter().try_for_each(|(target, cookie)| {
-            self.attach_with_cookie(program, Some(target), *cookie)
-        })
     }
 
     fn set_attached(

@@ -63,7 +63,7 @@ impl Vm {
     /// # fn main() -> bpflab::Result<()> {
     /// let object = Object::open("tests/objects/past_the_end.bpf.o")?;
     /// let vm = Vm::unverified(object)?;
-    /// assert!(!vm.verdict("on_write")?.is_accepted());
+    /// assert!(!vm.verification("on_write")?.verdict.is_accepted());
     /// # Ok(())
     /// # }
     /// ```

@@ -65,6 +65,7 @@ impl Vm {
 
 impl<'a> MapView<'a> {
     /// The map itself, with all user-space operations: batches, flags, errnos.
+    #[doc(hidden)]
     #[must_use]
     pub fn raw(&self) -> &dyn Map {
         &*self.map

@@ -9,8 +9,8 @@ use super::vm::Vm;
 use crate::spec::UpdateFlags;
 use crate::util::Errno;
 use crate::vm::ProgramHandle;
+use crate::vm::attach::Counter;
 use crate::vm::maps::{Arena, Function, Kind, LocalStorage, StructOps};
-use crate::vm::world::SocketId;
 
 const ANY: UpdateFlags = UpdateFlags::empty();
 
@@ -96,10 +96,11 @@ impl MapView<'_> {
     }
 }
 
-/// Maps of sockets, cgroups, devices and CPUs.
+/// Maps of sockets, cgroups, devices, CPUs and perf events.
 impl MapView<'_> {
     /// Stores a socket or a cgroup, by its address, under a key of a sockmap, sockhash, XSK
     /// map, reuseport array or cgroup array. A cgroup array also takes a cgroup id.
+    /// [`Vm::socket_address`] returns the address of a socket of the mocked network.
     ///
     /// # Errors
     /// [`Error::MapKind`](super::Error::MapKind) for other maps,
@@ -161,6 +162,23 @@ impl MapView<'_> {
                 set.map_err(|errno| self.failed("update", errno))
             }
             _ => Err(self.wrong_kind("a cpumap")),
+        }
+    }
+
+    /// Puts a CPU's perf counter into a slot of a `BPF_MAP_TYPE_PERF_EVENT_ARRAY`, for
+    /// `bpf_perf_event_read` and `bpf_perf_event_read_value`.
+    ///
+    /// # Errors
+    /// [`Error::MapKind`](super::Error::MapKind) for other maps,
+    /// [`Error::MapOperation`](super::Error::MapOperation) for a slot or a CPU that does not
+    /// exist.
+    pub fn set_counter(&self, slot: u32, cpu: u32, counter: impl Into<Counter>) -> Result<()> {
+        match self.map.kind() {
+            Kind::PerfEventArray(events) => {
+                let set = events.set_counter(slot, cpu, Some(counter.into()));
+                set.map_err(|errno| self.failed("setting a perf counter", errno))
+            }
+            _ => Err(self.wrong_kind("a perf event array")),
         }
     }
 }
@@ -239,23 +257,6 @@ impl Vm {
         match view.map.kind() {
             Kind::StructOps(table) => Ok(table.functions()),
             _ => Err(view.wrong_kind("a table of functions")),
-        }
-    }
-
-    /// Stores a socket of the [world's network](crate::vm::World::net) under a key of a
-    /// sockmap, sockhash or reuseport array.
-    ///
-    /// # Errors
-    /// As of [`MapView::set_object`]; `EBADF` where the network has no such socket.
-    pub fn set_socket<K>(&mut self, map: &str, key: &K, socket: SocketId) -> Result<()>
-    where
-        K: IntoBytes + Immutable + ?Sized,
-    {
-        let address = self.machine.socket_address(socket)?;
-        let view = self.map(map)?;
-        match address {
-            Some(address) => view.set_object(key, address),
-            None => Err(view.failed("update", Errno::EBADF)),
         }
     }
 

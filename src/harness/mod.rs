@@ -43,6 +43,7 @@ mod vm;
 
 #[doc(inline)]
 pub use crate::engine::{Finished, Step, Watch, WatchedFrame};
+#[doc(inline)]
 pub use crate::vm::{EngineKind, Fallback, RanOn};
 pub use attach_point::AttachPoint;
 pub use compile_time::CompileTime;

@@ -7,15 +7,12 @@ use super::error::{Error, Result};
 use super::vm::Vm;
 use crate::spec::ProgType;
 use crate::spec::context::Arch;
-use crate::vm::attach::Counter;
 use crate::vm::events::{Event, EventError, Layout};
-use crate::vm::maps::Kind;
 
 impl Vm {
     /// The architecture that the loaded programs were compiled for: that of the registers
     /// in the first BTF that has any, otherwise the kernel's or the host's.
-    #[must_use]
-    pub fn arch(&self) -> Arch {
+    pub(super) fn arch(&self) -> Arch {
         let own = self.programs().filter_map(|program| program.btf.as_ref());
         let mut shown = own.chain(&self.kernel_btf).filter_map(Arch::of);
         shown.next().unwrap_or(Arch::HOST)
@@ -158,36 +155,6 @@ impl Vm {
                 ],
             })),
         }
-    }
-
-    /// Puts a CPU's perf counter into a slot of a `BPF_MAP_TYPE_PERF_EVENT_ARRAY`, for
-    /// `bpf_perf_event_read` and `bpf_perf_event_read_value`.
-    ///
-    /// # Errors
-    /// [`Error::NoMap`], [`Error::MapKind`], and [`Error::MapOperation`] for a slot or a
-    /// CPU that does not exist.
-    pub fn set_counter(
-        &self,
-        map: &str,
-        slot: u32,
-        cpu: u32,
-        counter: impl Into<Counter>,
-    ) -> Result<()> {
-        let handle = self.map(map)?.handle();
-        let found = self.machine.map(handle);
-        let Some(Kind::PerfEventArray(events)) = found.map(|map| map.kind()) else {
-            return Err(Error::MapKind {
-                map: map.to_owned(),
-                found: found.map_or_else(String::new, |map| map.def().map_type.to_string()),
-                wanted: "a perf event array",
-            });
-        };
-        let set = events.set_counter(slot, cpu, Some(counter.into()));
-        set.map_err(|errno| Error::MapOperation {
-            map: map.to_owned(),
-            what: "setting a perf counter",
-            errno,
-        })
     }
 
     /// Adds a tracepoint of the test's own: [`tracepoint`](Self::tracepoint) finds it by

@@ -10,7 +10,7 @@ use crate::engine::{Budget, Checked, Image};
 use crate::lower::{Lowered, Passes};
 use crate::program::{Program, SharedMap};
 use crate::spec::{helpers, kfuncs};
-use crate::verifier::{Verdict, Verification};
+use crate::verifier::Verification;
 use crate::vm::events::Layout;
 use crate::vm::helpers::Call;
 use crate::vm::{EngineKind, HelperProblem, Machine, MapHandle, ProgramHandle, RanOn, World};
@@ -94,6 +94,7 @@ impl Vm {
     }
 
     /// The underlying machine: memory, maps, outputs.
+    #[doc(hidden)]
     pub const fn machine(&mut self) -> &mut Machine {
         &mut self.machine
     }
@@ -125,15 +126,7 @@ impl Vm {
         Ok(image.ran_on(self.programs.engine))
     }
 
-    /// The verifier's verdict on a program, which is the kernel's.
-    ///
-    /// # Errors
-    /// [`Error::NoProgram`].
-    pub fn verdict(&self, program: impl WhichProgram) -> Result<&Verdict> {
-        Ok(&self.verification(program)?.verdict)
-    }
-
-    /// The verdict on a program, and the proved facts.
+    /// The verifier's verdict on a program, which is the kernel's, and the proved facts.
     ///
     /// # Errors
     /// [`Error::NoProgram`].
@@ -148,6 +141,7 @@ impl Vm {
 
     /// The lowered operations of a verified program, bound to this machine; none if it
     /// can't run on the fast engines.
+    #[doc(hidden)]
     #[must_use]
     pub fn lowered(&self, program: ProgramHandle) -> Option<&Lowered> {
         self.programs.images.get(program.index())?.lowered()
@@ -161,6 +155,7 @@ impl Vm {
 
     /// Chooses the lowering passes for programs that are loaded from now on, to find a bug
     /// or measure a gain.
+    #[doc(hidden)]
     pub const fn set_passes(&mut self, passes: Passes) -> &mut Self {
         self.passes = passes;
         self
@@ -168,6 +163,7 @@ impl Vm {
 
     /// Whether the fast interpreter uses threaded code, as in optimised builds, for
     /// programs that are loaded from now on, or else a loop.
+    #[doc(hidden)]
     pub const fn set_threaded(&mut self, threaded: bool) -> &mut Self {
         self.threaded = threaded;
         self

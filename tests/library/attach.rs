@@ -422,7 +422,7 @@ fn cgroup_programs_all_run_and_all_must_allow() {
         program("set", "cgroup/dev", set),
         program("get", "cgroup/dev", get),
     ]);
-    let event = Event::context(ProgType::CgroupDevice, bpflab::spec::context::Arch::HOST);
+    let event = Event::context(ProgType::CgroupDevice, bpflab::spec::Arch::HOST);
     let outcome = vm.fire(event.unwrap()).unwrap();
     assert_eq!((outcome.verdict, outcome.passed), (Some(-22), false));
 }
@@ -512,10 +512,11 @@ fn cookies_are_an_attachments_own() {
             "tp" => (WRITE, "syscalls/sys_exit_write"),
             _ => ("vfs_read", "vfs_write"),
         };
-        vm.attach_multi("p", &[(one, 7), (two, 9)])
-            .unwrap_or_else(|error| {
+        for (target, cookie) in [(one, 7), (two, 9)] {
+            if let Err(error) = vm.attach_with_cookie("p", Some(target), cookie) {
                 assert_eq!(section, "perf_event", "{error}");
-            });
+            }
+        }
         let fire = |vm: &mut Vm, name: &str| {
             let event = match section {
                 "tp" => vm.tracepoint(name).unwrap(),

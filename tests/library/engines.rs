@@ -128,7 +128,7 @@ fn is_fast(programs: &[Arc<Program>]) {
     let handles = vm
         .load_unverified_programs(&programs[0].maps.clone(), programs.to_vec())
         .unwrap();
-    let verdict = vm.verdict("p0").unwrap();
+    let verdict = &vm.verification("p0").unwrap().verdict;
     assert!(verdict.is_accepted(), "{}", verdict.message);
     assert_eq!(
         vm.engine_of(handles[0]).unwrap(),
@@ -550,7 +550,14 @@ fn a_run_names_its_engine_and_the_reason() {
 fn a_smaller_context_and_a_watched_run_are_named() {
     struct Watcher;
     impl Watch for Watcher {
-        fn before(&mut self, _: &Step<'_>) {}
+        fn before(&mut self, step: &Step<'_>) {
+            assert_eq!(step.program().name, "p0");
+            if step.pc.0 == 0 {
+                let context = step.frames[0].regs[1];
+                assert_eq!(step.read(context, 168), Ok(vec![0; 168]));
+                assert!(step.read(context, 169).is_err());
+            }
+        }
     }
     let text = "
         r0 = 0

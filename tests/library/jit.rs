@@ -57,7 +57,7 @@ fn run(insns: &[Insn], packet: &[u8], engine: EngineKind) -> u64 {
     let handle = vm
         .load_unverified_programs(&[], vec![Arc::new(program)])
         .unwrap()[0];
-    let verdict = vm.verdict("p").unwrap();
+    let verdict = &vm.verification("p").unwrap().verdict;
     assert!(verdict.is_accepted(), "{}: {insns:#?}", verdict.message);
     assert_eq!(vm.engine_of(handle).unwrap(), RanOn::chosen(engine));
     let outcome = vm.run(handle, &Event::packet(packet.to_vec()));
@@ -674,7 +674,7 @@ fn budgeted(body: &[Insn], rounds: i32, budget: u64, engine: EngineKind) -> Resu
     let handle = vm
         .load_unverified_programs(&[], vec![Arc::new(program)])
         .unwrap()[0];
-    let verdict = vm.verdict("p").unwrap();
+    let verdict = &vm.verification("p").unwrap().verdict;
     assert!(verdict.is_accepted(), "{}", verdict.message);
     let outcome = vm.run(handle, &Event::packet(vec![3; 64]));
     let outcome = outcome.map_err(|error| error.to_string())?;

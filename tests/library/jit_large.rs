@@ -21,7 +21,7 @@ fn outcome(text: &str, engine: EngineKind, budget: Option<u64>) -> String {
     }
     let program = Program::new("p", ProgType::Xdp, assemble(text).unwrap());
     let handle = vm.load_programs(&[], vec![Arc::new(program)]).unwrap()[0];
-    let verdict = vm.verdict("p").unwrap();
+    let verdict = &vm.verification("p").unwrap().verdict;
     assert!(verdict.is_accepted(), "{}", verdict.message);
     assert_eq!(vm.engine_of(handle).unwrap(), RanOn::chosen(engine));
     let packet: Vec<u8> = (1..=64).collect();

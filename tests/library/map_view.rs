@@ -166,6 +166,20 @@ fn what_is_taken_is_gone() {
     assert_eq!(errno(array.take::<u32, u32>(&1)), Errno::ENOTSUPP);
 }
 
+#[test]
+fn perf_counters_go_into_arrays_of_perf_events() {
+    let vm_events = vm(&[map(MapType::PerfEventArray, 4, 4)]);
+    let events = vm_events.map("m").unwrap();
+    events.set_counter(0, 1, 77u64).unwrap();
+    assert_eq!(errno(events.set_counter(0, 4096, 77u64)), Errno::ENODEV);
+    let vm_array = vm(&[map(MapType::Array, 4, 4)]);
+    let array = vm_array.map("m").unwrap();
+    assert!(matches!(
+        array.set_counter(0, 0, 77u64),
+        Err(Error::MapKind { .. })
+    ));
+}
+
 /// Repeated until `ENOENT`, like `bpf_map_lookup_batch(3)`.
 #[test]
 fn batches_go_through_the_whole_map() {

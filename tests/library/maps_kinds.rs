@@ -128,7 +128,7 @@ fn a_program_has_storage_in_its_cgroup() {
 fn a_socket_keeps_its_storage_from_packet_to_packet() {
     on_every_engine("socket_storage", |vm| {
         let socket = vm.world().net().tcp().local("10.0.0.1:80").unwrap().id();
-        let address = vm.machine().socket_address(socket)?.expect("it is there");
+        let address = vm.socket_address(socket)?.expect("it is there");
         let mut bytes = vec![0x45; 64];
         bytes[12..14].copy_from_slice(&[8, 0]);
         let own = Event::packet(bytes);
@@ -257,8 +257,8 @@ fn sockets_are_found_by_index_and_key() -> Result<()> {
     assert_eq!(returned(&mut vm, "to_socket")?, (Some(0), None));
 
     let listener = vm.world().net().tcp().local("10.0.0.1:80")?.id();
-    vm.set_socket("socks", &0u32, listener)?;
-    let address = vm.machine().socket_address(listener)?.expect("it is there");
+    let address = vm.socket_address(listener)?.expect("it is there");
+    vm.map("socks")?.set_object(&0u32, address)?;
     let sent = returned(&mut vm, "to_socket")?;
     assert_eq!(sent, (Some(1), Some(RedirectTarget::Socket(address))));
     Ok(())

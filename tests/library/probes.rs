@@ -160,8 +160,10 @@ fn many_functions_each_with_its_cookie() {
         let event = vm.kretprobe("vfs_read").unwrap();
         assert!(fire(vm, event).runs.is_empty());
         vm.detach("multi").unwrap();
-        vm.attach_multi("multi", &[("vfs_read", 7), ("vfs_write", 8)])
-            .unwrap();
+        for (function, cookie) in [("vfs_read", 7), ("vfs_write", 8)] {
+            vm.attach_with_cookie("multi", Some(function), cookie)
+                .unwrap();
+        }
         let event = vm.kprobe("vfs_write").unwrap();
         fire(vm, event);
         assert_eq!(seen(vm)[0], 8);

@@ -58,7 +58,7 @@ fn machine(programs: &[Arc<Program>], engine: EngineKind) -> Vm {
     let handles = vm
         .load_unverified_programs(&maps, programs.to_vec())
         .unwrap();
-    let verdict = vm.verdict(&programs[0].name).unwrap();
+    let verdict = &vm.verification(&programs[0].name).unwrap().verdict;
     assert!(verdict.is_accepted(), "{}", verdict.message);
     if let Some(array) = maps.iter().find(|m| m.map_type == MapType::ProgArray) {
         for (slot, handle) in (0..).zip(&handles) {

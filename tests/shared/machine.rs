@@ -28,9 +28,9 @@ pub fn vm(maps: &[MapDef], text: &str) -> Vm {
     vm.load_programs(maps, vec![program("p", maps, text)])
         .unwrap();
     assert!(
-        vm.verdict("p").unwrap().is_accepted(),
+        vm.verification("p").unwrap().verdict.is_accepted(),
         "{:?}",
-        vm.verdict("p")
+        vm.verification("p").map(|known| &known.verdict)
     );
     vm
 }
@@ -47,9 +47,9 @@ pub fn xdp(maps: &[MapDef], types: Option<Btf>, text: &str) -> Vm {
     let mut vm = Vm::with_world(World::default());
     vm.load_programs(maps, vec![Arc::new(program)]).unwrap();
     assert!(
-        vm.verdict("p").unwrap().is_accepted(),
+        vm.verification("p").unwrap().verdict.is_accepted(),
         "{:?}",
-        vm.verdict("p")
+        vm.verification("p").map(|known| &known.verdict)
     );
     vm
 }

@@ -189,7 +189,7 @@ fn runs(cases: &mut Cases, case: &Case, world: World, arguments: &Arguments) -> 
 
 /// The verifier's message for a program that it does not accept.
 fn unverified(vm: &Vm, program: ProgramHandle) -> Option<String> {
-    let verdict = vm.verdict(program).ok()?;
+    let verdict = &vm.verification(program).ok()?.verdict;
     let what = match verdict.decision {
         Decision::Accept => return None,
         Decision::Reject => Fallback::Rejected,

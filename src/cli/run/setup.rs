@@ -114,7 +114,7 @@ pub(super) fn choose_engine(
         let fallback = vm.engine_of(&program)?.fallback.filter(|_| is_wanted);
         if let Some(fallback) = fallback {
             let why = match fallback.is_unverified() {
-                true => format!("{fallback}: {}", vm.verdict(&program)?.message),
+                true => format!("{fallback}: {}", vm.verification(&program)?.verdict.message),
                 false => fallback.to_string(),
             };
             return Err(Failure::from(Error::Engine {

@@ -9,4 +9,5 @@ pub(super) mod ring;
 pub use contents::Contents;
 pub use perf_buffer::PerfBuffer;
 pub use printk::{PrintkLine, PrintkLines};
+#[doc(hidden)]
 pub use ring::KernelRing;
