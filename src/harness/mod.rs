@@ -1,8 +1,6 @@
 //! The test API: a [`Vm`] that loads objects, attaches programs and fires events.
 //!
-//! It is built on the engines and the machine: [`vm`](crate::vm) has the memory, the maps
-//! and the world, an engine runs instructions on them, and the `Vm` here brings objects,
-//! engines and events together.
+//! [`vm`](crate::vm) has the mocked world, events, outcomes and faults.
 
 mod advance;
 mod attach;

@@ -1,6 +1,6 @@
 //! The list of public items: `public_items.txt` has each type, function, method, variant and
 //! field that the documentation shows. A change of the list is a change of the promise.
-//! `BLESS=1` rewrites it.
+//! `BLESS=1` rewrites it. The signatures of public items name public types only.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -38,6 +38,10 @@ fn documentation() -> Value {
 struct Items<'a> {
     index: &'a Value,
     found: BTreeSet<String>,
+    /// Items with a public path.
+    public: BTreeSet<String>,
+    /// Items that public items name, by the name of the public item.
+    named: Vec<(String, String)>,
     /// Items that are being visited, since a module may export one around it.
     open: Vec<String>,
 }
@@ -51,17 +55,41 @@ impl<'a> Items<'a> {
         self.found.insert(format!("{kind} {path}"));
     }
 
-    /// The items of a list in a place.
+    /// Whether an item has `#[doc(hidden)]`.
+    fn is_hidden(&self, id: &Value) -> bool {
+        let attributes = self.item(id).and_then(|item| item["attrs"].as_array());
+        let mut attributes = attributes.into_iter().flatten();
+        attributes.any(|attribute| attribute["other"] == "#[doc(hidden)]")
+    }
+
+    /// The items of a list in a place, without the hidden ones.
     fn all(&mut self, ids: &'a Value, path: &str) {
         for id in ids.as_array().into_iter().flatten() {
-            self.visit(id, path, None);
+            if !self.is_hidden(id) {
+                self.visit(id, path, None);
+            }
+        }
+    }
+
+    /// The types and traits that a part of a signature names.
+    fn names(&mut self, part: &Value, path: &str) {
+        match part {
+            Value::Array(parts) => parts.iter().for_each(|part| self.names(part, path)),
+            Value::Object(parts) => {
+                let paths = [&part["resolved_path"]["id"], &part["trait"]["id"]];
+                for id in paths.into_iter().filter(|id| !id.is_null()) {
+                    self.named.push((path.to_owned(), id.to_string()));
+                }
+                parts.values().for_each(|part| self.names(part, path));
+            }
+            _ => {}
         }
     }
 
     /// An item, in a place, under its own name or the one that it is exported by.
     fn visit(&mut self, id: &'a Value, path: &str, name: Option<&str>) {
         let Some(item) = self.item(id) else {
-            return; // of another crate, or hidden
+            return; // of another crate
         };
         let Some((kind, inner)) = item["inner"]
             .as_object()
@@ -85,6 +113,7 @@ impl<'a> Items<'a> {
             return;
         }
         self.open.push(mark);
+        self.public.insert(id.to_string());
         match kind.as_str() {
             "module" => self.all(&inner["items"], &own),
             "struct" | "union" => {
@@ -101,11 +130,27 @@ impl<'a> Items<'a> {
                 self.note(kind, &own);
                 self.all(&inner["items"], &own);
             }
-            "struct_field" => self.note("field", &own),
-            "assoc_const" | "constant" | "static" => self.note("const", &own),
-            "assoc_type" | "type_alias" => self.note("type", &own),
-            "function" => self.note("fn", &own),
-            kind => self.note(kind, &own),
+            "variant" => {
+                self.note(kind, &own);
+                for fields in [&inner["kind"]["tuple"], &inner["kind"]["struct"]["fields"]] {
+                    for field in fields.as_array().into_iter().flatten() {
+                        if let Some(field) = self.item(field) {
+                            self.names(&field["inner"], &own);
+                        }
+                    }
+                }
+            }
+            kind => {
+                let kind = match kind {
+                    "struct_field" => "field",
+                    "assoc_const" | "constant" | "static" => "const",
+                    "assoc_type" | "type_alias" => "type",
+                    "function" => "fn",
+                    kind => kind,
+                };
+                self.note(kind, &own);
+                self.names(inner, &own);
+            }
         }
         self.open.pop();
     }
@@ -135,15 +180,30 @@ impl<'a> Items<'a> {
     }
 }
 
-/// The public items, sorted.
-fn items(documentation: &Value) -> BTreeSet<String> {
+/// The public items.
+fn items(documentation: &Value) -> Items<'_> {
     let mut items = Items {
         index: &documentation["index"],
         found: BTreeSet::new(),
+        public: BTreeSet::new(),
+        named: Vec::new(),
         open: Vec::new(),
     };
     items.visit(&documentation["root"], "", None);
-    items.found
+    items
+}
+
+/// The public items that name a type of this crate without a public path. Excepted are the
+/// descriptions of logs: `docs/recording-format.md` has their fields.
+fn naming_hidden_types(documentation: &Value, items: &Items) -> Vec<String> {
+    let hidden = |(item, id): &(String, String)| {
+        let named = &documentation["paths"][id];
+        let path = named["path"].as_array()?;
+        let is_own = named["crate_id"] == 0 && path.get(1)? != "instrument";
+        let is_hidden = is_own && !items.public.contains(id);
+        is_hidden.then(|| format!("{item}: {}", named["path"]))
+    };
+    items.named.iter().filter_map(hidden).collect()
 }
 
 #[test]
@@ -151,7 +211,11 @@ fn the_list_of_public_items_is_current() {
     if !env::var("BPFLAB_REQUIRE").is_ok_and(|needs| needs.contains(Need::Rustdoc.word())) {
         return skip(Need::Rustdoc, "the list of public items takes a minute");
     }
-    let now = items(&documentation());
+    let documentation = documentation();
+    let items = items(&documentation);
+    let hidden = naming_hidden_types(&documentation, &items);
+    assert!(hidden.is_empty(), "{hidden:#?}");
+    let now = items.found;
     assert!(
         now.contains("fn bpflab::harness::Vm::fire"),
         "{}",
