@@ -202,7 +202,7 @@ impl Verifier<'_> {
     /// is no room lose their id (`collect_linked_regs`).
     fn collect_linked(&mut self, id: u32, set: &mut LinkedSet) {
         let id = id & !ADD_CONST;
-        let structure = &self.structure;
+        let structure = self.structure;
         for number in (0..self.state.frames.len()).rev() {
             let pc = if number == self.state.current() {
                 self.pc

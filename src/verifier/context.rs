@@ -37,7 +37,7 @@ impl Verifier<'_> {
             Reject::new(Errno::EACCES, text)
         };
         let (Some(found), Some(place)) = (found, place) else {
-            return Err(match (&self.attach, place) {
+            return Err(match (self.attach, place) {
                 // The kernel checks this first, whatever else is wrong.
                 (Some(target), Some(off)) if is_array_read(a, off) && !off.is_multiple_of(8) => {
                     let text = format!("func '{}' offset {off} is not multiple of 8", target.name);
@@ -105,7 +105,7 @@ impl Verifier<'_> {
                 "a program without an attach target has no arguments"
             );
         };
-        let argument = context_argument::at(&target, self.program, off, size)?;
+        let argument = context_argument::at(target, self.program, off, size)?;
         Ok(match argument {
             Argument::Scalar => RegState::UNKNOWN,
             Argument::Result => {

@@ -1,8 +1,6 @@
 //! The verifier's environment (`struct bpf_verifier_env`). The other modules implement its
 //! methods: `explore` has the main loop, each of the others checks one thing.
 
-use std::sync::Arc;
-
 use super::attach_target::AttachTarget;
 use super::call::signature::Signatures;
 use super::facts::Facts;
@@ -65,12 +63,12 @@ pub(crate) struct Verifier<'p> {
     pub program: &'p Program,
     pub maps: Maps<'p>,
     /// The attach target, if the program names a type in the kernel's BTF.
-    pub attach: Option<AttachTarget<'p>>,
+    pub attach: Option<&'p AttachTarget<'p>>,
     /// What the program requires of its context and buffers.
     pub requires: Requirements,
-    pub options: Options,
+    pub options: &'p Options,
     /// The results of the checks before exploration.
-    pub structure: Arc<Structure>,
+    pub structure: &'p Structure,
     pub log: Log,
     /// The current state.
     pub state: State,
@@ -91,7 +89,7 @@ pub(crate) struct Verifier<'p> {
     /// What exploration finds out about each function.
     pub usage: Vec<Usage>,
     /// How the helper tables see the program.
-    pub caller: Caller<'p>,
+    pub caller: &'p Caller<'p>,
     /// For each load and store, the kind of pointer that it uses (`ptr_type`).
     pub pointers: Vec<Option<(Kind, TypeFlags)>>,
     /// What is proved for the engines.
@@ -109,11 +107,11 @@ impl<'p> Verifier<'p> {
     /// Prepares a verification.
     pub(super) fn new(
         program: &'p Program,
-        caller: Caller<'p>,
-        attach: Option<AttachTarget<'p>>,
-        structure: Structure,
+        caller: &'p Caller<'p>,
+        attach: Option<&'p AttachTarget<'p>>,
+        structure: &'p Structure,
         log: Log,
-        options: Options,
+        options: &'p Options,
     ) -> Self {
         let subprograms = structure.subprograms.len();
         let slots = structure.code.len();
@@ -129,7 +127,7 @@ impl<'p> Verifier<'p> {
             prev: NO_PC,
             pending: Vec::new(),
             arena: Arena::new(slots),
-            liveness: StackLiveness::new(&structure),
+            liveness: StackLiveness::new(structure),
             last_id: 0,
             counts: Counts::default(),
             touched: Touched::default(),
@@ -141,7 +139,7 @@ impl<'p> Verifier<'p> {
             recorder: None,
             called: vec![false; subprograms],
             signatures: Signatures::new(subprograms),
-            structure: Arc::new(structure),
+            structure,
         }
     }
 
@@ -153,7 +151,7 @@ impl<'p> Verifier<'p> {
         let depths = self.usage.iter().map(|usage| usage.stack_depth);
         self.facts.set_stacks(starts.zip(depths));
         self.structure.final_stack_depths(&mut self.usage);
-        structure::check_max_stack_depth(self.program, &self.structure, &self.usage)?;
+        structure::check_max_stack_depth(self.program, self.structure, &self.usage)?;
         self.check_rewrite()
     }
 
@@ -256,7 +254,7 @@ impl<'p> Verifier<'p> {
 
     /// Records that the current instruction reads these slots of a frame.
     pub(crate) fn stack_read(&mut self, frame: u8, slots: u64) {
-        let (state, structure) = (&self.state, &self.structure);
+        let (state, structure) = (&self.state, self.structure);
         let chain = || Self::chain(state, structure, state.current());
         self.liveness.read(chain, frame.into(), self.pc, slots);
     }

@@ -499,7 +499,7 @@ impl Verifier<'_> {
 
     /// Starts collecting the stack reads and writes of the current instruction.
     fn begin_marks(&mut self) {
-        let (state, structure) = (&self.state, &self.structure);
+        let (state, structure) = (&self.state, self.structure);
         let chain = || Self::chain(state, structure, state.current());
         self.liveness.begin(chain, self.pc);
     }
@@ -507,7 +507,7 @@ impl Verifier<'_> {
     /// Propagates the stack reads and writes that were collected for each function
     /// (`bpf_update_live_stack`).
     pub(crate) fn update_liveness(&mut self) {
-        let (state, structure) = (&self.state, &self.structure);
+        let (state, structure) = (&self.state, self.structure);
         let chain = |frame| Self::chain(state, structure, frame);
         self.liveness
             .update(structure, chain, state.current(), &mut self.log);

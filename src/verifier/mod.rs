@@ -222,7 +222,7 @@ pub fn verify(program: &Arc<Program>, options: &Options) -> Verification {
         }
         Ok((structure, attach)) => {
             let mut verifier =
-                Verifier::new(program, caller, attach, structure, checked_log, *options);
+                Verifier::new(program, &caller, attach.as_ref(), &structure, checked_log, options);
             verifier.log_live_registers();
             let result = verifier.verify();
             statistics = verifier.statistics();
@@ -231,7 +231,7 @@ pub fn verify(program: &Arc<Program>, options: &Options) -> Verification {
             }
             let facts = std::mem::take(&mut verifier.facts);
             let requirements = verifier.requires;
-            let code = Arc::clone(&verifier.structure.code);
+            let code = Arc::clone(&structure.code);
             log = verifier.log.into_text();
             result.map(|()| Verified {
                 program: Arc::clone(program),
@@ -285,7 +285,7 @@ pub fn trace(program: &Arc<Program>, options: &Options, limit: u64) -> Result<Tr
         global: sub.global,
     });
     let recorder = Recorder::new(functions.collect(), limit);
-    let mut verifier = Verifier::new(program, caller, attach, structure, log, *options);
+    let mut verifier = Verifier::new(program, &caller, attach.as_ref(), &structure, log, options);
     verifier.recorder = Some(Box::new(recorder));
     let result = verifier.verify();
     let recorder = verifier.recorder.take();

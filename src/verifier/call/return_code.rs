@@ -187,7 +187,7 @@ impl Verifier<'_> {
 
     /// The rule from the hook's prototype.
     fn hook_rule(&self) -> Rule {
-        let Some(hook) = &self.attach else {
+        let Some(hook) = self.attach else {
             return Rule::Any;
         };
         match (self.program.prog_type, self.attach_type()) {

@@ -61,7 +61,7 @@ impl Verifier<'_> {
         let mut chain = Chain {
             program: self.program,
             maps: &self.maps,
-            structure: &self.structure,
+            structure: self.structure,
             arena: &mut self.arena,
             log: &mut self.log,
         };

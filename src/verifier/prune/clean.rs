@@ -22,7 +22,7 @@ impl Verifier<'_> {
                 && state.same_callsites(&self.state)
                 && !self.arena.is_incomplete(id);
             if clean {
-                let structure = &self.structure;
+                let structure = self.structure;
                 let state = self.arena.get_mut(id);
                 let current = state.current();
                 let chain = |frame| Self::chain(state, structure, frame);

@@ -52,7 +52,7 @@ impl Verifier<'_> {
             return Ok(());
         }
         let kind = self.call_map(call)?.1.map_type;
-        let Err(mismatch) = kind.passes_to(call.id, &self.caller) else {
+        let Err(mismatch) = kind.passes_to(call.id, self.caller) else {
             return Ok(());
         };
         let lines = match mismatch {

@@ -36,7 +36,7 @@ impl Verifier<'_> {
         if id.0 > COUNT {
             reject!(EINVAL, "invalid func {}", Named(id));
         }
-        let Some(prototype) = helper(id).and_then(|helper| helper.prototype(&self.caller)) else {
+        let Some(prototype) = helper(id).and_then(|helper| helper.prototype(self.caller)) else {
             reject!(
                 EINVAL,
                 "program of this type cannot use helper {}",
@@ -87,7 +87,7 @@ impl Verifier<'_> {
         if id != id::get_func_ip {
             return Ok(());
         }
-        let caller = &self.caller;
+        let caller = self.caller;
         let trampoline = matches!(
             caller.attach_type,
             Some(AttachType::TraceFentry | AttachType::TraceFexit | AttachType::ModifyReturn)
