@@ -194,7 +194,7 @@ impl Verifier<'_> {
         if let Some((later, now)) = Scalar::fork(op, &target.var, &other.var) {
             // The value is 0 or -1: both are explored, the other one from this instruction
             // again.
-            let pc = self.pc;
+            let pc = self.pc();
             self.push_branch(pc, pc, Errno::ENOMEM)?.reg_mut(dst).var = later;
             target.var = now;
         }

@@ -77,7 +77,7 @@ impl Verifier<'_> {
             self.note_step(None, linked);
         }
 
-        let pc = self.pc;
+        let pc = self.pc();
         self.push_branch(target, pc, Errno::EFAULT)?;
         self.refine_bounds(jump, linked)?;
         self.refine_null(jump);
@@ -119,10 +119,10 @@ impl Verifier<'_> {
             self.consistent(not_taken.0, "false_reg1")?,
             self.consistent(not_taken.1, "false_reg2")?,
         );
-        let Some(pending) = self.pending.last_mut() else {
+        let Some(other) = self.worklist.last_mut() else {
             return Ok(());
         };
-        for (state, (a, b)) in [(&mut self.state, not_taken), (&mut pending.state, taken)] {
+        for (state, (a, b)) in [(&mut self.state, not_taken), (other, taken)] {
             state.reg_mut(dst).var = a;
             if let Some(src) = src {
                 state.reg_mut(src).var = b;
@@ -150,10 +150,10 @@ impl Verifier<'_> {
             return;
         }
         let maps = &self.maps;
-        let Some(pending) = self.pending.last_mut() else {
+        let Some(other) = self.worklist.last_mut() else {
             return;
         };
-        let (this, other) = (&mut self.state, &mut pending.state);
+        let this = &mut self.state;
         let left = *this.reg(dst);
         let equal = match op {
             JumpOp::Eq => Some(true),
@@ -205,7 +205,7 @@ impl Verifier<'_> {
         let structure = self.structure;
         for number in (0..self.state.frames.len()).rev() {
             let pc = if number == self.state.current() {
-                self.pc
+                self.pc()
             } else {
                 self.state.frame_pc(number)
             };

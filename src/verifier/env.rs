@@ -3,6 +3,7 @@
 
 use super::attach_target::AttachTarget;
 use super::call::signature::Signatures;
+use super::explore::{Counts, Position, Worklist};
 use super::facts::Facts;
 use super::liveness::{CallChain, StackLiveness};
 use super::log::Log;
@@ -13,7 +14,7 @@ use super::prune::Arena;
 use super::reg::{Kind, MapRef, RegState};
 use super::reject::VerifyResult;
 use super::requirements::Requirements;
-use super::state::{Frame, NO_PC, State};
+use super::state::{Frame, State};
 use super::structure::{self, InsnInfo, Structure, SubprogramInfo, Usage};
 use super::verdict::Statistics;
 use crate::isa::{Code, Reg};
@@ -21,34 +22,6 @@ use crate::program::{MapDef, Program};
 use crate::spec::AttachType;
 use crate::spec::helpers::{Caller, TypeFlags};
 use crate::util::Pc;
-
-/// A state that waits to be explored (`struct bpf_verifier_stack_elem`).
-#[derive(Debug)]
-pub(crate) struct Pending {
-    pub state: State,
-    /// The instruction at which exploration continues.
-    pub pc: Pc,
-    /// The instruction that pushed it.
-    pub prev: Pc,
-    /// The length of the log at that time.
-    pub log_len: usize,
-}
-
-/// Counters of the exploration.
-#[derive(Debug, Default)]
-pub(crate) struct Counts {
-    /// Instructions processed (`insn_processed`).
-    pub processed: u64,
-    /// Jumps processed.
-    pub jumps: u64,
-    /// Both counters at the last checkpoint.
-    pub processed_before: u64,
-    pub jumps_before: u64,
-    /// Checkpoints: in total, at most at one time, and at most at one instruction.
-    pub total_states: u64,
-    pub peak_states: u64,
-    pub max_states_per_insn: u64,
-}
 
 /// Registers and slots of the innermost frame that the log shows after an instruction
 /// because it touched them (`scratched_regs`, `scratched_stack_slots`).
@@ -72,11 +45,8 @@ pub(crate) struct Verifier<'p> {
     pub log: Log,
     /// The current state.
     pub state: State,
-    /// The current instruction, and the one before it.
-    pub pc: Pc,
-    pub prev: Pc,
-    /// States that wait to be explored; the last one is next.
-    pub pending: Vec<Pending>,
+    pub position: Position,
+    pub worklist: Worklist,
     /// The explored states, for pruning.
     pub arena: Arena,
     pub liveness: StackLiveness,
@@ -84,8 +54,6 @@ pub(crate) struct Verifier<'p> {
     pub last_id: u32,
     pub counts: Counts,
     pub touched: Touched,
-    /// Whether the current instruction has an entry in the jump history (`cur_hist_ent`).
-    pub step_noted: bool,
     /// What exploration finds out about each function.
     pub usage: Vec<Usage>,
     /// How the helper tables see the program.
@@ -123,15 +91,13 @@ impl<'p> Verifier<'p> {
             options,
             log,
             state: State::new(Frame::new(None, 0, 0)),
-            pc: Pc(0),
-            prev: NO_PC,
-            pending: Vec::new(),
+            position: Position::START,
+            worklist: Worklist::default(),
             arena: Arena::new(slots),
             liveness: StackLiveness::new(structure),
             last_id: 0,
             counts: Counts::default(),
             touched: Touched::default(),
-            step_noted: false,
             usage: structure.subprograms.iter().map(Usage::of).collect(),
             caller,
             pointers: vec![None; slots],
@@ -157,12 +123,11 @@ impl<'p> Verifier<'p> {
 
     /// The counters so far.
     pub(super) fn statistics(&self) -> Statistics {
-        let counts = &self.counts;
         Statistics {
-            processed: counts.processed,
-            total_states: counts.total_states,
-            peak_states: counts.peak_states,
-            max_states_per_insn: counts.max_states_per_insn,
+            processed: self.counts.processed(),
+            total_states: self.arena.total(),
+            peak_states: self.arena.peak(),
+            max_states_per_insn: self.arena.max_per_insn(),
             time_us: None,
             stack_depth: self.usage.iter().map(|usage| usage.stack_depth).collect(),
         }
@@ -185,6 +150,11 @@ impl<'p> Verifier<'p> {
     /// default for it.
     pub(crate) fn attach_type(&self) -> Option<AttachType> {
         self.caller.attach_type
+    }
+
+    /// The current instruction.
+    pub(crate) const fn pc(&self) -> Pc {
+        self.position.pc()
     }
 
     /// A new id (`++env->id_gen`).
@@ -256,7 +226,7 @@ impl<'p> Verifier<'p> {
     pub(crate) fn stack_read(&mut self, frame: u8, slots: u64) {
         let (state, structure) = (&self.state, self.structure);
         let chain = || Self::chain(state, structure, state.current());
-        self.liveness.read(chain, frame.into(), self.pc, slots);
+        self.liveness.read(chain, frame.into(), self.pc(), slots);
     }
 
     /// Records that the current instruction overwrites these slots of a frame.

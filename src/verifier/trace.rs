@@ -24,13 +24,13 @@ impl Verifier<'_> {
     /// does.
     fn path(&self) -> Vec<Pc> {
         let code = &self.structure.code;
-        let mut path = vec![self.pc];
+        let mut path = vec![self.pc()];
         let mut state = &self.state;
         let mut steps = state.history.as_slice();
         // The step to the current instruction may not be in the history yet.
-        let noted = before(state.first, self.pc, &mut steps);
+        let noted = before(state.first, self.pc(), &mut steps);
         let parent_of = |state: &State| state.parent.map(|id| self.arena.get(id));
-        let mut pc = self.prev;
+        let mut pc = self.position.prev();
         if noted.is_none()
             && let Some(parent) = parent_of(state).filter(|parent| parent.last == pc)
         {

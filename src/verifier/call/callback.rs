@@ -8,9 +8,9 @@
 use crate::isa::Reg;
 use crate::spec::MapType;
 use crate::spec::helpers::{Effects, TypeFlags, helper, id};
-use crate::spec::limits::MAX_JUMP_SEQUENCE;
 use crate::util::{Errno, HelperId, Pc};
-use crate::verifier::env::{Pending, Verifier};
+use crate::verifier::env::Verifier;
+use crate::verifier::explore::Pending;
 use crate::verifier::reg::{Kind, RegState};
 use crate::verifier::reject::{VerifyResult, reject};
 use crate::verifier::state::{Entry, Frame, ReturnRange, State};
@@ -48,7 +48,7 @@ impl Verifier<'_> {
         if later {
             return self.push_later(id, subprogram);
         }
-        let (start, pc) = (self.subprogram(subprogram).start, self.pc);
+        let (start, pc) = (self.subprogram(subprogram).start, self.pc());
         // The kernel checks the number of pushed states first, then the frames, then the
         // arguments.
         self.push_branch(start, pc, Errno::ENOMEM)?;
@@ -57,7 +57,7 @@ impl Verifier<'_> {
         callee.entry = Entry::Callback;
         callee.callback_of = Some(id);
         self.state.frame_mut().callback_depth = 0;
-        if let Some(Pending { state, .. }) = self.pending.last_mut() {
+        if let Some(state) = self.worklist.last_mut() {
             state.callback_unroll_depth += 1;
             state.frame_mut().callback_depth += 1;
             state.frames.push(callee);
@@ -68,18 +68,14 @@ impl Verifier<'_> {
     /// Pushes a state for a callback that runs after the program has returned
     /// (`push_async_cb`).
     fn push_later(&mut self, id: HelperId, subprogram: u32) -> VerifyResult {
-        let waiting = self.pending.len() + 1;
-        if waiting > MAX_JUMP_SEQUENCE {
-            reject!(
-                EFAULT,
-                "The sequence of {waiting} jumps is too complex for async cb."
-            );
+        if let Some(text) = self.worklist.too_complex() {
+            reject!(EFAULT, "{text} for async cb.");
         }
         let entries = match self.frame().entry {
             Entry::AsyncCallback(entries) => entries,
             Entry::Call | Entry::Callback => 0,
         };
-        let (start, prev) = (self.subprogram(subprogram).start, self.pc);
+        let (start, prev) = (self.subprogram(subprogram).start, self.pc());
         let mut frame = Frame::new(None, subprogram, 0);
         frame.entry = Entry::AsyncCallback(entries.saturating_add(1));
         frame.callback_of = Some(id);
@@ -95,7 +91,7 @@ impl Verifier<'_> {
             sleepable: false,
             ..State::new(frame)
         };
-        self.pending.push(Pending {
+        self.worklist.push(Pending {
             state,
             pc: start,
             prev,

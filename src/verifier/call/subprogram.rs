@@ -27,7 +27,7 @@ impl Verifier<'_> {
             return Ok(next);
         }
         self.note_call_types(number)?;
-        let callsite = self.pc;
+        let callsite = self.pc();
         let mut callee = self.enter(number, callsite)?;
         for reg in Reg::ARGUMENTS {
             callee.regs[reg.index()] = *self.reg(reg);
@@ -63,7 +63,7 @@ impl Verifier<'_> {
         self.update_liveness();
         let callee = self.frame();
         let r0 = *self.reg(Reg::R0);
-        let callsite = callee.callsite.unwrap_or(self.pc);
+        let callsite = callee.callsite.unwrap_or(self.pc());
         let (in_callback, range) = (callee.in_callback(), callee.callback_range);
         if matches!(r0.kind, Kind::Stack { .. }) && r0.flags.is_empty() {
             reject!(EINVAL, "cannot return stack pointer to the caller");

@@ -72,7 +72,7 @@ impl Verifier<'_> {
             self.log.truncate(self.log.len() - 1);
             self.log.write(format_args!("{:gap$};", ""));
         } else {
-            self.log.write(format_args!("{}:", self.pc));
+            self.log.write(format_args!("{}:", self.pc()));
         }
         let text = StateText {
             program: self.program,
@@ -94,14 +94,14 @@ impl Verifier<'_> {
         if !self.touched.is_empty() {
             self.log_insn_state();
         }
-        self.log_source(self.pc, "; ");
+        self.log_source(self.pc(), "; ");
         let begin = self.log.len();
         let text = InsnText {
             program: self.program,
             code: &self.structure.code,
-            pc: self.pc,
+            pc: self.pc(),
         };
-        self.log.write(format_args!("{}: {text}\n", self.pc));
+        self.log.write(format_args!("{}: {text}\n", self.pc()));
         let end = self.log.len();
         self.log.last.end = end;
         self.log.last.len = end - begin;

@@ -176,7 +176,7 @@ impl Verifier<'_> {
             (Kind::Packet { .. }, _) => Through::Packet,
             _ => Through::Other,
         };
-        self.facts.see_access(self.pc, through);
+        self.facts.see_access(self.pc(), through);
     }
 
     /// Rejects an instruction that accesses the context on one path and other memory on
@@ -193,7 +193,7 @@ impl Verifier<'_> {
                     | Kind::BtfId { .. }
             )
         };
-        let pc = self.pc.index();
+        let pc = self.pc().index();
         let Some(before) = self.pointers.get_mut(pc) else {
             return Ok(());
         };

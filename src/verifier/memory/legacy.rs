@@ -30,7 +30,7 @@ impl Verifier<'_> {
         if self.state.current() == 0 {
             return Ok(next);
         }
-        self.push_branch(next, self.pc, Errno::ENOMEM)?;
+        self.push_branch(next, self.pc(), Errno::ENOMEM)?;
         self.set_reg(Reg::R0, RegState::constant(0));
         self.check_return()
     }

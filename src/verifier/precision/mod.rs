@@ -65,7 +65,7 @@ impl Verifier<'_> {
             arena: &mut self.arena,
             log: &mut self.log,
         };
-        let done = chain.mark(&self.state, self.pc, marks, Some(&mut cache));
+        let done = chain.mark(&self.state, self.position.pc(), marks, Some(&mut cache));
         self.arena.backtrack_cache = cache;
         done.map(|_| ())
     }

@@ -7,6 +7,7 @@
 use super::ids::IdMap;
 use super::scc::{Visit, VisitId, Visits};
 use crate::util::Pc;
+use crate::verifier::explore::Counts;
 use crate::verifier::precision::BacktrackCache;
 use crate::verifier::state::{Frame, State, StateId};
 
@@ -45,6 +46,11 @@ pub(crate) struct Arena {
     pub(super) visits: Visits,
     /// The id map, reused by all comparisons.
     ids: IdMap,
+    /// The counters of exploration at the last checkpoint.
+    pub(super) counts_before: Counts,
+    total: u64,
+    peak: u64,
+    max_per_insn: u64,
     /// For the path since the last checkpoint.
     pub(in crate::verifier) backtrack_cache: BacktrackCache,
 }
@@ -87,9 +93,30 @@ impl Arena {
         self.ids = std::mem::take(ids);
     }
 
-    /// The current number of states, including back edges (`update_peak_states`).
-    pub(super) fn count(&self) -> u64 {
-        self.listed + self.dropped + self.visits.backedges
+    /// Updates the peak number of states, including back edges (`update_peak_states`).
+    pub(super) fn note_peak(&mut self) {
+        let count = self.listed + self.dropped + self.visits.backedges;
+        self.peak = self.peak.max(count);
+    }
+
+    /// Records the number of checkpoints in the list of an instruction.
+    pub(super) fn note_list(&mut self, count: u64) {
+        self.max_per_insn = self.max_per_insn.max(count);
+    }
+
+    /// Checkpoints in total.
+    pub(crate) const fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// The most checkpoints at one time.
+    pub(crate) const fn peak(&self) -> u64 {
+        self.peak
+    }
+
+    /// The most checkpoints at one instruction.
+    pub(crate) const fn max_per_insn(&self) -> u64 {
+        self.max_per_insn
     }
 
     pub(super) fn checkpoint(&self, id: StateId) -> &Checkpoint {
@@ -129,6 +156,7 @@ impl Arena {
             *head = Some(id);
         }
         self.listed += 1;
+        self.total += 1;
         id
     }
 

@@ -55,7 +55,7 @@ impl Verifier<'_> {
         visit.entry = None;
         let (of, count) = (visit.of, visit.backedges.len() as u64);
         self.arena.visits.backedges -= count;
-        self.note_peak();
+        self.arena.note_peak();
         if self.log.is_full() {
             log!(self, "SCC exit {of}\n");
         }
@@ -124,12 +124,7 @@ impl Verifier<'_> {
         if self.log.is_full() {
             log!(self, "SCC backedge {of}\n");
         }
-        self.note_peak();
-    }
-
-    /// Updates the peak number of states (`update_peak_states`).
-    pub(super) fn note_peak(&mut self) {
-        self.counts.peak_states = self.counts.peak_states.max(self.arena.count());
+        self.arena.note_peak();
     }
 }
 

@@ -34,8 +34,8 @@ impl Verifier<'_> {
         let force = self.program.flags.contains(ProgFlags::TEST_STATE_FREQ)
             || self.insn_info(pc).force_checkpoint
             || self.state.history.len() > LONG_HISTORY;
-        let jumps = self.counts.jumps - self.counts.jumps_before;
-        let processed = self.counts.processed - self.counts.processed_before;
+        let since = self.counts.since(self.arena.counts_before);
+        let (jumps, processed) = (since.jumps(), since.processed());
         // Checkpoints have a minimum distance.
         let mut add = force || jumps >= 2 && processed >= 8;
         // Within a loop, few checkpoints ever prune a state.
@@ -131,8 +131,7 @@ impl Verifier<'_> {
                 before = Some(id);
             }
         }
-        let most = &mut self.counts.max_states_per_insn;
-        *most = (*most).max(count);
+        self.arena.note_list(count);
         Found::Nothing
     }
 
@@ -193,20 +192,18 @@ impl Verifier<'_> {
     /// Makes the current state a checkpoint. Its precision marks are cleared: the code that
     /// follows has not required any yet.
     fn add_checkpoint(&mut self, pc: Pc) {
-        self.counts.total_states += 1;
-        self.counts.jumps_before = self.counts.jumps;
-        self.counts.processed_before = self.counts.processed;
+        self.arena.counts_before = self.counts;
         self.arena.backtrack_cache.clear();
         for reg in self.state.all_regs_mut() {
             if reg.is_scalar() {
                 reg.precise = false;
             }
         }
-        (self.state.pc, self.state.last) = (pc, self.prev);
+        (self.state.pc, self.state.last) = (pc, self.position.prev());
         let id = self
             .arena
             .insert(&mut self.state, self.structure.code.len());
-        self.note_peak();
+        self.arena.note_peak();
         if let Some(of) = Loop::of(&self.state, &self.structure.insns) {
             let (visit, first) = self.arena.visits.enter(of, id);
             self.arena.checkpoint_mut(id).visit = Some(visit);

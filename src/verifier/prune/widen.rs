@@ -32,9 +32,9 @@ impl Verifier<'_> {
 
     /// Widens the state that was pushed last, which continues the loop.
     pub(crate) fn widen_pending(&mut self, before: StateId) {
-        if let Some(pending) = self.pending.last_mut() {
+        if let Some(state) = self.worklist.last_mut() {
             let ids = &mut self.arena.take_ids(self.last_id);
-            widen(self.arena.get(before), &mut pending.state, ids);
+            widen(self.arena.get(before), state, ids);
             self.arena.return_ids(ids);
         }
     }

@@ -79,7 +79,7 @@ impl Verifier<'_> {
     /// engine may run without a call (`update_loop_inline_state`): the zero is precise
     /// then.
     fn note_loop(&mut self, call: &Call) -> VerifyResult {
-        if !self.facts.may_be_plain_loop(self.pc) {
+        if !self.facts.may_be_plain_loop(self.pc()) {
             return Ok(());
         }
         let plain = self.reg(Reg::R4).is_null();
@@ -87,7 +87,7 @@ impl Verifier<'_> {
             self.mark_precise(Reg::R4)?;
         }
         self.facts
-            .see_loop(self.pc, call.callback.filter(|_| plain));
+            .see_loop(self.pc(), call.callback.filter(|_| plain));
         Ok(())
     }
 

@@ -42,7 +42,7 @@ impl Verifier<'_> {
             }
             self.state.refs.push(Reference {
                 id: state.id,
-                pc: self.pc,
+                pc: self.pc(),
                 kind: ReferenceKind::SpinLock(map),
             });
             return Ok(());

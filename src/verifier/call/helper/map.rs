@@ -39,7 +39,7 @@ impl Verifier<'_> {
         let key = self.reg(Reg::R3).value();
         let key = key.and_then(|key| u32::try_from(key).ok());
         let key = key.filter(|key| *key < places);
-        self.facts.see_tail_call(self.pc, key);
+        self.facts.see_tail_call(self.pc(), key);
         match key {
             Some(_) => self.mark_precise(Reg::R3),
             None => Ok(()),

@@ -46,7 +46,7 @@ impl Verifier<'_> {
         }
         if let Some((map, _)) = call.map {
             let known = (!map.inner).then_some(map.id);
-            self.facts.see_map(self.pc, known);
+            self.facts.see_map(self.pc(), known);
         }
         self.check_map_write(&call)?;
         self.check_tail_call_key(&call)?;
@@ -73,7 +73,7 @@ impl Verifier<'_> {
             return Ok(next);
         }
         self.touch(Reg::R0);
-        self.push_branch_without_limit(next, self.pc);
+        self.push_branch_without_limit(next, self.pc());
         self.forget_packet_pointers();
         self.set_unknown(Reg::R0);
         self.check_return()

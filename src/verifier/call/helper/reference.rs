@@ -16,7 +16,7 @@ impl Verifier<'_> {
         let id = self.new_id();
         self.state.refs.push(Reference {
             id,
-            pc: self.pc,
+            pc: self.pc(),
             kind: ReferenceKind::Object,
         });
         id

@@ -5,8 +5,16 @@
 //! the other is pushed on a stack. A path ends at the outermost exit, or where an explored
 //! state subsumes the current one. Then the state that was pushed last is taken up.
 
+mod counts;
+mod position;
+mod worklist;
+
+pub(crate) use counts::Counts;
+pub(crate) use position::Position;
+pub(crate) use worklist::{Pending, Worklist};
+
 use super::branch::Comparison;
-use super::env::{Pending, Touched, Verifier};
+use super::env::{Touched, Verifier};
 use super::log::log;
 use super::memory::insn::MemoryOperand;
 use super::missing::Feature;
@@ -16,7 +24,7 @@ use super::state::{Frame, LinkedSet, NO_PC, State, Step};
 use super::structure::{self, PriorCheck};
 use crate::isa::{CallTarget, DecodeError, Insn, Pseudo, Reg};
 use crate::spec::helpers::TypeFlags;
-use crate::spec::limits::{MAX_INSNS, MAX_JUMP_SEQUENCE};
+use crate::spec::limits::MAX_INSNS;
 use crate::spec::{MapType, ProgFlags};
 use crate::util::{Errno, MapId, Pc, TypeId};
 
@@ -42,7 +50,7 @@ impl Verifier<'_> {
             sleepable: self.program.flags.contains(ProgFlags::SLEEPABLE),
             ..State::new(Frame::new(None, number, 0))
         };
-        self.pc = start;
+        self.position.go_to(start);
         self.touch_all();
         self.log_restart();
         self.set_arguments(number)?;
@@ -60,12 +68,10 @@ impl Verifier<'_> {
         // Whether to log the whole state before the next instruction.
         let mut show_state = false;
         loop {
-            self.step_noted = false;
-            self.prev = prev;
-            let pc = self.pc;
-            self.counts.processed += 1;
-            if self.counts.processed > MAX_INSNS as u64 {
-                let processed = self.counts.processed;
+            self.position.begin(prev);
+            let pc = self.pc();
+            let processed = self.counts.count_insn();
+            if processed > MAX_INSNS as u64 {
                 let text = format!("BPF program is too large. Processed {processed} insn");
                 return Err(self.refuse(Reject::new(Errno::E2BIG, text)));
             }
@@ -107,21 +113,22 @@ impl Verifier<'_> {
                 next
             };
             match next {
-                Next::At(next) => self.pc = next,
+                Next::At(next) => self.position.go_to(next),
                 Next::Frame(next) => {
                     show_state = true;
-                    self.pc = next;
+                    self.position.go_to(next);
                 }
                 Next::End => {
                     self.touch_all();
                     self.end_of_path()?;
                     self.update_liveness();
-                    let Some(pending) = self.pending.pop() else {
+                    let Some(pending) = self.worklist.pop() else {
                         return Ok(());
                     };
                     self.arena
                         .recycle(std::mem::replace(&mut self.state, pending.state));
-                    (self.pc, prev) = (pending.pc, pending.prev);
+                    self.position.go_to(pending.pc);
+                    prev = pending.prev;
                     if !self.log.is_full() {
                         self.log.truncate(pending.log_len);
                     }
@@ -135,12 +142,12 @@ impl Verifier<'_> {
     /// Adds the current instruction and the path that led to it to a reject.
     #[cold]
     fn refuse(&self, reject: Reject) -> Reject {
-        reject.at(self.pc).with_trail(|| self.trail())
+        reject.at(self.pc()).with_trail(|| self.trail())
     }
 
     /// Simulates one instruction (`do_check_insn`).
     fn check_insn(&mut self) -> VerifyResult<Next> {
-        let pc = self.pc;
+        let pc = self.pc();
         let Some(insn) = self.structure.code.insn(pc) else {
             return Err(self.refuse_slot(pc));
         };
@@ -230,7 +237,7 @@ impl Verifier<'_> {
                 return Ok(Next::At(self.check_packet_load(index, next)?));
             }
             Insn::Jump { .. } | Insn::JumpLong { .. } => {
-                self.counts.jumps += 1;
+                self.counts.count_jump();
                 return Ok(Next::At(target(&insn, pc)));
             }
             Insn::JumpIf {
@@ -240,7 +247,7 @@ impl Verifier<'_> {
                 src,
                 ..
             } => {
-                self.counts.jumps += 1;
+                self.counts.count_jump();
                 let target = target(&insn, pc);
                 let jump = Comparison {
                     op,
@@ -252,19 +259,19 @@ impl Verifier<'_> {
                 return Ok(Next::At(self.check_jump_if(&jump, next)?));
             }
             Insn::MayGoto { .. } => {
-                self.counts.jumps += 1;
+                self.counts.count_jump();
                 self.check_may_goto(next)?;
                 return Ok(Next::At(target(&insn, pc)));
             }
             Insn::Call(call) => {
-                self.counts.jumps += 1;
+                self.counts.count_jump();
                 let to = self.check_call(call, next)?;
                 self.touch(Reg::R0);
                 return Ok(Next::At(to));
             }
             Insn::CallReg { .. } => reject!(EINVAL, "unknown opcode 8d"),
             Insn::Exit => {
-                self.counts.jumps += 1;
+                self.counts.count_jump();
                 return self.check_exit();
             }
         }
@@ -316,7 +323,7 @@ impl Verifier<'_> {
         match call {
             CallTarget::Helper(id) => self.check_helper_call(id, next),
             CallTarget::Subprogram { rel } => {
-                let target = i64::from(self.pc.0) + 1 + i64::from(rel);
+                let target = i64::from(self.pc().0) + 1 + i64::from(rel);
                 self.check_subprogram_call(Pc(u32::try_from(target).unwrap_or(u32::MAX)), next)
             }
             // An unresolved weak function. If this call is not dead code, the kernel
@@ -346,7 +353,7 @@ impl Verifier<'_> {
     /// `may_goto` leaves the loop once its budget is used up. Both ways are possible, so
     /// the loop always terminates.
     fn check_may_goto(&mut self, next: Pc) -> VerifyResult {
-        let pc = self.pc;
+        let pc = self.pc();
         let before = self.previous_entry(pc);
         let queued = self.push_branch(next, pc, Errno::ENOMEM)?;
         queued.may_goto_depth += 1;
@@ -383,7 +390,7 @@ impl Verifier<'_> {
                 return Ok(());
             }
             Pseudo::Func { rel } => {
-                let target = i64::from(self.pc.0) + 1 + i64::from(rel);
+                let target = i64::from(self.pc().0) + 1 + i64::from(rel);
                 let target = Pc(u32::try_from(target).unwrap_or(u32::MAX));
                 let Some(subprogram) = self.subprogram_at(target) else {
                     reject!(EFAULT, "no function begins at insn {target}");
@@ -420,8 +427,8 @@ impl Verifier<'_> {
         prev: Pc,
         full: Errno,
     ) -> VerifyResult<&mut State> {
-        if self.pending.len() >= MAX_JUMP_SEQUENCE {
-            return Err(Reject::new(full, self.too_complex()));
+        if let Some(text) = self.worklist.too_complex() {
+            return Err(Reject::new(full, format!("{text}.")));
         }
         Ok(self.push_state(pc, prev))
     }
@@ -430,15 +437,10 @@ impl Verifier<'_> {
     /// it. Linux 6.18 behaves like this at a tail call: `check_helper_call` mistakes the null
     /// pointer from `push_stack` for a state.
     pub(crate) fn push_branch_without_limit(&mut self, pc: Pc, prev: Pc) {
-        if self.pending.len() >= MAX_JUMP_SEQUENCE {
-            log!(self, "{}\n", self.too_complex());
+        if let Some(text) = self.worklist.too_complex() {
+            log!(self, "{text}.\n");
         }
         self.push_state(pc, prev);
-    }
-
-    fn too_complex(&self) -> String {
-        let waiting = self.pending.len() + 1;
-        format!("The sequence of {waiting} jumps is too complex.")
     }
 
     fn push_state(&mut self, pc: Pc, prev: Pc) -> &mut State {
@@ -447,21 +449,19 @@ impl Verifier<'_> {
             self.arena.get_mut(parent).branches += 1;
         }
         let log_len = self.log.len();
-        let at = self.pending.len();
-        self.pending.push(Pending {
+        self.worklist.push(Pending {
             state,
             pc,
             prev,
             log_len,
-        });
-        &mut self.pending[at].state
+        })
     }
 
     /// Adds the current instruction to the jump history, for a step that the code alone
     /// doesn't determine (`push_jmp_history`). Two entries of one instruction are merged.
     pub(crate) fn note_step(&mut self, stack: Option<(u8, u8)>, linked: LinkedSet) {
-        let (pc, prev) = (self.pc, self.prev);
-        if self.step_noted
+        let (pc, prev) = (self.pc(), self.position.prev());
+        if self.position.note()
             && let Some(step) = self.state.history.last_mut()
         {
             step.stack = step.stack.or(stack);
@@ -475,7 +475,6 @@ impl Verifier<'_> {
             stack_operands: (false, false),
             linked,
         });
-        self.step_noted = true;
     }
 
     /// Shows all registers and slots in the next log line.
@@ -494,14 +493,14 @@ impl Verifier<'_> {
         else {
             return;
         };
-        usage.touch_stack(&self.structure.info(self.pc), off);
+        usage.touch_stack(&self.structure.info(self.position.pc()), off);
     }
 
     /// Starts collecting the stack reads and writes of the current instruction.
     fn begin_marks(&mut self) {
         let (state, structure) = (&self.state, self.structure);
         let chain = || Self::chain(state, structure, state.current());
-        self.liveness.begin(chain, self.pc);
+        self.liveness.begin(chain, self.pc());
     }
 
     /// Propagates the stack reads and writes that were collected for each function
