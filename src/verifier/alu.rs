@@ -146,10 +146,8 @@ impl Verifier<'_> {
 
     /// Assigns an id to a scalar that is not constant, for its copies to share.
     pub(super) fn link_before_move(&mut self, src: Reg) {
-        let id = self.last_id + 1;
-        if self.reg_mut(src).link(id) {
-            self.last_id = id;
-        }
+        let reg = self.state.reg_mut(src);
+        self.ids.offer(|id| reg.link(id));
     }
 
     fn check_arithmetic(

@@ -5,6 +5,7 @@ use super::attach_target::AttachTarget;
 use super::call::signature::Signatures;
 use super::explore::{Counts, Position, Worklist};
 use super::facts::Facts;
+use super::id::IdGenerator;
 use super::liveness::{CallChain, StackLiveness};
 use super::log::Log;
 use super::maps::Maps;
@@ -50,8 +51,7 @@ pub(crate) struct Verifier<'p> {
     /// The explored states, for pruning.
     pub arena: Arena,
     pub liveness: StackLiveness,
-    /// The last id assigned.
-    pub last_id: u32,
+    pub ids: IdGenerator,
     pub counts: Counts,
     pub touched: Touched,
     /// What exploration finds out about each function.
@@ -95,7 +95,7 @@ impl<'p> Verifier<'p> {
             worklist: Worklist::default(),
             arena: Arena::new(slots),
             liveness: StackLiveness::new(structure),
-            last_id: 0,
+            ids: IdGenerator::default(),
             counts: Counts::default(),
             touched: Touched::default(),
             usage: structure.subprograms.iter().map(Usage::of).collect(),
@@ -159,8 +159,7 @@ impl<'p> Verifier<'p> {
 
     /// A new id (`++env->id_gen`).
     pub(crate) fn new_id(&mut self) -> u32 {
-        self.last_id += 1;
-        self.last_id
+        self.ids.assign()
     }
 
     /// What the structure checks found about the instruction at `pc`.

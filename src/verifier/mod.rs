@@ -36,6 +36,7 @@ pub mod diagnose;
 mod env;
 mod explore;
 mod facts;
+mod id;
 mod liveness;
 mod log;
 mod maps;

@@ -147,7 +147,7 @@ impl Verifier<'_> {
     }
 
     fn is_subsumed(&mut self, id: StateId, level: ExactLevel) -> bool {
-        let mut ids = self.arena.take_ids(self.last_id);
+        let mut ids = self.arena.take_ids(self.ids.last());
         let checkpoint = self.arena.checkpoint(id);
         let (insns, level) = match self.recorder {
             None => (self.structure.insns.as_slice(), level),

@@ -23,7 +23,7 @@ impl Verifier<'_> {
     /// from the previous checkpoint there.
     pub(crate) fn widen_callback(&mut self, pc: Pc) -> VerifyResult {
         if let Some(before) = self.checkpoint_above(&self.state, pc) {
-            let ids = &mut self.arena.take_ids(self.last_id);
+            let ids = &mut self.arena.take_ids(self.ids.last());
             widen(self.arena.get(before), &mut self.state, ids);
             self.arena.return_ids(ids);
         }
@@ -33,7 +33,7 @@ impl Verifier<'_> {
     /// Widens the state that was pushed last, which continues the loop.
     pub(crate) fn widen_pending(&mut self, before: StateId) {
         if let Some(state) = self.worklist.last_mut() {
-            let ids = &mut self.arena.take_ids(self.last_id);
+            let ids = &mut self.arena.take_ids(self.ids.last());
             widen(self.arena.get(before), state, ids);
             self.arena.return_ids(ids);
         }
