@@ -24,14 +24,6 @@ use crate::spec::AttachType;
 use crate::spec::helpers::{Caller, TypeFlags};
 use crate::util::Pc;
 
-/// Registers and slots of the innermost frame that the log shows after an instruction
-/// because it touched them (`scratched_regs`, `scratched_stack_slots`).
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Touched {
-    pub regs: u16,
-    pub slots: u64,
-}
-
 /// The state of one verification.
 pub(crate) struct Verifier<'p> {
     pub program: &'p Program,
@@ -53,7 +45,6 @@ pub(crate) struct Verifier<'p> {
     pub liveness: StackLiveness,
     pub ids: IdGenerator,
     pub counts: Counts,
-    pub touched: Touched,
     /// What exploration finds out about each function.
     pub usage: Vec<Usage>,
     /// How the helper tables see the program.
@@ -97,7 +88,6 @@ impl<'p> Verifier<'p> {
             liveness: StackLiveness::new(structure),
             ids: IdGenerator::default(),
             counts: Counts::default(),
-            touched: Touched::default(),
             usage: structure.subprograms.iter().map(Usage::of).collect(),
             caller,
             pointers: vec![None; slots],
@@ -193,22 +183,12 @@ impl<'p> Verifier<'p> {
 
     /// Sets a register and marks it for the log.
     pub(crate) fn set_reg(&mut self, reg: Reg, state: RegState) {
-        self.touch(reg);
+        self.log.touch(reg);
         *self.state.reg_mut(reg) = state;
     }
 
     pub(crate) fn frame(&self) -> &Frame {
         self.state.frame()
-    }
-
-    /// Marks a register for the next log line.
-    pub(crate) fn touch(&mut self, reg: Reg) {
-        self.touched.regs |= 1 << reg.number();
-    }
-
-    /// Marks a slot of the innermost frame for the next log line.
-    pub(crate) fn touch_slot(&mut self, slot: usize) {
-        self.touched.slots |= 1 << slot;
     }
 
     /// The call chain to frame number `frame`, for stack liveness.

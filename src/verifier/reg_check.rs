@@ -9,7 +9,7 @@ impl Verifier<'_> {
     /// Checks that a register which the instruction reads was written before
     /// (`check_reg_arg` with `SRC_OP`).
     pub(crate) fn check_read(&mut self, reg: Reg) -> VerifyResult {
-        self.touch(reg);
+        self.log.touch(reg);
         if !self.reg(reg).is_init() {
             reject!(EACCES, "R{} !read_ok", reg.number());
         }
@@ -19,7 +19,7 @@ impl Verifier<'_> {
     /// Checks that a register which the instruction writes is not the frame pointer
     /// (`check_reg_arg` with `DST_OP_NO_MARK`).
     pub(crate) fn check_write(&mut self, reg: Reg) -> VerifyResult {
-        self.touch(reg);
+        self.log.touch(reg);
         if reg == Reg::FP {
             reject!(EACCES, "frame pointer is read only");
         }

@@ -80,7 +80,7 @@ impl Verifier<'_> {
         frame.entry = Entry::AsyncCallback(entries.saturating_add(1));
         frame.callback_of = Some(id);
         self.callback_start(id)?.enter(&mut frame);
-        self.touch_all();
+        self.log.touch_all();
         let state = State {
             pc: start,
             // As in the kernel: its path begins with the program's.

@@ -51,7 +51,7 @@ impl Verifier<'_> {
         if !self.state.can_enter() {
             reject!(E2BIG, "the call stack of {} frames is too deep", frames + 1);
         }
-        self.touch_all();
+        self.log.touch_all();
         // There are fewer than eight frames.
         let number = u8::try_from(frames).unwrap_or(u8::MAX);
         Ok(Frame::new(Some(callsite), subprogram, number))

@@ -14,7 +14,7 @@ pub(crate) use position::Position;
 pub(crate) use worklist::{Pending, Worklist};
 
 use super::branch::Comparison;
-use super::env::{Touched, Verifier};
+use super::env::Verifier;
 use super::log::log;
 use super::memory::insn::MemoryOperand;
 use super::missing::Feature;
@@ -51,7 +51,7 @@ impl Verifier<'_> {
             ..State::new(Frame::new(None, number, 0))
         };
         self.position.go_to(start);
-        self.touch_all();
+        self.log.touch_all();
         self.log_restart();
         self.set_arguments(number)?;
         self.liveness.reset_current();
@@ -119,7 +119,7 @@ impl Verifier<'_> {
                     self.position.go_to(next);
                 }
                 Next::End => {
-                    self.touch_all();
+                    self.log.touch_all();
                     self.end_of_path()?;
                     self.update_liveness();
                     let Some(pending) = self.worklist.pop() else {
@@ -266,7 +266,7 @@ impl Verifier<'_> {
             Insn::Call(call) => {
                 self.counts.count_jump();
                 let to = self.check_call(call, next)?;
-                self.touch(Reg::R0);
+                self.log.touch(Reg::R0);
                 return Ok(Next::At(to));
             }
             Insn::CallReg { .. } => reject!(EINVAL, "unknown opcode 8d"),
@@ -475,14 +475,6 @@ impl Verifier<'_> {
             stack_operands: (false, false),
             linked,
         });
-    }
-
-    /// Shows all registers and slots in the next log line.
-    pub(crate) fn touch_all(&mut self) {
-        self.touched = Touched {
-            regs: u16::MAX,
-            slots: u64::MAX,
-        };
     }
 
     /// Notes an access to a stack slot that the `bpf_fastcall` pattern may use for spills

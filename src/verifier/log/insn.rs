@@ -4,10 +4,11 @@ use std::borrow::Cow;
 use std::fmt;
 
 use super::state::StateText;
+use super::touched::Touched;
 use crate::isa::{Code, Names, Pseudo, Reg};
 use crate::program::Program;
 use crate::util::{HelperId, Pc, TypeId};
-use crate::verifier::env::{Touched, Verifier};
+use crate::verifier::env::Verifier;
 use crate::verifier::state::State;
 
 /// The column of the state after an instruction, unless the text is longer
@@ -15,18 +16,6 @@ use crate::verifier::state::State;
 const COLUMN: usize = 40;
 /// After a longer text, the column is a multiple of this (`BPF_LOG_MIN_ALIGNMENT`).
 const STEP: usize = 8;
-
-impl Touched {
-    /// Everything.
-    pub(crate) const ALL: Self = Self {
-        regs: u16::MAX,
-        slots: u64::MAX,
-    };
-
-    const fn is_empty(self) -> bool {
-        self.regs == 0 && self.slots == 0
-    }
-}
 
 impl Verifier<'_> {
     /// Prints the whole innermost frame of the current state, as the rest of a line.
@@ -79,10 +68,10 @@ impl Verifier<'_> {
             maps: &self.maps,
             state: &self.state,
             frame: self.state.current(),
-            touched: self.touched,
+            touched: self.log.touched,
         };
         self.log.write(format_args!("{text}\n"));
-        self.touched = Touched::default();
+        self.log.touched = Touched::NONE;
     }
 
     /// Prints the current instruction and its source line, preceded by the state that
@@ -91,7 +80,7 @@ impl Verifier<'_> {
         if !self.log.is_on() {
             return;
         }
-        if !self.touched.is_empty() {
+        if !self.log.touched.is_empty() {
             self.log_insn_state();
         }
         self.log_source(self.pc(), "; ");

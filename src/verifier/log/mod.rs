@@ -5,7 +5,9 @@ mod insn;
 mod number;
 mod state;
 mod text;
+mod touched;
 
 pub(crate) use self::insn::{Loaded, RegMask, SlotMask};
 pub(crate) use self::state::{RegText, StateText};
 pub(crate) use self::text::{Log, log};
+pub(crate) use self::touched::Touched;

@@ -4,9 +4,9 @@
 use std::fmt;
 
 use super::number::{Signed, Unsigned, ranges};
+use super::touched::Touched;
 use crate::program::Program;
 use crate::spec::helpers::TypeFlags;
-use crate::verifier::env::Touched;
 use crate::verifier::maps::Maps;
 use crate::verifier::reg::{ADD_CONST, Kind, RegState};
 use crate::verifier::stack::{SLOT, Slot, SlotKind};
@@ -41,12 +41,12 @@ impl fmt::Display for StateText<'_> {
             reg,
         };
         for (number, reg) in frame.regs.iter().enumerate() {
-            if reg.is_init() && self.touched.regs >> number & 1 == 1 {
+            if reg.is_init() && self.touched.has_reg(number) {
                 write!(f, " R{number}={}", text(reg))?;
             }
         }
         for (number, slot) in frame.stack.iter().enumerate() {
-            if self.touched.slots >> number & 1 == 1
+            if self.touched.has_slot(number)
                 && slot.bytes.iter().any(|&kind| kind != SlotKind::Invalid)
             {
                 write!(f, " fp-{}=", (number + 1) * SLOT)?;
@@ -370,7 +370,9 @@ mod tests {
                  fp-32=?mmmmmmm refs=1,2 cb"
             )
         );
-        let touched = Touched { regs: 1, slots: 4 };
+        let mut touched = Touched::NONE;
+        touched.add_reg(Reg::R0);
+        touched.add_slot(2);
         assert_eq!(show(1, touched), " frame1: R0=5 refs=1,2 cb");
     }
 }

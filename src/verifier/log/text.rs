@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Write};
 
+use super::touched::Touched;
+use crate::isa::Reg;
 use crate::verifier::verdict::LogLevel;
 
 /// The position of the last instruction's line in the log.
@@ -21,6 +23,7 @@ pub(crate) struct Log {
     level: LogLevel,
     text: String,
     pub(super) last: LastInsn,
+    pub(super) touched: Touched,
 }
 
 impl Log {
@@ -33,6 +36,7 @@ impl Log {
                 len: 0,
                 source: None,
             },
+            touched: Touched::NONE,
         }
     }
 
@@ -62,6 +66,21 @@ impl Log {
             // Writing to a string can't fail.
             let _ = self.text.write_fmt(text);
         }
+    }
+
+    /// Shows a register in the next line.
+    pub(crate) fn touch(&mut self, reg: Reg) {
+        self.touched.add_reg(reg);
+    }
+
+    /// Shows a slot of the innermost frame in the next line.
+    pub(crate) fn touch_slot(&mut self, slot: usize) {
+        self.touched.add_slot(slot);
+    }
+
+    /// Shows all registers and slots in the next line.
+    pub(crate) fn touch_all(&mut self) {
+        self.touched = Touched::ALL;
     }
 
     /// The text, to which the caller appends the error and the statistics.

@@ -23,7 +23,7 @@ impl Verifier<'_> {
         let context = *self.reg(Reg::R6);
         self.check_pointer_offset(&context, Reg::R6, false)?;
         for reg in Reg::ALL.into_iter().filter(|reg| *reg <= Reg::R5) {
-            self.touch(reg);
+            self.log.touch(reg);
         }
         self.forget_caller_saved();
         self.set_unknown(Reg::R0);

@@ -192,7 +192,7 @@ impl Verifier<'_> {
 
     /// Marks a slot for the log, by its number only: the kernel ignores the frame here.
     pub(super) fn touch_stack(&mut self, _frame: u8, slot: usize) {
-        self.touch_slot(slot);
+        self.log.touch_slot(slot);
     }
 
     /// The scalar in bytes `[min, max)`, which are not a whole spilled register
@@ -200,7 +200,7 @@ impl Verifier<'_> {
     fn bytes_as_number(&mut self, frame: u8, min: i32, max: i32) -> RegState {
         for off in min..max {
             let slot = slot_of(off);
-            self.touch_slot(slot);
+            self.log.touch_slot(slot);
             let byte = byte_of(off);
             let kind = self.slot(frame, slot).and_then(|slot| slot.bytes.get(byte));
             if kind != Some(&SlotKind::Zero) {

@@ -22,8 +22,7 @@ use self::holds::{Comparison, Mismatch};
 use self::record::{ProgramPoint, Recording};
 use crate::program::Program;
 use crate::util::Pc;
-use crate::verifier::env::Touched;
-use crate::verifier::log::StateText;
+use crate::verifier::log::{StateText, Touched};
 use crate::verifier::maps::Maps;
 use crate::verifier::state::State;
 

@@ -72,7 +72,7 @@ impl Verifier<'_> {
         if self.state.current() == 0 {
             return Ok(next);
         }
-        self.touch(Reg::R0);
+        self.log.touch(Reg::R0);
         self.push_branch_without_limit(next, self.pc());
         self.forget_packet_pointers();
         self.set_unknown(Reg::R0);
