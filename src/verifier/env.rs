@@ -46,7 +46,7 @@ pub(crate) struct Verifier<'p> {
     pub ids: IdGenerator,
     pub counts: Counts,
     /// What exploration finds out about each function.
-    pub usage: Vec<Usage>,
+    pub usage: Usage,
     /// How the helper tables see the program.
     pub caller: &'p Caller<'p>,
     /// For each load and store, the kind of pointer that it uses (`ptr_type`).
@@ -88,7 +88,7 @@ impl<'p> Verifier<'p> {
             liveness: StackLiveness::new(structure),
             ids: IdGenerator::default(),
             counts: Counts::default(),
-            usage: structure.subprograms.iter().map(Usage::of).collect(),
+            usage: Usage::new(structure),
             caller,
             pointers: vec![None; slots],
             facts: Facts::new(slots),
@@ -104,8 +104,8 @@ impl<'p> Verifier<'p> {
         self.explore_subprogram(0)?;
         self.explore_called_globals()?;
         let starts = self.structure.subprograms.iter().map(|sub| sub.start);
-        let depths = self.usage.iter().map(|usage| usage.stack_depth);
-        self.facts.set_stacks(starts.zip(depths));
+        self.facts
+            .set_stacks(starts.zip(self.usage.stack_depths()));
         self.structure.final_stack_depths(&mut self.usage);
         structure::check_max_stack_depth(self.program, self.structure, &self.usage)?;
         self.check_rewrite()
@@ -119,7 +119,7 @@ impl<'p> Verifier<'p> {
             peak_states: self.arena.peak(),
             max_states_per_insn: self.arena.max_per_insn(),
             time_us: None,
-            stack_depth: self.usage.iter().map(|usage| usage.stack_depth).collect(),
+            stack_depth: self.usage.stack_depths().collect(),
         }
     }
 

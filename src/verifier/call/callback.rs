@@ -40,12 +40,8 @@ impl Verifier<'_> {
     pub(crate) fn push_callback(&mut self, id: HelperId, subprogram: u32) -> VerifyResult {
         self.note_call_types(subprogram)?;
         let effects = helper(id).map_or(Effects::empty(), |helper| helper.effects);
-        let later = effects.contains(Effects::CALLS_BACK_LATER);
-        if let Some(usage) = self.usage.get_mut(subprogram as usize) {
-            usage.is_cb = true;
-            usage.is_async_cb |= later;
-        }
-        if later {
+        if effects.contains(Effects::CALLS_BACK_LATER) {
+            self.usage.call_later(subprogram);
             return self.push_later(id, subprogram);
         }
         let (start, pc) = (self.subprogram(subprogram).start, self.pc());

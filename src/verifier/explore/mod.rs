@@ -480,12 +480,10 @@ impl Verifier<'_> {
     /// Notes an access to a stack slot that the `bpf_fastcall` pattern may use for spills
     /// (`check_fastcall_stack_contract`).
     pub(crate) fn check_fastcall_contract(&mut self, frame: u8, off: i32) {
-        let frame = self.state.frames.get(usize::from(frame));
-        let Some(usage) = frame.and_then(|frame| self.usage.get_mut(frame.subprogram as usize))
-        else {
-            return;
-        };
-        usage.touch_stack(&self.structure.info(self.position.pc()), off);
+        if let Some(frame) = self.state.frames.get(usize::from(frame)) {
+            let info = self.structure.info(self.pc());
+            self.usage.touch_stack(frame.subprogram, &info, off);
+        }
     }
 
     /// Starts collecting the stack reads and writes of the current instruction.

@@ -77,9 +77,7 @@ impl Verifier<'_> {
         frame.grow(slot);
         // A stack has 64 slots at most.
         let depth = u32::try_from(frame.stack.len() * SLOT).unwrap_or(u32::MAX);
-        if let Some(usage) = self.usage.get_mut(frame.subprogram as usize) {
-            usage.stack_depth = depth.max(usage.stack_depth);
-        }
+        self.usage.grow_stack(frame.subprogram, depth);
     }
 
     pub(super) fn check_stack_read(

@@ -26,7 +26,7 @@ const MIN_PRIVATE_STACK: u32 = 64;
 pub(crate) fn check_max_stack_depth(
     program: &Program,
     structure: &Structure,
-    usage: &[Usage],
+    usage: &Usage,
 ) -> VerifyResult {
     let count = structure.subprograms.len();
     let mut stacks = Stacks {
@@ -40,8 +40,7 @@ pub(crate) fn check_max_stack_depth(
     // An asynchronous callback can interrupt the main program. So its functions are known
     // to use the common stack before the main program is checked.
     for root in (0..count).rev() {
-        let is_async = usage.get(root).is_some_and(|usage| usage.is_async_cb);
-        if root == 0 || is_async {
+        if root == 0 || usage.is_async_cb(root) {
             stacks.follow(root, root == 0 && may_be_private)?;
         }
     }
@@ -75,7 +74,7 @@ struct Return {
 struct Stacks<'a> {
     slots: &'a [RawInsn],
     structure: &'a Structure,
-    usage: &'a [Usage],
+    usage: &'a Usage,
     private: Vec<Private>,
 }
 
@@ -186,11 +185,7 @@ impl Stacks<'_> {
             let Some(callee) = self.structure.subprogram_at(Pc(start)) else {
                 continue;
             };
-            if self
-                .usage
-                .get(callee)
-                .is_some_and(|usage| usage.is_async_cb)
-            {
+            if self.usage.is_async_cb(callee) {
                 // An asynchronous callback, unless it is called directly as well.
                 if !direct {
                     continue;
@@ -211,8 +206,9 @@ impl Stacks<'_> {
     }
 
     fn frame_size(&self, subprogram: usize) -> u32 {
-        let usage = self.usage.get(subprogram).copied().unwrap_or_default();
-        usage.stack_depth.next_multiple_of(FRAME_UNIT)
+        self.usage
+            .stack_depth(subprogram)
+            .next_multiple_of(FRAME_UNIT)
     }
 
     fn is_private(&self, subprogram: usize) -> Private {

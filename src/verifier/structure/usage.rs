@@ -7,17 +7,21 @@ use crate::spec::helpers::id;
 use crate::util::Pc;
 
 /// The results of exploration for a function.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Usage {
+#[derive(Debug)]
+struct FunctionUsage {
     /// The size of its stack in bytes.
-    pub stack_depth: u32,
-    /// Whether it is a callback.
-    pub is_cb: bool,
+    stack_depth: u32,
     /// Whether it is an asynchronous callback.
-    pub is_async_cb: bool,
+    is_async_cb: bool,
     /// Like [`SubprogramInfo::fastcall_stack_off`], until another instruction accesses the
     /// stack below it.
     fastcall_stack_off: i16,
+}
+
+/// The results of exploration for each function.
+#[derive(Debug)]
+pub(crate) struct Usage {
+    functions: Vec<FunctionUsage>,
 }
 
 /// The bytes in which an inlined `bpf_loop` saves three registers.
@@ -29,31 +33,67 @@ const MAY_GOTO_STACK: u32 = 16;
 const NO_PATTERN: i16 = i16::MIN;
 
 impl Usage {
-    /// For a function that is not explored yet.
-    pub(crate) fn of(sub: &SubprogramInfo) -> Self {
-        Self {
+    /// For functions that are not explored yet.
+    pub(crate) fn new(structure: &Structure) -> Self {
+        let of = |sub: &SubprogramInfo| FunctionUsage {
             stack_depth: 0,
-            is_cb: sub.is_exception_cb,
             is_async_cb: sub.is_exception_cb,
             fastcall_stack_off: sub.fastcall_stack_off,
+        };
+        Self {
+            functions: structure.subprograms.iter().map(of).collect(),
         }
     }
 
-    /// Records an access to the function's stack at `off` by the instruction with
+    /// Records that a function uses `depth` bytes of its stack.
+    pub(crate) fn grow_stack(&mut self, function: u32, depth: u32) {
+        if let Some(usage) = self.functions.get_mut(function as usize) {
+            usage.stack_depth = depth.max(usage.stack_depth);
+        }
+    }
+
+    /// Records an access to a function's stack at `off` by the instruction with
     /// properties `info`. An access below `fastcall_stack_off` that is not part of the
     /// pattern makes all spills ordinary (`check_fastcall_stack_contract`).
-    pub(crate) fn touch_stack(&mut self, info: &InsnInfo, off: i32) {
-        if i32::from(self.fastcall_stack_off) > off && !info.fastcall_pattern {
-            self.fastcall_stack_off = NO_PATTERN;
+    pub(crate) fn touch_stack(&mut self, function: u32, info: &InsnInfo, off: i32) {
+        if let Some(usage) = self.functions.get_mut(function as usize)
+            && i32::from(usage.fastcall_stack_off) > off
+            && !info.fastcall_pattern
+        {
+            usage.fastcall_stack_off = NO_PATTERN;
         }
+    }
+
+    /// Records that a function is an asynchronous callback.
+    pub(crate) fn call_later(&mut self, function: u32) {
+        if let Some(usage) = self.functions.get_mut(function as usize) {
+            usage.is_async_cb = true;
+        }
+    }
+
+    /// The stack depth of each function.
+    pub(crate) fn stack_depths(&self) -> impl Iterator<Item = u32> {
+        self.functions.iter().map(|usage| usage.stack_depth)
+    }
+
+    /// The stack depth of a function.
+    pub(super) fn stack_depth(&self, function: usize) -> u32 {
+        let usage = self.functions.get(function);
+        usage.map_or(0, |usage| usage.stack_depth)
+    }
+
+    /// Whether a function is an asynchronous callback.
+    pub(super) fn is_async_cb(&self, function: usize) -> bool {
+        let usage = self.functions.get(function);
+        usage.is_some_and(|usage| usage.is_async_cb)
     }
 }
 
 impl Structure {
     /// Subtracts the removable `bpf_fastcall` spills from an accepted program's stack sizes
     /// (`remove_fastcall_spills_fills`).
-    pub(crate) fn final_stack_depths(&self, usage: &mut [Usage]) {
-        for (sub, usage) in self.subprograms.iter().zip(usage) {
+    pub(crate) fn final_stack_depths(&self, usage: &mut Usage) {
+        for (sub, usage) in self.subprograms.iter().zip(&mut usage.functions) {
             let body = self.insns.get(sub.range()).unwrap_or_default();
             let removes = usage.fastcall_stack_off != NO_PATTERN
                 && !sub.keep_fastcall_stack
@@ -72,13 +112,13 @@ impl Structure {
     /// `bpf_loop` always has the same callback and no flags, so that it is inlined.
     pub(crate) fn reported_depths(
         &self,
-        usage: &[Usage],
+        usage: &Usage,
         seen: impl Fn(Pc) -> bool,
         plain_loop: impl Fn(Pc) -> bool,
     ) -> Vec<u32> {
         let is_loop = |pc| self.code.insn(pc) == Some(Insn::Call(CallTarget::Helper(id::r#loop)));
-        let mut depths = Vec::with_capacity(usage.len());
-        for (sub, usage) in self.subprograms.iter().zip(usage) {
+        let mut depths = Vec::with_capacity(usage.functions.len());
+        for (sub, usage) in self.subprograms.iter().zip(&usage.functions) {
             let slots = || sub.range().map(Pc::from_index);
             if !slots().any(&seen) {
                 continue;

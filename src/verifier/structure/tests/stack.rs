@@ -6,13 +6,13 @@ use crate::util::Pc;
 /// The final stack size of the first function, from 16 bytes.
 fn left(prog_type: ProgType, text: &str, touched: &[(u32, i32)]) -> u32 {
     let structure = of(prog_type, text);
-    let mut usage: Vec<Usage> = structure.subprograms.iter().map(Usage::of).collect();
-    usage[0].stack_depth = 16;
+    let mut usage = Usage::new(&structure);
+    usage.grow_stack(0, 16);
     for &(pc, off) in touched {
-        usage[0].touch_stack(&structure.info(Pc(pc)), off);
+        usage.touch_stack(0, &structure.info(Pc(pc)), off);
     }
     structure.final_stack_depths(&mut usage);
-    usage[0].stack_depth
+    usage.stack_depth(0)
 }
 
 #[test]
@@ -78,9 +78,9 @@ fn chain(prog_type: ProgType, depths: &[u32]) -> String {
     let text = "call pc+1\nexit\n".repeat(calls) + "r0 = 0\nexit";
     let program = program(prog_type, &text);
     let structure = structure(&program).unwrap();
-    let mut usage: Vec<Usage> = structure.subprograms.iter().map(Usage::of).collect();
-    for (usage, depth) in usage.iter_mut().zip(depths) {
-        usage.stack_depth = *depth;
+    let mut usage = Usage::new(&structure);
+    for (function, depth) in (0..).zip(depths) {
+        usage.grow_stack(function, *depth);
     }
     match check_max_stack_depth(&program, &structure, &usage) {
         Ok(()) => "ok".to_owned(),
@@ -130,16 +130,16 @@ fn callbacks_that_run_later_have_the_stack_for_themselves() {
     let mut program = program(ProgType::Xdp, text);
     program.insns[0] = RawInsn::new(0x18, 2, 4, 0, 3);
     let structure = structure(&program).unwrap();
-    let mut usage: Vec<Usage> = structure.subprograms.iter().map(Usage::of).collect();
-    usage[0].stack_depth = 512;
-    usage[1].stack_depth = 512;
-    let message = |usage: &[Usage]| {
+    let mut usage = Usage::new(&structure);
+    usage.grow_stack(0, 512);
+    usage.grow_stack(1, 512);
+    let message = |usage: &Usage| {
         let checked = check_max_stack_depth(&program, &structure, usage);
         checked.err().map(|reject| reject.message().to_owned())
     };
     let error = "combined stack size of 2 calls is 1024. Too large";
     assert_eq!(message(&usage).as_deref(), Some(error));
-    usage[1].is_async_cb = true;
+    usage.call_later(1);
     assert_eq!(message(&usage), None);
 }
 
@@ -148,15 +148,15 @@ fn callbacks_that_run_later_have_the_stack_for_themselves() {
 fn statistics_show_the_stack_after_rewriting() {
     let text = "call pc+4\nr0 = 0\nmay_goto +1\ngoto -2\nexit\nr0 = 0\nexit";
     let structure = of(ProgType::Xdp, text);
-    let mut usage: Vec<Usage> = structure.subprograms.iter().map(Usage::of).collect();
-    usage[0].stack_depth = 8;
+    let mut usage = Usage::new(&structure);
+    usage.grow_stack(0, 8);
     let shown = |seen: &dyn Fn(Pc) -> bool| structure.reported_depths(&usage, seen, |_| true);
     assert_eq!(shown(&|_| true), [24, 0]);
     assert_eq!(shown(&|pc| pc < Pc(5)), [24]);
     assert_eq!(shown(&|pc| pc != Pc(3)), [8, 0]);
 
     let looping = of(ProgType::Xdp, "r1 = 1\ncall 181\nr0 = 0\nexit");
-    let usage: Vec<Usage> = looping.subprograms.iter().map(Usage::of).collect();
+    let usage = Usage::new(&looping);
     let shown = |plain: bool| looping.reported_depths(&usage, |_| true, |_| plain);
     assert_eq!((shown(true), shown(false)), (vec![24], vec![0]));
 }
