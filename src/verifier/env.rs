@@ -9,10 +9,11 @@ use super::id::IdGenerator;
 use super::liveness::{CallChain, StackLiveness};
 use super::log::Log;
 use super::maps::Maps;
+use super::memory::Pointers;
 use super::options::Options;
 use super::oracle::record::Recorder;
 use super::prune::Arena;
-use super::reg::{Kind, MapRef, RegState};
+use super::reg::{MapRef, RegState};
 use super::reject::VerifyResult;
 use super::requirements::Requirements;
 use super::state::{Frame, State};
@@ -21,7 +22,7 @@ use super::verdict::Statistics;
 use crate::isa::{Code, Reg};
 use crate::program::{MapDef, Program};
 use crate::spec::AttachType;
-use crate::spec::helpers::{Caller, TypeFlags};
+use crate::spec::helpers::Caller;
 use crate::util::Pc;
 
 /// The state of one verification.
@@ -49,8 +50,7 @@ pub(crate) struct Verifier<'p> {
     pub usage: Usage,
     /// How the helper tables see the program.
     pub caller: &'p Caller<'p>,
-    /// For each load and store, the kind of pointer that it uses (`ptr_type`).
-    pub pointers: Vec<Option<(Kind, TypeFlags)>>,
+    pub pointers: Pointers,
     /// What is proved for the engines.
     pub facts: Facts,
     /// Records the explored states, if set. Pruning is stricter then: states must be
@@ -90,7 +90,7 @@ impl<'p> Verifier<'p> {
             counts: Counts::default(),
             usage: Usage::new(structure),
             caller,
-            pointers: vec![None; slots],
+            pointers: Pointers::new(slots),
             facts: Facts::new(slots),
             recorder: None,
             called: vec![false; subprograms],

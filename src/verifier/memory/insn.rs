@@ -47,7 +47,7 @@ impl Verifier<'_> {
             strict,
             ..operand.access(Access::Read, Some(dst))
         })?;
-        self.check_same_kind(&kind)?;
+        self.pointers.check(self.position.pc(), &kind)?;
         self.note_access(&kind, operand.off);
         if !self.reg(dst).is_scalar() {
             return Ok(());
@@ -78,7 +78,7 @@ impl Verifier<'_> {
             strict,
             ..operand.access(Access::Write, src.reg())
         })?;
-        self.check_same_kind(&kind)?;
+        self.pointers.check(self.position.pc(), &kind)?;
         self.note_access(&kind, operand.off);
         Ok(())
     }
@@ -177,35 +177,5 @@ impl Verifier<'_> {
             _ => Through::Other,
         };
         self.facts.see_access(self.pc(), through);
-    }
-
-    /// Rejects an instruction that accesses the context on one path and other memory on
-    /// another: the kernel rewrites it for only one of them (`save_aux_ptr_type`).
-    fn check_same_kind(&mut self, reg: &RegState) -> VerifyResult {
-        let converted = |reg: &RegState| {
-            matches!(
-                reg.kind,
-                Kind::Ctx
-                    | Kind::Socket
-                    | Kind::SockCommon
-                    | Kind::TcpSock
-                    | Kind::XdpSock
-                    | Kind::BtfId { .. }
-            )
-        };
-        let pc = self.pc().index();
-        let Some(before) = self.pointers.get_mut(pc) else {
-            return Ok(());
-        };
-        match before {
-            None => *before = Some((reg.kind, reg.flags)),
-            Some((kind, flags)) => {
-                let before = RegState::pointer(*kind, *flags);
-                if !before.same_type(reg) && (converted(&before) || converted(reg)) {
-                    reject!(EINVAL, "same insn cannot be used with different pointers");
-                }
-            }
-        }
-        Ok(())
     }
 }
