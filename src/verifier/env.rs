@@ -2,7 +2,7 @@
 //! methods: `explore` has the main loop, each of the others checks one thing.
 
 use super::attach_target::AttachTarget;
-use super::call::signature::Signatures;
+use super::call::Functions;
 use super::explore::{Counts, Position, Worklist};
 use super::facts::Facts;
 use super::id::IdGenerator;
@@ -56,10 +56,7 @@ pub(crate) struct Verifier<'p> {
     /// Records the explored states, if set. Pruning is stricter then: states must be
     /// subsumed for dead registers, too.
     pub recorder: Option<Box<Recorder>>,
-    /// The argument types of the functions, filled on first use.
-    pub signatures: Signatures,
-    /// Which global functions are called, and so have to be verified on their own.
-    pub called: Vec<bool>,
+    pub functions: Functions,
 }
 
 impl<'p> Verifier<'p> {
@@ -72,7 +69,6 @@ impl<'p> Verifier<'p> {
         log: Log,
         options: &'p Options,
     ) -> Self {
-        let subprograms = structure.subprograms.len();
         let slots = structure.code.len();
         Self {
             program,
@@ -93,8 +89,7 @@ impl<'p> Verifier<'p> {
             pointers: Pointers::new(slots),
             facts: Facts::new(slots),
             recorder: None,
-            called: vec![false; subprograms],
-            signatures: Signatures::new(subprograms),
+            functions: Functions::new(structure.subprograms.len()),
             structure,
         }
     }

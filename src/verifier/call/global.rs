@@ -5,8 +5,9 @@
 //! and its result is an unknown scalar. After the main program, each global function that
 //! was called is explored with any arguments of its types, then those that it calls.
 
+use super::functions::Known;
 use super::helper::check_type;
-use super::signature::{Argument, Known};
+use super::signature::Argument;
 use crate::isa::Reg;
 use crate::spec::call::{RegTypes, TypeFlags};
 use crate::util::{Errno, TypeId};
@@ -62,9 +63,7 @@ impl Verifier<'_> {
         if changes_packet {
             self.forget_packet_pointers();
         }
-        if let Some(called) = self.called.get_mut(subprogram as usize) {
-            *called = true;
-        }
+        self.functions.call(subprogram as usize);
         self.forget_caller_saved();
         self.set_unknown(Reg::R0);
         Ok(())
@@ -93,12 +92,12 @@ impl Verifier<'_> {
     /// mismatch, a function's types are unreliable and not checked again.
     fn check_call_types(&mut self, subprogram: u32) -> VerifyResult {
         let has_types = self.subprogram(subprogram).type_id.is_some();
-        if !has_types || matches!(self.signatures.get(subprogram), Known::Unreliable) {
+        if !has_types || matches!(self.functions.signature(subprogram), Known::Unreliable) {
             reject!(EINVAL, "");
         }
         let matched = self.check_arguments(subprogram);
         if matched.is_err() {
-            self.signatures.set(subprogram, Known::Unreliable);
+            self.functions.set_signature(subprogram, Known::Unreliable);
         }
         matched
     }
@@ -204,17 +203,14 @@ impl Verifier<'_> {
 
     /// Explores the global functions that were called, and those that they call.
     pub(crate) fn explore_called_globals(&mut self) -> VerifyResult {
-        let mut verified = vec![false; self.called.len()];
-        if let Some(callback) = self.structure.exception_callback
-            && let Some(called) = self.called.get_mut(callback)
-        {
-            *called = true;
+        let mut verified = vec![false; self.structure.subprograms.len()];
+        if let Some(callback) = self.structure.exception_callback {
+            self.functions.call(callback);
         }
         loop {
             let mut found_more = false;
             for (number, done) in (0u32..).zip(&mut verified).skip(1) {
-                let called = self.called.get(number as usize) == Some(&true);
-                if *done || !called || !self.subprogram(number).global {
+                if *done || !self.functions.is_called(number) || !self.subprogram(number).global {
                     continue;
                 }
                 self.explore_subprogram(number)?;

@@ -2,6 +2,7 @@
 
 pub(crate) mod callback;
 mod context_type;
+mod functions;
 pub(crate) mod global;
 pub(crate) mod helper;
 pub(crate) mod return_code;
@@ -9,6 +10,8 @@ mod rewrite;
 pub(crate) mod signature;
 pub(crate) mod start;
 pub(crate) mod subprogram;
+
+pub(crate) use functions::Functions;
 
 #[cfg(test)]
 mod tests;

@@ -57,38 +57,6 @@ impl Signature {
     }
 }
 
-/// The cached signature of a function.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) enum Known {
-    /// Not yet computed.
-    #[default]
-    NotComputed,
-    /// This signature.
-    Is(Signature),
-    /// A call did not match it, or the BTF is unreliable.
-    Unreliable,
-}
-
-/// The signatures of a program's functions, computed on first use.
-#[derive(Debug, Default)]
-pub(crate) struct Signatures(Vec<Known>);
-
-impl Signatures {
-    pub(crate) fn new(functions: usize) -> Self {
-        Self(vec![Known::NotComputed; functions])
-    }
-
-    pub(crate) fn get(&self, function: u32) -> Known {
-        self.0.get(function as usize).copied().unwrap_or_default()
-    }
-
-    pub(crate) fn set(&mut self, function: u32, known: Known) {
-        if let Some(entry) = self.0.get_mut(function as usize) {
-            *entry = known;
-        }
-    }
-}
-
 /// The tags of a parameter (`__arg_nonnull` and its siblings, a declaration tag
 /// `arg:nonnull`).
 mod tag {

@@ -1,6 +1,7 @@
 //! The initial registers of a program or a global function (`do_check_common`).
 
-use super::signature::{self, Argument, Known, Signature};
+use super::functions::Known;
+use super::signature::{self, Argument, Signature};
 use crate::isa::Reg;
 use crate::spec::helpers::TypeFlags;
 use crate::verifier::env::Verifier;
@@ -37,7 +38,7 @@ impl Verifier<'_> {
 
     /// The signature of a function, cached (`btf_prepare_func_args`).
     pub(super) fn signature(&mut self, subprogram: u32) -> VerifyResult<Signature> {
-        match self.signatures.get(subprogram) {
+        match self.functions.signature(subprogram) {
             Known::Is(signature) => Ok(signature),
             Known::Unreliable => {
                 let name = &self.subprogram(subprogram).name;
@@ -47,7 +48,7 @@ impl Verifier<'_> {
                 let function = self.subprogram(subprogram);
                 let signature =
                     signature::of(self.program, subprogram, function.type_id, function.global)?;
-                self.signatures.set(subprogram, Known::Is(signature));
+                self.functions.set_signature(subprogram, Known::Is(signature));
                 Ok(signature)
             }
         }
@@ -61,12 +62,12 @@ impl Verifier<'_> {
         }
         match self.signature(0) {
             Ok(signature) if signature.is_main() => {}
-            Ok(_) => self.signatures.set(0, Known::Unreliable),
+            Ok(_) => self.functions.set_signature(0, Known::Unreliable),
             Err(why) => {
                 if !why.text().is_empty() {
                     log!(self, "{}\n", why.text());
                 }
-                self.signatures.set(0, Known::Unreliable);
+                self.functions.set_signature(0, Known::Unreliable);
             }
         }
     }
