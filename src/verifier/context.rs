@@ -51,7 +51,7 @@ impl Verifier<'_> {
             Err(why) if why.errno() == Errno::EACCES => return Err(why.and(invalid())),
             Err(why) => return Err(why),
         };
-        self.requires.context = self.requires.context.max(place.saturating_add(a.size));
+        self.requires.context(place.saturating_add(a.size));
         if a.access == Access::Write {
             return Ok(None);
         }
@@ -195,8 +195,7 @@ impl Verifier<'_> {
     pub(crate) fn check_tp_buffer(&mut self, a: &MemoryAccess) -> VerifyResult {
         let off = self.reg(a.base).off.wrapping_add(a.off);
         let end = self.check_buffer_offset("tracepoint", a.base, off, a.size)?;
-        let known = &mut self.requires.tracepoint_buffer;
-        *known = end.max(*known);
+        self.requires.tracepoint_buffer(end);
         Ok(())
     }
 
@@ -227,12 +226,7 @@ impl Verifier<'_> {
         let read_only = self.reg(number).flags.contains(TypeFlags::MEM_RDONLY);
         let name = if read_only { "rdonly" } else { "rdwr" };
         let end = self.check_buffer_offset(name, number, off, size)?;
-        let known = if read_only {
-            &mut self.requires.read_only_buffer
-        } else {
-            &mut self.requires.writable_buffer
-        };
-        *known = end.max(*known);
+        self.requires.buffer(read_only, end);
         Ok(())
     }
 

@@ -15,7 +15,7 @@ use super::oracle::record::Recorder;
 use super::prune::Arena;
 use super::reg::{MapRef, RegState};
 use super::reject::VerifyResult;
-use super::requirements::Requirements;
+use super::requirements::Required;
 use super::state::{Frame, State};
 use super::structure::{self, InsnInfo, Structure, SubprogramInfo, Usage};
 use super::verdict::Statistics;
@@ -32,7 +32,7 @@ pub(crate) struct Verifier<'p> {
     /// The attach target, if the program names a type in the kernel's BTF.
     pub attach: Option<&'p AttachTarget<'p>>,
     /// What the program requires of its context and buffers.
-    pub requires: Requirements,
+    pub requires: Required,
     pub options: &'p Options,
     /// The results of the checks before exploration.
     pub structure: &'p Structure,
@@ -73,7 +73,7 @@ impl<'p> Verifier<'p> {
         Self {
             program,
             attach,
-            requires: Requirements::default(),
+            requires: Required::default(),
             maps: Maps::new(program),
             options,
             log,

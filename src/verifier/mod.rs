@@ -231,7 +231,7 @@ pub fn verify(program: &Arc<Program>, options: &Options) -> Verification {
                 statistics.stack_depth = verifier.reported_depths();
             }
             let facts = std::mem::take(&mut verifier.facts);
-            let requirements = verifier.requires;
+            let requirements = verifier.requires.get();
             let code = Arc::clone(&structure.code);
             log = verifier.log.into_text();
             result.map(|()| Verified {
@@ -288,16 +288,15 @@ pub fn trace(program: &Arc<Program>, options: &Options, limit: u64) -> Result<Tr
     let recorder = Recorder::new(functions.collect(), limit);
     let mut verifier = Verifier::new(program, &caller, attach.as_ref(), &structure, log, options);
     verifier.recorder = Some(Box::new(recorder));
-    let result = verifier.verify();
-    let recorder = verifier.recorder.take();
-    let mut recording = recorder
-        .map(|recorder| recorder.recording)
-        .unwrap_or_default();
-    match result {
-        Ok(()) => recording.complete = true,
+    let complete = match verifier.verify() {
+        Ok(()) => true,
         // Too complex: the recording is incomplete.
-        Err(reject) if reject.errno() == Errno::E2BIG => {}
+        Err(reject) if reject.errno() == Errno::E2BIG => false,
         Err(reject) => return Err(unverified(program, reject, options.kernel)),
-    }
+    };
+    let recorder = verifier.recorder.take();
+    let recording = recorder
+        .map(|recorder| recorder.finish(complete))
+        .unwrap_or_default();
     Ok(Trace::new(Arc::clone(program), recording))
 }

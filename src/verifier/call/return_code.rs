@@ -139,7 +139,7 @@ impl Verifier<'_> {
             && let (Ok(min), Ok(max)) = (u64::try_from(min), u64::try_from(max))
             && reg.var.bits.is_subset_of(Tnum::range(min, max))
         {
-            self.requires.attach_type = true;
+            self.requires.attach_type();
         }
         Ok(())
     }

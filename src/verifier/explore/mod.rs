@@ -444,10 +444,7 @@ impl Verifier<'_> {
     }
 
     fn push_state(&mut self, pc: Pc, prev: Pc) -> &mut State {
-        let state = self.arena.copy(&self.state);
-        if let Some(parent) = state.parent {
-            self.arena.get_mut(parent).branches += 1;
-        }
+        let state = self.arena.branch(&self.state);
         let log_len = self.log.len();
         self.worklist.push(Pending {
             state,

@@ -27,16 +27,16 @@ pub(crate) struct Function {
 /// The recorded states.
 #[derive(Debug, Default)]
 pub(crate) struct Recording {
-    pub functions: Vec<Function>,
+    pub(super) functions: Vec<Function>,
     pub(super) states: FxHashMap<ProgramPoint, Vec<State>>,
     /// Whether exploration was complete.
-    pub complete: bool,
+    pub(super) complete: bool,
 }
 
 /// Records explored states, up to a limit.
 #[derive(Debug)]
 pub(crate) struct Recorder {
-    pub recording: Recording,
+    recording: Recording,
     left: u64,
 }
 
@@ -77,5 +77,13 @@ impl Recorder {
         };
         self.recording.states.entry(point).or_default().push(kept);
         true
+    }
+
+    /// The recorded states; `complete` if exploration was complete.
+    pub(crate) fn finish(self, complete: bool) -> Recording {
+        Recording {
+            complete,
+            ..self.recording
+        }
     }
 }

@@ -231,8 +231,17 @@ impl Arena {
         visit.is_some_and(Visit::is_incomplete)
     }
 
+    /// A copy of a state for another branch. The path from its checkpoint has one branch
+    /// more then.
+    pub(crate) fn branch(&mut self, state: &State) -> State {
+        if let Some(parent) = state.parent {
+            self.get_mut(parent).branches += 1;
+        }
+        self.copy(state)
+    }
+
     /// Copies a state, into the memory of a recycled one if possible.
-    pub(crate) fn copy(&mut self, state: &State) -> State {
+    pub(super) fn copy(&mut self, state: &State) -> State {
         match self.spare.pop() {
             Some(mut copy) => {
                 copy_state(&mut copy, state);
