@@ -99,8 +99,7 @@ impl<'p> Verifier<'p> {
         self.explore_subprogram(0)?;
         self.explore_called_globals()?;
         let starts = self.structure.subprograms.iter().map(|sub| sub.start);
-        self.facts
-            .set_stacks(starts.zip(self.usage.stack_depths()));
+        self.facts.set_stacks(starts.zip(self.usage.stack_depths()));
         self.structure.final_stack_depths(&mut self.usage);
         structure::check_max_stack_depth(self.program, self.structure, &self.usage)?;
         self.check_rewrite()

@@ -222,8 +222,14 @@ pub fn verify(program: &Arc<Program>, options: &Options) -> Verification {
             Err(reject)
         }
         Ok((structure, attach)) => {
-            let mut verifier =
-                Verifier::new(program, &caller, attach.as_ref(), &structure, checked_log, options);
+            let mut verifier = Verifier::new(
+                program,
+                &caller,
+                attach.as_ref(),
+                &structure,
+                checked_log,
+                options,
+            );
             verifier.log_live_registers();
             let result = verifier.verify();
             statistics = verifier.statistics();

@@ -48,7 +48,8 @@ impl Verifier<'_> {
                 let function = self.subprogram(subprogram);
                 let signature =
                     signature::of(self.program, subprogram, function.type_id, function.global)?;
-                self.functions.set_signature(subprogram, Known::Is(signature));
+                self.functions
+                    .set_signature(subprogram, Known::Is(signature));
                 Ok(signature)
             }
         }
