@@ -26,37 +26,46 @@ use crate::spec::helpers::Caller;
 use crate::util::Pc;
 
 /// The state of one verification.
+///
+/// The first group of fields is only read. Each other field but `state` is of a type whose
+/// module alone sees its content; the other modules call its methods.
 pub(crate) struct Verifier<'p> {
     pub program: &'p Program,
-    pub maps: Maps<'p>,
+    pub options: &'p Options,
+    /// How the helper tables see the program.
+    pub caller: &'p Caller<'p>,
     /// The attach target, if the program names a type in the kernel's BTF.
     pub attach: Option<&'p AttachTarget<'p>>,
-    /// What the program requires of its context and buffers.
-    pub requires: Required,
-    pub options: &'p Options,
     /// The results of the checks before exploration.
     pub structure: &'p Structure,
-    pub log: Log,
-    /// The current state.
+    pub maps: Maps<'p>,
+
+    /// The current state. Every check changes it.
     pub state: State,
+    /// The current instruction.
     pub position: Position,
+    /// The states that wait to be explored.
     pub worklist: Worklist,
+    pub counts: Counts,
+    pub ids: IdGenerator,
+    pub log: Log,
     /// The explored states, for pruning.
     pub arena: Arena,
     pub liveness: StackLiveness,
-    pub ids: IdGenerator,
-    pub counts: Counts,
+    /// The kind of pointer that each load and store uses.
+    pub pointers: Pointers,
+    /// The signatures of the functions, and which ones are called.
+    pub functions: Functions,
+
     /// What exploration finds out about each function.
     pub usage: Usage,
-    /// How the helper tables see the program.
-    pub caller: &'p Caller<'p>,
-    pub pointers: Pointers,
+    /// What the program requires of its context and buffers.
+    pub requires: Required,
     /// What is proved for the engines.
     pub facts: Facts,
     /// Records the explored states, if set. Pruning is stricter then: states must be
     /// subsumed for dead registers, too.
     pub recorder: Option<Box<Recorder>>,
-    pub functions: Functions,
 }
 
 impl<'p> Verifier<'p> {
@@ -72,25 +81,25 @@ impl<'p> Verifier<'p> {
         let slots = structure.code.len();
         Self {
             program,
-            attach,
-            requires: Required::default(),
-            maps: Maps::new(program),
             options,
-            log,
+            caller,
+            attach,
+            structure,
+            maps: Maps::new(program),
             state: State::new(Frame::new(None, 0, 0)),
             position: Position::START,
             worklist: Worklist::default(),
+            counts: Counts::default(),
+            ids: IdGenerator::default(),
+            log,
             arena: Arena::new(slots),
             liveness: StackLiveness::new(structure),
-            ids: IdGenerator::default(),
-            counts: Counts::default(),
-            usage: Usage::new(structure),
-            caller,
             pointers: Pointers::new(slots),
+            functions: Functions::new(structure.subprograms.len()),
+            usage: Usage::new(structure),
+            requires: Required::default(),
             facts: Facts::new(slots),
             recorder: None,
-            functions: Functions::new(structure.subprograms.len()),
-            structure,
         }
     }
 
@@ -185,20 +194,10 @@ impl<'p> Verifier<'p> {
         self.state.frame()
     }
 
-    /// The call chain to frame number `frame`, for stack liveness.
-    pub(crate) fn chain(state: &State, structure: &Structure, frame: usize) -> CallChain {
-        CallChain::new((0..=frame).filter_map(|number| {
-            let this = state.frames.get(number)?;
-            let start = structure.subprograms.get(this.subprogram as usize)?.start;
-            let callsite = state.frames.get(number + 1).and_then(|next| next.callsite);
-            Some((start, callsite))
-        }))
-    }
-
     /// Records that the current instruction reads these slots of a frame.
     pub(crate) fn stack_read(&mut self, frame: u8, slots: u64) {
         let (state, structure) = (&self.state, self.structure);
-        let chain = || Self::chain(state, structure, state.current());
+        let chain = || CallChain::of(state, structure, state.current());
         self.liveness.read(chain, frame.into(), self.pc(), slots);
     }
 

@@ -15,6 +15,7 @@ pub(crate) use worklist::{Pending, Worklist};
 
 use super::branch::Comparison;
 use super::env::Verifier;
+use super::liveness::CallChain;
 use super::log::log;
 use super::memory::insn::MemoryOperand;
 use super::missing::Feature;
@@ -486,7 +487,7 @@ impl Verifier<'_> {
     /// Starts collecting the stack reads and writes of the current instruction.
     fn begin_marks(&mut self) {
         let (state, structure) = (&self.state, self.structure);
-        let chain = || Self::chain(state, structure, state.current());
+        let chain = || CallChain::of(state, structure, state.current());
         self.liveness.begin(chain, self.pc());
     }
 
@@ -494,7 +495,7 @@ impl Verifier<'_> {
     /// (`bpf_update_live_stack`).
     pub(crate) fn update_liveness(&mut self) {
         let (state, structure) = (&self.state, self.structure);
-        let chain = |frame| Self::chain(state, structure, frame);
+        let chain = |frame| CallChain::of(state, structure, frame);
         self.liveness
             .update(structure, chain, state.current(), &mut self.log);
     }

@@ -5,6 +5,8 @@ use std::hash::{Hash, Hasher};
 
 use crate::spec::limits::MAX_CALL_FRAMES;
 use crate::util::Pc;
+use crate::verifier::state::State;
+use crate::verifier::structure::Structure;
 
 /// The calls that lead to a function. Two chains are equal if they have the same call
 /// instructions and the same innermost function.
@@ -36,6 +38,16 @@ impl CallChain {
             chain.depth = depth;
         }
         chain.close()
+    }
+
+    /// The chain to frame number `frame` of a state.
+    pub(crate) fn of(state: &State, structure: &Structure, frame: usize) -> Self {
+        Self::new((0..=frame).filter_map(|number| {
+            let this = state.frames.get(number)?;
+            let start = structure.subprograms.get(this.subprogram as usize)?.start;
+            let callsite = state.frames.get(number + 1).and_then(|next| next.callsite);
+            Some((start, callsite))
+        }))
     }
 
     /// The number of the innermost frame.

@@ -1,6 +1,7 @@
 //! Propagates precision from a checkpoint to the state that it pruned, and completes loops
 //! at the end of a path.
 
+use super::arena::Arena;
 use super::scc::VisitId;
 use crate::isa::Reg;
 use crate::util::Pc;
@@ -107,24 +108,26 @@ impl Verifier<'_> {
         }
         Ok(())
     }
+}
 
-    /// Stores a copy of the current state as a back edge to the checkpoint that subsumes it
+impl Arena {
+    /// Stores a copy of a state at `pc` as a back edge to the checkpoint that subsumes it
     /// (`add_scc_backedge`).
-    pub(super) fn add_backedge(&mut self, pc: Pc, to: StateId) {
-        let mut edge = self.arena.copy(&self.state);
+    pub(super) fn add_backedge(&mut self, state: &State, pc: Pc, to: StateId, log: &mut Log) {
+        let mut edge = self.copy(state);
         (edge.equal_to, edge.pc) = (Some(to), pc);
-        let number = self.arena.checkpoint(to).visit;
-        let visit = number.and_then(|number| self.arena.visits.get_mut(number));
+        let number = self.checkpoint(to).visit;
+        let visit = number.and_then(|number| self.visits.get_mut(number));
         let Some(visit) = visit else {
             return;
         };
         visit.backedges.push(edge);
         let of = visit.of;
-        self.arena.visits.backedges += 1;
-        if self.log.is_full() {
-            log!(self, "SCC backedge {of}\n");
+        self.visits.backedges += 1;
+        if log.is_full() {
+            log.write(format_args!("SCC backedge {of}\n"));
         }
-        self.arena.note_peak();
+        self.note_peak();
     }
 }
 

@@ -42,7 +42,8 @@ impl Verifier<'_> {
         let rare = !force && jumps < 20 && processed < 100;
 
         if self.recorder.is_none() {
-            self.clean_checkpoints(pc);
+            self.arena
+                .clean(&self.state, pc, self.structure, &mut self.liveness);
         }
         match self.find(pc, rare, &mut add) {
             Found::Subsumed { by, looping } => {
@@ -52,7 +53,7 @@ impl Verifier<'_> {
                 }
                 self.propagate_to_current(by)?;
                 if looping {
-                    self.add_backedge(pc, by);
+                    self.arena.add_backedge(&self.state, pc, by, &mut self.log);
                 }
                 return Ok(true);
             }

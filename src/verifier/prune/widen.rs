@@ -10,6 +10,7 @@
 //! scalar is imprecise, it becomes unknown when the callback returns, and the next state is
 //! pruned.
 
+use super::arena::Arena;
 use super::ids::IdMap;
 use super::subsume::{Comparison, ExactLevel};
 use crate::util::Pc;
@@ -22,7 +23,7 @@ impl Verifier<'_> {
     /// After the return from a callback to the call at `pc`: widens the scalars that differ
     /// from the previous checkpoint there.
     pub(crate) fn widen_callback(&mut self, pc: Pc) -> VerifyResult {
-        if let Some(before) = self.checkpoint_above(&self.state, pc) {
+        if let Some(before) = self.arena.above(&self.state, self.frame().callsite, pc) {
             let ids = &mut self.arena.take_ids(self.ids.last());
             widen(self.arena.get(before), &mut self.state, ids);
             self.arena.return_ids(ids);
@@ -42,14 +43,18 @@ impl Verifier<'_> {
     /// The previous checkpoint at `pc` on the current path, not counting the one just
     /// created there.
     pub(crate) fn previous_entry(&self, pc: Pc) -> Option<StateId> {
-        self.checkpoint_above(self.arena.get(self.state.parent?), pc)
+        let below = self.arena.get(self.state.parent?);
+        self.arena.above(below, self.frame().callsite, pc)
     }
+}
 
-    /// The last checkpoint at `pc` above the state `below` (`find_prev_entry`).
-    fn checkpoint_above(&self, below: &State, pc: Pc) -> Option<StateId> {
-        let mut next = self.arena.first(pc, self.state.frame().callsite);
+impl Arena {
+    /// The last checkpoint at `pc`, in a call from `callsite`, above the state `below`
+    /// (`find_prev_entry`).
+    fn above(&self, below: &State, callsite: Option<Pc>, pc: Pc) -> Option<StateId> {
+        let mut next = self.first(pc, callsite);
         while let Some(id) = next {
-            let checkpoint = self.arena.checkpoint(id);
+            let checkpoint = self.checkpoint(id);
             let state = &checkpoint.state;
             if state.pc == pc
                 && state.branches > 0
