@@ -57,7 +57,7 @@ impl Verifier<'_> {
     /// Marks the scalars in registers and slots of several frames
     /// (`mark_chain_precision_batch`).
     pub(crate) fn mark_chain(&mut self, marks: Marks) -> VerifyResult {
-        let mut cache = std::mem::take(&mut self.arena.backtrack_cache);
+        let mut cache = self.arena.take_backtrack_cache();
         let mut chain = Chain {
             program: self.program,
             maps: &self.maps,
@@ -66,7 +66,7 @@ impl Verifier<'_> {
             log: &mut self.log,
         };
         let done = chain.mark(&self.state, self.position.pc(), marks, Some(&mut cache));
-        self.arena.backtrack_cache = cache;
+        self.arena.return_backtrack_cache(cache);
         done.map(|_| ())
     }
 

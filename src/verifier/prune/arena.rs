@@ -48,11 +48,12 @@ pub(crate) struct Arena {
     ids: IdMap,
     /// The counters of exploration at the last checkpoint.
     pub(super) counts_before: Counts,
+    /// Checkpoints: in total, at most at one time, and at most at one instruction.
     total: u64,
     peak: u64,
     max_per_insn: u64,
     /// For the path since the last checkpoint.
-    pub(in crate::verifier) backtrack_cache: BacktrackCache,
+    pub(super) backtrack_cache: BacktrackCache,
 }
 
 impl Arena {
@@ -91,6 +92,16 @@ impl Arena {
     /// Returns the id map for reuse.
     pub(super) fn return_ids(&mut self, ids: &mut IdMap) {
         self.ids = std::mem::take(ids);
+    }
+
+    /// Takes the cache for backtracking from the current instruction.
+    pub(crate) fn take_backtrack_cache(&mut self) -> BacktrackCache {
+        std::mem::take(&mut self.backtrack_cache)
+    }
+
+    /// Returns the cache for reuse on the same path.
+    pub(crate) fn return_backtrack_cache(&mut self, cache: BacktrackCache) {
+        self.backtrack_cache = cache;
     }
 
     /// Updates the peak number of states, including back edges (`update_peak_states`).
