@@ -7,7 +7,7 @@ use bitflags::bitflags;
 use crate::util::with;
 
 bitflags! {
-    /// Build options that helpers depend on.
+    /// Build options that verdicts depend on.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct BuildOptions: u16 {
         /// `CONFIG_BPF_KPROBE_OVERRIDE`.
@@ -24,6 +24,9 @@ bitflags! {
         const SOCK_CGROUP_DATA = 1 << 5;
         /// `CONFIG_IPV6_SEG6_BPF`.
         const IPV6_SEG6_BPF = 1 << 6;
+        /// `CONFIG_KALLSYMS_ALL`: the addresses of variables are known, not only those of
+        /// functions.
+        const KALLSYMS_ALL = 1 << 7;
     }
 }
 

@@ -29,6 +29,8 @@ pub mod lsm;
 mod map_type;
 mod map_use;
 mod numbered;
+#[doc(hidden)]
+pub mod object;
 mod prog_type;
 mod replay;
 mod section;

@@ -260,7 +260,9 @@ impl Verifier<'_> {
             | Kind::Mem { .. }
             | Kind::Buf
             | Kind::Func { .. }
-            | Kind::Dynptr => true,
+            | Kind::Dynptr { .. }
+            | Kind::Iter { .. }
+            | Kind::IrqFlag => true,
             Kind::FlowKeys if known.is_some() => true,
             Kind::FlowKeys | Kind::MapPtr { .. } => known == Some(0) && op == AluOp::Add,
             _ => false,

@@ -6,7 +6,7 @@ use super::context_argument::{self, Argument};
 use super::env::Verifier;
 use super::log::log;
 use super::memory::{Access, MemoryAccess};
-use super::reg::{Kind, RegState};
+use super::reg::{Kind, ObjectType, RegState};
 use super::reject::{Reject, VerifyResult, reject};
 use super::scalar::Scalar;
 use crate::btf;
@@ -73,7 +73,12 @@ impl Verifier<'_> {
             Yield::TracepointBuffer => (Kind::TpBuffer, none),
             Yield::Kernel(name) => {
                 let id = self.kernel_struct(name);
-                (Kind::BtfId { id }, TypeFlags::PTR_TRUSTED)
+                (
+                    Kind::BtfId {
+                        ty: ObjectType::kernel(id),
+                    },
+                    TypeFlags::PTR_TRUSTED,
+                )
             }
             Yield::Argument(_) => return self.argument(off, size),
         };
@@ -123,7 +128,8 @@ impl Verifier<'_> {
                         target.name
                     );
                 }
-                self.fresh_pointer(Kind::BtfId { id }, flags)
+                let ty = ObjectType::kernel(id);
+                self.fresh_pointer(Kind::BtfId { ty }, flags)
             }
         })
     }

@@ -34,6 +34,9 @@ pub enum Through {
     },
     /// The packet, at any offset.
     Packet,
+    /// A kernel object, or memory that may not be there, on some path at least: a load from
+    /// an invalid address reads 0 (`BPF_PROBE_MEM`).
+    Kernel,
     /// Other memory, or not the same on all paths.
     Other,
 }
@@ -100,7 +103,12 @@ impl Facts {
         if let Some(known) = self.through.get_mut(pc.index()) {
             let known = known.get_or_insert(through);
             if *known != through {
-                *known = Through::Other;
+                let kernel = [*known, through].contains(&Through::Kernel);
+                *known = if kernel {
+                    Through::Kernel
+                } else {
+                    Through::Other
+                };
             }
         }
     }
@@ -164,9 +172,15 @@ mod tests {
         facts.see_access(Pc(0), Through::Stack { off: -16 });
         assert_eq!(facts.through(Pc(0)), Some(Through::Other));
         assert_eq!(facts.through(Pc(1)), None);
+        facts.see_access(Pc(0), Through::Kernel);
+        facts.see_access(Pc(0), Through::Packet);
+        assert_eq!(facts.through(Pc(0)), Some(Through::Kernel));
         facts.see_map(Pc(1), Some(MapId(3)));
         assert_eq!(facts.map_of_call(Pc(1)), Some(MapId(3)));
         facts.see_map(Pc(1), None);
+        facts.see_access(Pc(0), Through::Kernel);
+        facts.see_access(Pc(0), Through::Packet);
+        assert_eq!(facts.through(Pc(0)), Some(Through::Kernel));
         facts.see_map(Pc(1), Some(MapId(3)));
         assert_eq!(facts.map_of_call(Pc(1)), None);
     }

@@ -12,8 +12,10 @@
 //! | `explore` | the main loop: one instruction, branches, the end of a path |
 //! | `tnum`, `scalar` | scalars: known bits, bounds, arithmetic, comparisons |
 //! | `reg`, `stack`, `state` | the state of registers, stack slots, frames, references |
+//! | `stack_object` | dynptrs and open-coded iterators on the stack |
 //! | `alu`, `branch`, `packet` | pointer arithmetic, bounds refined by a branch |
 //! | `memory` | loads and stores, by kind of pointer |
+//! | `typed` | pointers to kernel objects, kernel pointers in map values |
 //! | `call` | helpers, subprograms, callbacks, return values |
 //! | `precision`, `prune` | which scalars are precise, which paths are pruned |
 //! | `missing` | features that are not modelled: a program that uses one is unjudged |
@@ -53,11 +55,13 @@ mod reject;
 mod requirements;
 pub mod scalar;
 mod stack;
+mod stack_object;
 mod state;
 mod structure;
 pub mod tnum;
 mod trace;
 mod trail;
+mod typed;
 mod unverified;
 mod verdict;
 

@@ -7,7 +7,7 @@
 //! is linked to (`id` with [`ADD_CONST`]).
 
 use super::scalar::Scalar;
-use crate::spec::call::{RegKind, RegType, TypeFlags};
+use crate::spec::call::{IteratorKind, RegKind, RegType, TypeFlags};
 use crate::util::{MapId, TypeId};
 
 /// A map that a register refers to: one of the program's maps, or the inner map of a map of
@@ -18,6 +18,46 @@ pub(crate) struct MapRef {
     pub id: MapId,
     /// Whether this is the inner map.
     pub inner: bool,
+}
+
+/// A type of an object: in the kernel's BTF, or in the program's own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct ObjectType {
+    /// The type's id.
+    pub id: TypeId,
+    /// Whether it is in the program's BTF: an object that the program allocates.
+    pub own: bool,
+}
+
+impl ObjectType {
+    /// A type in the kernel's BTF.
+    pub(crate) const fn kernel(id: TypeId) -> Self {
+        Self { id, own: false }
+    }
+}
+
+/// What a dynptr refers to (`enum bpf_dynptr_type`, `include/linux/bpf.h`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum DynptrKind {
+    /// The program's own memory.
+    Local,
+    /// A ring buffer's record.
+    Ringbuf,
+    /// A socket buffer.
+    Skb,
+    /// An XDP packet.
+    Xdp,
+    /// A socket buffer's metadata.
+    SkbMeta,
+}
+
+/// The state of an iterator (`enum bpf_iter_state`, `include/linux/bpf_verifier.h`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum IterState {
+    /// It may have further elements.
+    Active,
+    /// It has none: the last step gave null.
+    Drained,
 }
 
 /// Bits in an id: the register equals the register with the plain id plus the constant in
@@ -63,16 +103,26 @@ pub(crate) enum Kind {
     TpBuffer,
     /// An AF_XDP socket.
     XdpSock,
-    /// A kernel object of a type in the kernel's BTF.
-    BtfId { id: TypeId },
+    /// A kernel object, or one that the program allocated.
+    BtfId { ty: ObjectType },
     /// Memory of this many bytes.
     Mem { size: u32 },
     /// A buffer passed by an iterator.
     Buf,
     /// A subprogram, by number.
     Func { subprogram: u32 },
-    /// A dynptr passed to a callback.
-    Dynptr,
+    /// A dynptr that a callback or a global function gets (`CONST_PTR_TO_DYNPTR`); in a
+    /// stack slot, one half of a dynptr: `first` is the half at the lower address. The register's
+    /// `id` is the dynptr's.
+    Dynptr { kind: DynptrKind, first: bool },
+    /// In a stack slot: a part of an iterator. `depth` counts the steps so far.
+    Iter {
+        kind: IteratorKind,
+        state: IterState,
+        depth: u32,
+    },
+    /// In a stack slot: a saved interrupt state.
+    IrqFlag,
 }
 
 /// The range of a packet pointer that is known to be at the end
@@ -97,6 +147,8 @@ pub(crate) struct RegState {
     pub id: u32,
     /// The id of the acquired reference that a pointer stands for, or 0.
     pub ref_id: u32,
+    /// The id of the dynptr that memory is a slice of, or 0.
+    pub dynptr_id: u32,
     /// Whether the scalar is precise: the safety of the path depends on its value.
     pub precise: bool,
 }
@@ -125,7 +177,9 @@ impl Kind {
             Self::Mem { .. } => RegKind::Mem,
             Self::Buf => RegKind::Buf,
             Self::Func { .. } => RegKind::Func,
-            Self::Dynptr => RegKind::Dynptr,
+            Self::Dynptr { .. } => RegKind::Dynptr,
+            // Nothing prints these two.
+            Self::Iter { .. } | Self::IrqFlag => RegKind::Stack,
         }
     }
 }
@@ -144,6 +198,7 @@ impl RegState {
             var,
             id: 0,
             ref_id: 0,
+            dynptr_id: 0,
             precise: false,
         }
     }
@@ -243,12 +298,21 @@ impl RegState {
         }
     }
 
+    /// The map that it points to, or into, and the id of an inner map.
+    pub(crate) const fn map_and_uid(&self) -> Option<(MapRef, u32)> {
+        match self.kind {
+            Kind::MapPtr { map, uid } | Kind::MapValue { map, uid } | Kind::MapKey { map, uid } => {
+                Some((map, uid))
+            }
+            _ => None,
+        }
+    }
+
     /// Whether the pointer is known not to be null (`reg_not_null`).
     pub(crate) fn is_not_null(&self) -> bool {
         if self.maybe_null() {
             return false;
         }
-        let trusted = TypeFlags::PTR_TRUSTED.union(TypeFlags::MEM_ALLOC);
         match self.kind {
             Kind::Socket
             | Kind::TcpSock
@@ -256,7 +320,7 @@ impl RegState {
             | Kind::MapKey { .. }
             | Kind::SockCommon
             | Kind::MapPtr { .. } => true,
-            Kind::BtfId { .. } => self.ref_id != 0 || self.flags.intersects(trusted),
+            Kind::BtfId { .. } => self.is_trusted_object(),
             Kind::Mem { .. } => !self.flags.contains(TypeFlags::PTR_UNTRUSTED),
             _ => false,
         }
@@ -266,7 +330,7 @@ impl RegState {
     pub(crate) fn is_spillable(&self) -> bool {
         !matches!(
             self.kind,
-            Kind::NotInit | Kind::Scalar | Kind::TpBuffer | Kind::Dynptr
+            Kind::NotInit | Kind::Scalar | Kind::TpBuffer | Kind::Dynptr { .. }
         )
     }
 }

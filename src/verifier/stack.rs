@@ -2,7 +2,8 @@
 //! (`struct bpf_stack_state`, `enum bpf_stack_slot_type`).
 //!
 //! Slot 0 is at `fp-8`. Each byte is either unwritten, part of a spilled register
-//! (`Spill`), a zero, or anything else (`Misc`).
+//! (`Spill`), a zero, part of a dynptr, an iterator or a saved interrupt state, or anything else
+//! (`Misc`).
 
 use super::reg::RegState;
 
@@ -21,13 +22,28 @@ pub(crate) enum SlotKind {
     Misc,
     /// Zero.
     Zero,
+    /// A byte of a dynptr.
+    Dynptr,
+    /// A byte of an iterator.
+    Iter,
+    /// A byte of a saved interrupt state.
+    IrqFlag,
+}
+
+impl SlotKind {
+    /// Whether the byte belongs to an object that only kfuncs and helpers may access
+    /// (`is_stack_slot_special`).
+    pub(crate) const fn is_special(self) -> bool {
+        matches!(self, Self::Dynptr | Self::Iter | Self::IrqFlag)
+    }
 }
 
 /// Eight bytes of stack.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Slot {
-    /// The register that was spilled here, if a byte is of kind `Spill`. A spill of fewer
-    /// than eight bytes takes the lowest addresses.
+    /// The register that was spilled here, if a byte is of kind `Spill`; a spill of fewer
+    /// than eight bytes takes the lowest addresses. The part of an object, if the bytes are
+    /// [special](SlotKind::is_special).
     pub reg: RegState,
     /// The type of each byte; number 7 is at `fp - 8 * (slot + 1)`, number 0 has the
     /// highest address.
@@ -44,6 +60,12 @@ impl Slot {
     /// Whether a register of any width is spilled here (`is_spilled_reg`).
     pub(crate) fn is_spill(&self) -> bool {
         self.bytes[SLOT - 1] == SlotKind::Spill
+    }
+
+    /// Whether this is part of a dynptr, an iterator or a saved interrupt state
+    /// (`is_stack_slot_special`).
+    pub(crate) const fn is_special(&self) -> bool {
+        self.bytes[SLOT - 1].is_special()
     }
 
     /// Whether a scalar is spilled here (`is_spilled_scalar_reg`).
@@ -79,7 +101,7 @@ impl Slot {
         for (at, kind) in self.bytes.iter_mut().enumerate() {
             if at >= SLOT.saturating_sub(size) {
                 *kind = SlotKind::Spill;
-            } else if *kind == SlotKind::Spill {
+            } else if !matches!(kind, SlotKind::Invalid | SlotKind::Zero) {
                 *kind = SlotKind::Misc;
             }
         }

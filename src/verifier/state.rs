@@ -113,6 +113,8 @@ pub(crate) enum ReferenceKind {
     /// The `bpf_spin_lock` in a value of this map. The reference's id is that of the
     /// pointer to the value.
     SpinLock(MapRef),
+    /// A saved interrupt state, which must be restored.
+    Irq,
 }
 
 /// One entry of the jump history (`struct bpf_jmp_history_entry`).
@@ -210,6 +212,12 @@ pub(crate) struct State {
     pub may_goto_depth: u32,
     /// Whether a program that may sleep does so here.
     pub sleepable: bool,
+    /// The RCU read sections that the program has entered (`active_rcu_locks`).
+    pub rcu_locks: u32,
+    /// How often it has disabled preemption (`active_preempt_locks`).
+    pub preempt_locks: u32,
+    /// The reference of the innermost saved interrupt state, or 0 (`active_irq_id`).
+    pub irq_id: u32,
     /// Whether dead registers and slots were removed.
     pub cleaned: bool,
     /// For a back edge: the checkpoint that subsumes it.
@@ -232,6 +240,9 @@ impl State {
             callback_unroll_depth: 0,
             may_goto_depth: 0,
             sleepable: false,
+            rcu_locks: 0,
+            preempt_locks: 0,
+            irq_id: 0,
             cleaned: false,
             equal_to: None,
         }

@@ -11,7 +11,7 @@ use crate::spec::helpers::{Effects, TypeFlags, helper, id};
 use crate::util::{Errno, HelperId, Pc};
 use crate::verifier::env::Verifier;
 use crate::verifier::explore::Pending;
-use crate::verifier::reg::{Kind, RegState};
+use crate::verifier::reg::{DynptrKind, Kind, MapRef, ObjectType, RegState};
 use crate::verifier::reject::{VerifyResult, reject};
 use crate::verifier::state::{Entry, Frame, ReturnRange, State};
 
@@ -35,7 +35,57 @@ impl Start {
     }
 }
 
+/// The map of a callback that a kfunc schedules, and the callback's return values.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CallbackArguments {
+    /// The map with the field that schedules the callback.
+    pub map: MapRef,
+    /// The id of an inner map.
+    pub uid: u32,
+    /// The allowed return values.
+    pub range: ReturnRange,
+}
+
+impl CallbackArguments {
+    /// The return values of a callback of a work queue.
+    pub(super) const NOTHING: ReturnRange = NOTHING;
+    /// The return values of a callback of a task's work.
+    pub(super) const ANYTHING: ReturnRange = ReturnRange {
+        min: i32::MIN,
+        max: i32::MAX,
+    };
+
+    /// The arguments map, key and value.
+    fn start(&self) -> Start {
+        let Self { map, uid, range } = *self;
+        let pointer = |kind| RegState::pointer(kind, TypeFlags::empty());
+        Start {
+            arguments: [
+                pointer(Kind::MapPtr { map, uid }),
+                pointer(Kind::MapKey { map, uid }),
+                pointer(Kind::MapValue { map, uid }),
+                RegState::NOT_INIT,
+            ],
+            range,
+        }
+    }
+}
+
 impl Verifier<'_> {
+    /// Pushes a state for a callback that a kfunc schedules, which runs in a task and may
+    /// sleep.
+    pub(super) fn push_work(
+        &mut self,
+        subprogram: u32,
+        arguments: CallbackArguments,
+    ) -> VerifyResult {
+        self.note_call_types(subprogram)?;
+        self.usage.call_later(subprogram);
+        self.check_room_for_callback()?;
+        self.push_frame_for_later(subprogram, None, &arguments.start(), true);
+        Ok(())
+    }
+
     /// Pushes a state for the callback of the current helper call.
     pub(crate) fn push_callback(&mut self, id: HelperId, subprogram: u32) -> VerifyResult {
         self.note_call_types(subprogram)?;
@@ -64,9 +114,28 @@ impl Verifier<'_> {
     /// Pushes a state for a callback that runs after the program has returned
     /// (`push_async_cb`).
     fn push_later(&mut self, id: HelperId, subprogram: u32) -> VerifyResult {
+        self.check_room_for_callback()?;
+        let start = self.callback_start(id)?;
+        // A timer's callback runs in an interrupt, whatever set it.
+        self.push_frame_for_later(subprogram, Some(id), &start, false);
+        Ok(())
+    }
+
+    /// Checks that one more state can be pushed.
+    fn check_room_for_callback(&self) -> VerifyResult {
         if let Some(text) = self.worklist.too_complex() {
             reject!(EFAULT, "{text} for async cb.");
         }
+        Ok(())
+    }
+
+    fn push_frame_for_later(
+        &mut self,
+        subprogram: u32,
+        helper: Option<HelperId>,
+        arguments: &Start,
+        sleepable: bool,
+    ) {
         let entries = match self.frame().entry {
             Entry::AsyncCallback(entries) => entries,
             Entry::Call | Entry::Callback => 0,
@@ -74,8 +143,8 @@ impl Verifier<'_> {
         let (start, prev) = (self.subprogram(subprogram).start, self.pc());
         let mut frame = Frame::new(None, subprogram, 0);
         frame.entry = Entry::AsyncCallback(entries.saturating_add(1));
-        frame.callback_of = Some(id);
-        self.callback_start(id)?.enter(&mut frame);
+        frame.callback_of = helper;
+        arguments.enter(&mut frame);
         self.log.touch_all();
         let state = State {
             pc: start,
@@ -83,8 +152,7 @@ impl Verifier<'_> {
             first: Pc(0),
             last: prev,
             branches: 1,
-            // A timer's callback runs in an interrupt, whatever set it.
-            sleepable: false,
+            sleepable,
             ..State::new(frame)
         };
         self.worklist.push(Pending {
@@ -93,7 +161,6 @@ impl Verifier<'_> {
             prev,
             log_len: self.log.len(),
         });
-        Ok(())
     }
 
     /// The arguments and return values of a callback of this helper.
@@ -134,12 +201,16 @@ impl Verifier<'_> {
             id::find_vma => {
                 let id = self.kernel_struct("vm_area_struct");
                 let task = caller(Reg::R1);
-                let vma = pointer(Kind::BtfId { id });
+                let ty = ObjectType::kernel(id);
+                let vma = pointer(Kind::BtfId { ty });
                 start.arguments = [task, vma, context, RegState::NOT_INIT];
             }
             // (dynptr, context)
             id::user_ringbuf_drain => {
-                let mut record = pointer(Kind::Dynptr);
+                let mut record = pointer(Kind::Dynptr {
+                    kind: DynptrKind::Local,
+                    first: true,
+                });
                 record.id = self.new_id();
                 (start.arguments[0], start.arguments[1]) = (record, context);
             }

@@ -11,12 +11,11 @@ use super::signature::Argument;
 use crate::isa::Reg;
 use crate::spec::call::{RegTypes, TypeFlags};
 use crate::util::{Errno, TypeId};
-use crate::verifier::branch::not_null;
 use crate::verifier::env::Verifier;
 use crate::verifier::log::log;
-use crate::verifier::memory::Access;
 use crate::verifier::reg::{Kind, RegState};
-use crate::verifier::reject::{Reject, VerifyResult, reject, unmodelled};
+use crate::verifier::reject::{Reject, VerifyResult, reject};
+use crate::verifier::stack_object::dynptr::DynptrArgument;
 
 /// The message for a call that may sleep in a context that can't.
 const MAY_SLEEP: &str = "global functions that may sleep are not allowed in non-sleepable context,\n\
@@ -43,7 +42,8 @@ impl Verifier<'_> {
             return matched;
         }
         let function = self.subprogram(subprogram);
-        if function.might_sleep && !self.state.sleepable {
+        let sleeps = self.state.sleepable && self.section_without_sleep().is_none();
+        if function.might_sleep && !sleeps {
             let before = matched.err().unwrap_or(Reject::new(Errno::EINVAL, ""));
             return Err(before.with_errno(Errno::EINVAL).and(MAY_SLEEP));
         }
@@ -75,9 +75,6 @@ impl Verifier<'_> {
     /// # Errors
     /// Invalid BTF.
     pub(crate) fn note_call_types(&mut self, subprogram: u32) -> VerifyResult {
-        if !self.log.is_on() {
-            return Ok(());
-        }
         match self.check_call_types(subprogram) {
             Err(why) if why.errno() == Errno::EFAULT => Err(why),
             Err(why) if !why.text().is_empty() => {
@@ -133,7 +130,9 @@ impl Verifier<'_> {
             }
             Argument::Memory { size, flags } => {
                 self.check_offset_of_type(&state, reg)?;
-                self.check_passed_memory(&state, reg, size)?;
+                // Whatever the error number was.
+                self.check_memory_of_type(reg, size)
+                    .map_err(|why| why.with_errno(Errno::EINVAL))?;
                 if !flags.contains(TypeFlags::PTR_MAYBE_NULL) && state.maybe_null() {
                     reject!(EINVAL, "arg#{at} is expected to be non-NULL");
                 }
@@ -145,13 +144,11 @@ impl Verifier<'_> {
             }
             Argument::Dynptr => {
                 self.check_offset_of_type(&state, reg)?;
-                if !matches!(state.kind, Kind::Stack { .. } | Kind::Dynptr) {
-                    reject!(
-                        EINVAL,
-                        "arg#{at} expected pointer to stack or const struct bpf_dynptr"
-                    );
-                }
-                unmodelled!(Dynptr);
+                let any = DynptrArgument::Use {
+                    kind: None,
+                    constant: true,
+                };
+                self.process_dynptr_argument(reg, any)?;
             }
             Argument::Object { id, flags } => {
                 if !(state.is_null() && flags.contains(TypeFlags::PTR_MAYBE_NULL)) {
@@ -172,33 +169,11 @@ impl Verifier<'_> {
     ) -> VerifyResult {
         let nullable = allowed & TypeFlags::PTR_MAYBE_NULL;
         check_type(state, reg, RegTypes::OBJECT.ignoring(nullable))?;
-        if state.kind != (Kind::BtfId { id: wanted }) || state.off != 0 {
-            unmodelled!(TypedPointer);
-        }
-        self.check_offset_of_type(state, reg)
-    }
-
-    /// Checks memory that the function may read and write, or null (`check_mem_reg`).
-    fn check_passed_memory(&mut self, state: &RegState, reg: Reg, size: u32) -> VerifyResult {
-        if state.is_null() {
+        let Kind::BtfId { ty } = state.kind else {
             return Ok(());
-        }
-        if state.maybe_null() {
-            // VerifyResult as if it were not null.
-            let mut present = *state;
-            not_null(&self.maps, &mut present);
-            *self.reg_mut(reg) = present;
-        }
-        let mut checked = Ok(());
-        for access in [Access::Read, Access::Write] {
-            checked = checked.and_then(|()| {
-                self.check_helper_memory(reg, size, access, true, false)
-                    .map(|_| ())
-            });
-        }
-        *self.reg_mut(reg) = *state;
-        // Whatever the error number was.
-        checked.map_err(|why| why.with_errno(Errno::EINVAL))
+        };
+        self.check_object_type(state, reg, ty, wanted, false)?;
+        self.check_offset_of_type(state, reg)
     }
 
     /// Explores the global functions that were called, and those that they call.

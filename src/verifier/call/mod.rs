@@ -1,10 +1,11 @@
-//! Calls of helpers and subprograms, and callbacks.
+//! Calls of helpers, kfuncs and subprograms, and callbacks.
 
 pub(crate) mod callback;
 mod context_type;
 mod functions;
 pub(crate) mod global;
 pub(crate) mod helper;
+mod kfunc;
 pub(crate) mod return_code;
 mod rewrite;
 pub(crate) mod signature;

@@ -6,8 +6,8 @@ use crate::isa::Reg;
 use crate::spec::helpers::TypeFlags;
 use crate::verifier::env::Verifier;
 use crate::verifier::log::log;
-use crate::verifier::reg::{Kind, RegState};
-use crate::verifier::reject::{VerifyResult, reject, unmodelled};
+use crate::verifier::reg::{DynptrKind, Kind, ObjectType, RegState};
+use crate::verifier::reject::{VerifyResult, reject};
 
 impl Verifier<'_> {
     /// Sets the argument registers, to explore this function from its start.
@@ -80,12 +80,20 @@ impl Verifier<'_> {
             Argument::Scalar | Argument::Arena => RegState::UNKNOWN,
             Argument::Memory { size, flags } => RegState::pointer(Kind::Mem { size }, flags),
             Argument::Object { id, flags } => {
-                let mut reg = RegState::pointer(Kind::BtfId { id }, flags);
+                let mut reg = {
+                    let ty = ObjectType::kernel(id);
+                    RegState::pointer(Kind::BtfId { ty }, flags)
+                };
                 reg.id = self.new_id();
                 return Ok(reg);
             }
+            // The kernel assumes a dynptr of the program's own memory.
             Argument::Dynptr => {
-                unmodelled!(Dynptr)
+                let kind = DynptrKind::Local;
+                let dynptr = Kind::Dynptr { kind, first: true };
+                let mut reg = RegState::pointer(dynptr, TypeFlags::empty());
+                reg.id = self.new_id();
+                return Ok(reg);
             }
         };
         if reg.maybe_null() {

@@ -24,10 +24,9 @@ use super::reject::{Reject, VerifyResult, reject};
 use super::state::{Frame, LinkedSet, NO_PC, State, Step};
 use super::structure::{self, PriorCheck};
 use crate::isa::{CallTarget, DecodeError, Insn, Pseudo, Reg};
-use crate::spec::helpers::TypeFlags;
 use crate::spec::limits::MAX_INSNS;
 use crate::spec::{MapType, ProgFlags};
-use crate::util::{Errno, MapId, Pc, TypeId};
+use crate::util::{Errno, MapId, Pc};
 
 /// Where a path continues after an instruction.
 enum Next {
@@ -327,16 +326,7 @@ impl Verifier<'_> {
                 let target = i64::from(self.pc().0) + 1 + i64::from(rel);
                 self.check_subprogram_call(Pc(u32::try_from(target).unwrap_or(u32::MAX)), next)
             }
-            // An unresolved weak function. If this call is not dead code, the kernel
-            // reports it when it rewrites the program.
-            CallTarget::Kfunc { id: TypeId(0), .. } if self.held_lock().is_none() => Ok(next),
-            CallTarget::Kfunc { id: TypeId(0), .. } => {
-                reject!(
-                    EINVAL,
-                    "function calls are not allowed while holding a lock"
-                )
-            }
-            CallTarget::Kfunc { .. } => reject!(EFAULT, "bug: a kfunc call was explored"),
+            CallTarget::Kfunc { id, fd_index } => self.check_kfunc_call(id, fd_index, next),
         }
     }
 
@@ -404,11 +394,8 @@ impl Verifier<'_> {
                 }
                 Kind::Func { subprogram }
             }
-            // Memory of size 0: the address can be compared but not dereferenced
-            // (`check_pseudo_btf_id`). Kernel variables are not explored.
-            Pseudo::BtfId { .. } => {
-                *self.reg_mut(dst) =
-                    RegState::pointer(Kind::Mem { size: 0 }, TypeFlags::MEM_RDONLY);
+            Pseudo::BtfId { id, .. } => {
+                *self.reg_mut(dst) = self.kernel_symbol(id)?;
                 return Ok(());
             }
             Pseudo::MapFd { fd } | Pseudo::MapValue { fd, .. } => {

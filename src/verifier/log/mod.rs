@@ -8,6 +8,6 @@ mod text;
 mod touched;
 
 pub(crate) use self::insn::{Loaded, RegMask, SlotMask};
-pub(crate) use self::state::{RegText, StateText};
+pub(crate) use self::state::{RegText, StateText, dynptr_name, type_name};
 pub(crate) use self::text::{Log, log};
 pub(crate) use self::touched::Touched;

@@ -8,7 +8,7 @@ use super::touched::Touched;
 use crate::program::Program;
 use crate::spec::helpers::TypeFlags;
 use crate::verifier::maps::Maps;
-use crate::verifier::reg::{ADD_CONST, Kind, RegState};
+use crate::verifier::reg::{ADD_CONST, DynptrKind, IterState, Kind, ObjectType, RegState};
 use crate::verifier::stack::{SLOT, Slot, SlotKind};
 use crate::verifier::state::{Entry, Frame, State};
 
@@ -45,14 +45,33 @@ impl fmt::Display for StateText<'_> {
                 write!(f, " R{number}={}", text(reg))?;
             }
         }
-        for (number, slot) in frame.stack.iter().enumerate() {
-            if self.touched.has_slot(number)
-                && slot.bytes.iter().any(|&kind| kind != SlotKind::Invalid)
+        let mut slots = frame.stack.iter().enumerate();
+        while let Some((number, slot)) = slots.next() {
+            if !self.touched.has_slot(number)
+                || slot.bytes.iter().all(|&kind| kind == SlotKind::Invalid)
             {
-                write!(f, " fp-{}=", (number + 1) * SLOT)?;
-                slot_bytes(f, slot)?;
-                if slot.is_spill() {
-                    text(&slot.reg).fmt(f)?;
+                continue;
+            }
+            match slot.reg.kind {
+                // The slot at the lower address has the attributes.
+                Kind::Dynptr { .. } if slot.is_special() => {
+                    if let Some((number, main)) = slots.next() {
+                        write!(f, " fp-{}=", (number + 1) * SLOT)?;
+                        object(f, &main.reg)?;
+                    }
+                }
+                Kind::Iter { .. } if slot.is_special() => {
+                    if slot.reg.ref_id != 0 {
+                        write!(f, " fp-{}=", (number + 1) * SLOT)?;
+                        object(f, &slot.reg)?;
+                    }
+                }
+                _ => {
+                    write!(f, " fp-{}=", (number + 1) * SLOT)?;
+                    slot_bytes(f, slot)?;
+                    if slot.is_spill() {
+                        text(&slot.reg).fmt(f)?;
+                    }
                 }
             }
         }
@@ -64,11 +83,54 @@ impl fmt::Display for StateText<'_> {
 impl StateText<'_> {
     /// The references. (Locks have no id.)
     fn references(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, reference) in self.state.refs.iter().enumerate() {
+        // Without an id: the lock in a map's value that has a constant address.
+        let ids = self.state.refs.iter().map(|reference| reference.id);
+        if ids.clone().next() == Some(0) {
+            return Ok(());
+        }
+        for (at, id) in ids.filter(|id| *id != 0).enumerate() {
             let before = if at == 0 { " refs=" } else { "," };
-            write!(f, "{before}{}", reference.id)?;
+            write!(f, "{before}{id}")?;
         }
         Ok(())
+    }
+}
+
+/// An object in stack slots: `dynptr_ringbuf(id=2,ref_id=3)`,
+/// `iter_num(ref_id=1,state=active,depth=0)`.
+fn object(f: &mut fmt::Formatter<'_>, reg: &RegState) -> fmt::Result {
+    match reg.kind {
+        Kind::Dynptr { kind, first } => {
+            write!(f, "dynptr_{}(", dynptr_name(kind))?;
+            let mut separator = "";
+            // The kernel reads the last one from where it stores `first_slot`.
+            let ids = [
+                ("id", reg.id),
+                ("ref_id", reg.ref_id),
+                ("dynptr_id", first.into()),
+            ];
+            for (name, id) in ids {
+                if id != 0 {
+                    write!(f, "{separator}{name}={id}")?;
+                    separator = ",";
+                }
+            }
+            f.write_str(")")
+        }
+        Kind::Iter { kind, state, depth } => {
+            let name = kind.structure();
+            let state = match state {
+                IterState::Active => "active",
+                IterState::Drained => "drained",
+            };
+            write!(
+                f,
+                "iter_{}(ref_id={},state={state},depth={depth})",
+                name.strip_prefix("bpf_iter_").unwrap_or(name),
+                reg.ref_id
+            )
+        }
+        _ => Ok(()),
     }
 }
 
@@ -82,6 +144,9 @@ fn slot_bytes(f: &mut fmt::Formatter<'_>, slot: &Slot) -> fmt::Result {
             SlotKind::Spill => "r",
             SlotKind::Misc => "m",
             SlotKind::Zero => "0",
+            SlotKind::Dynptr => "d",
+            SlotKind::Iter => "i",
+            SlotKind::IrqFlag => "f",
         })?;
     }
     Ok(())
@@ -124,11 +189,7 @@ impl fmt::Display for RegText<'_> {
                     return Signed(offset).fmt(f);
                 }
             }
-            Kind::BtfId { id } => {
-                let btf = self.program.kernel_btf.as_ref();
-                let kind = btf.and_then(|btf| btf.get(id));
-                f.write_str(kind.as_ref().map_or("", |kind| kind.name()))?;
-            }
+            Kind::BtfId { ty } => f.write_str(type_name(self.program, ty))?,
             _ => {}
         }
         f.write_str("(")?;
@@ -176,9 +237,8 @@ impl RegText<'_> {
         if let Kind::Mem { size } = reg.kind {
             write!(f, "{}sz={}", next(), Unsigned(size.into()))?;
         }
-        if reg.kind == Kind::Dynptr {
-            // The only dynptr type that a callback gets.
-            write!(f, "{}type=local", next())?;
+        if let Kind::Dynptr { kind, .. } = reg.kind {
+            write!(f, "{}type={}", next(), dynptr_name(kind))?;
         }
         if let Some(offset) = reg.var.value() {
             if offset != 0 {
@@ -194,11 +254,34 @@ impl RegText<'_> {
     }
 }
 
+/// The name of an object's type; empty if the BTF is missing.
+pub(crate) fn type_name(program: &Program, ty: ObjectType) -> &str {
+    let btf = if ty.own {
+        program.btf.as_ref()
+    } else {
+        program.kernel_btf.as_ref()
+    };
+    let found = btf.and_then(|btf| btf.get(ty.id));
+    found.map_or("", |found| found.name())
+}
+
+/// A dynptr's kind (`dynptr_type_str`).
+pub(crate) const fn dynptr_name(kind: DynptrKind) -> &'static str {
+    match kind {
+        DynptrKind::Local => "local",
+        DynptrKind::Ringbuf => "ringbuf",
+        DynptrKind::Skb => "skb",
+        DynptrKind::Xdp => "xdp",
+        DynptrKind::SkbMeta => "skb_meta",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::isa::Reg;
     use crate::program::MapDef;
+    use crate::spec::call::IteratorKind;
     use crate::spec::{MapType, ProgType};
     use crate::util::{MapId, Pc};
     use crate::verifier::reg::{ADD_CONST64, MapRef};
@@ -336,22 +419,9 @@ mod tests {
             pc: Pc(0),
             kind: ReferenceKind::Object,
         };
-        let state = State {
-            frames: vec![Frame::new(None, 0, 0), inner],
-            refs: vec![reference(1), reference(2)],
-            parent: None,
-            branches: 1,
-            pc: Pc(0),
-            first: Pc(0),
-            last: Pc(0),
-            history: Vec::new(),
-            depth: 0,
-            callback_unroll_depth: 0,
-            may_goto_depth: 0,
-            sleepable: false,
-            cleaned: false,
-            equal_to: None,
-        };
+        let mut state = State::new(Frame::new(None, 0, 0));
+        state.frames.push(inner);
+        state.refs = vec![reference(1), reference(2)];
         let show = |frame, touched| {
             StateText {
                 program: &program,
@@ -374,5 +444,47 @@ mod tests {
         touched.add_reg(Reg::R0);
         touched.add_slot(2);
         assert_eq!(show(1, touched), " frame1: R0=5 refs=1,2 cb");
+    }
+
+    #[test]
+    fn objects_in_slots_are_named_at_their_lowest_address() {
+        let program = program();
+        let maps = Maps::new(&program);
+        let mut frame = Frame::new(None, 0, 0);
+        frame.grow(3);
+        let part = |kind, ref_id| RegState {
+            ref_id,
+            ..pointer(kind)
+        };
+        let half = |first| Kind::Dynptr {
+            kind: DynptrKind::Ringbuf,
+            first,
+        };
+        let iterator = Kind::Iter {
+            kind: IteratorKind::Task,
+            state: IterState::Drained,
+            depth: 3,
+        };
+        let parts = [
+            (part(half(false), 2), SlotKind::Dynptr),
+            (part(half(true), 2), SlotKind::Dynptr),
+            (part(iterator, 0), SlotKind::Iter),
+            (part(iterator, 5), SlotKind::Iter),
+        ];
+        for (slot, (reg, kind)) in frame.stack.iter_mut().zip(parts) {
+            (slot.reg, slot.bytes) = (reg, [kind; SLOT]);
+        }
+        let text = StateText {
+            program: &program,
+            maps: &maps,
+            state: &State::new(frame),
+            frame: 0,
+            touched: Touched::ALL,
+        };
+        assert_eq!(
+            text.to_string(),
+            " R10=fp0 fp-16=dynptr_ringbuf(ref_id=2,dynptr_id=1) \
+             fp-32=iter_task(ref_id=5,state=drained,depth=3)"
+        );
     }
 }

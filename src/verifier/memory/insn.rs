@@ -2,10 +2,18 @@
 
 use super::{Access, MemoryAccess};
 use crate::isa::{AtomicOp, Operand, Reg, SignedSize, Size, Width};
+use crate::spec::call::TypeFlags;
 use crate::verifier::env::Verifier;
 use crate::verifier::facts::Through;
 use crate::verifier::reg::{Kind, RegState};
 use crate::verifier::reject::{VerifyResult, reject};
+
+/// Memory that the verifier did not check, or that only the mocked kernel provides: a load
+/// may not find any.
+const UNCHECKED: TypeFlags = TypeFlags::PTR_UNTRUSTED
+    .union(TypeFlags::MEM_USER)
+    .union(TypeFlags::MEM_RDONLY)
+    .union(TypeFlags::MEM_PERCPU);
 
 /// The memory operand of an instruction.
 #[derive(Clone, Copy)]
@@ -47,7 +55,7 @@ impl Verifier<'_> {
             strict,
             ..operand.access(Access::Read, Some(dst))
         })?;
-        self.pointers.check(self.position.pc(), &kind)?;
+        self.pointers.check(self.position.pc(), &kind, !strict)?;
         self.note_access(&kind, operand.off);
         if !self.reg(dst).is_scalar() {
             return Ok(());
@@ -78,7 +86,7 @@ impl Verifier<'_> {
             strict,
             ..operand.access(Access::Write, src.reg())
         })?;
-        self.pointers.check(self.position.pc(), &kind)?;
+        self.pointers.check(self.position.pc(), &kind, false)?;
         self.note_access(&kind, operand.off);
         Ok(())
     }
@@ -174,6 +182,8 @@ impl Verifier<'_> {
             (Kind::Ctx, Some(off)) => Through::Context { off },
             (Kind::MapValue { map, .. }, _) if !map.inner => Through::MapValue { map: map.id },
             (Kind::Packet { .. }, _) => Through::Packet,
+            (Kind::BtfId { .. } | Kind::MapPtr { .. }, _) => Through::Kernel,
+            (Kind::Mem { .. }, _) if reg.flags.intersects(UNCHECKED) => Through::Kernel,
             _ => Through::Other,
         };
         self.facts.see_access(self.pc(), through);

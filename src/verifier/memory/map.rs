@@ -9,8 +9,8 @@ use crate::isa::Reg;
 use crate::program::MapDef;
 use crate::spec::MapFlags;
 use crate::verifier::env::Verifier;
-use crate::verifier::reg::{Kind, MapRef, RegState};
-use crate::verifier::reject::{VerifyResult, reject, unmodelled};
+use crate::verifier::reg::{MapRef, RegState};
+use crate::verifier::reject::{VerifyResult, reject};
 
 impl Verifier<'_> {
     /// Checks a load or store, and returns the loaded register.
@@ -30,8 +30,7 @@ impl Verifier<'_> {
         let is_pointer =
             |field: &&SpecialField| field.kind.is_pointer() && i64::from(field.off) == place;
         if let Some(field) = self.maps.fields(map).iter().find(is_pointer).copied() {
-            self.check_kernel_pointer(a, &field)?;
-            return Ok(RegState::UNKNOWN);
+            return self.check_kernel_pointer(a, &field);
         }
         let Some(def) = self.map(map) else {
             return Ok(RegState::UNKNOWN);
@@ -47,7 +46,11 @@ impl Verifier<'_> {
 
     /// Checks a load or store of a kptr, which must be eight bytes
     /// (`check_map_kptr_access`).
-    fn check_kernel_pointer(&self, a: &MemoryAccess, field: &SpecialField) -> VerifyResult {
+    fn check_kernel_pointer(
+        &mut self,
+        a: &MemoryAccess,
+        field: &SpecialField,
+    ) -> VerifyResult<RegState> {
         // Atomics and sign-extending loads.
         if a.strict || a.signed {
             reject!(
@@ -56,7 +59,7 @@ impl Verifier<'_> {
             );
         }
         if a.access == Access::Read {
-            unmodelled!(Kptr);
+            return self.load_kptr(field);
         }
         match field.kind {
             FieldKind::KptrRef | FieldKind::KptrPercpu => {
@@ -73,24 +76,12 @@ impl Verifier<'_> {
                     field.off
                 );
             }
-            return Ok(());
+            return Ok(RegState::UNKNOWN);
         };
-        let stored = self.reg(value);
-        if stored.is_null() {
-            return Ok(());
+        if !self.reg(value).is_null() {
+            self.check_kptr_match(field, value)?;
         }
-        if matches!(stored.kind, Kind::BtfId { .. }) {
-            unmodelled!(Kptr);
-        }
-        let btf = self.program.btf.as_ref();
-        let target = btf.and_then(|btf| btf.get(field.target));
-        let target = target.map_or("", |target| target.name());
-        reject!(
-            EACCES,
-            "invalid kptr access, R{} type={} expected=ptr_{target} or untrusted_ptr_{target}",
-            value.number(),
-            stored.reg_type()
-        );
+        Ok(RegState::UNKNOWN)
     }
 
     /// Checks the access of a helper to a map value, excluding special fields

@@ -11,7 +11,8 @@ mod stack_write;
 
 use super::env::Verifier;
 use super::reg::{Kind, RegState};
-use super::reject::{VerifyResult, reject, unmodelled};
+use super::reject::{VerifyResult, reject};
+use super::typed::ObjectAccess;
 use crate::isa::Reg;
 use crate::spec::PacketAccess;
 use crate::spec::helpers::TypeFlags;
@@ -47,6 +48,19 @@ impl MemoryAccess {
         match self.access {
             Access::Read => self.value,
             Access::Write => None,
+        }
+    }
+}
+
+impl MemoryAccess {
+    /// The access to an object; `off` includes the pointer's fixed offset.
+    fn to_object(self, off: i32) -> ObjectAccess {
+        ObjectAccess {
+            base: self.base,
+            off,
+            size: self.size,
+            access: self.access,
+            loads: self.loaded().is_some(),
         }
     }
 }
@@ -127,10 +141,10 @@ impl Verifier<'_> {
                 RegState::UNKNOWN
             }
             Kind::BtfId { .. } if !reg.maybe_null() => {
-                unmodelled!(TypedPointer);
+                self.check_object_access(&a.to_object(off))?
             }
-            Kind::MapPtr { .. } if reg.flags.is_empty() => {
-                unmodelled!(MapField);
+            Kind::MapPtr { map, .. } if reg.flags.is_empty() => {
+                self.check_map_field(map, &a.to_object(off))?
             }
             _ => {
                 let name = reg.reg_type();

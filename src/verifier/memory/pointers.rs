@@ -20,8 +20,9 @@ impl Pointers {
     }
 
     /// Rejects an instruction that accesses the context on one path and other memory on
-    /// another: the kernel rewrites it for only one of them (`save_aux_ptr_type`).
-    pub(super) fn check(&mut self, pc: Pc, reg: &RegState) -> VerifyResult {
+    /// another: the kernel rewrites it for only one of them (`save_aux_ptr_type`). A plain
+    /// load (`mixes_trust`) may use trusted objects on one path and untrusted ones on another.
+    pub(super) fn check(&mut self, pc: Pc, reg: &RegState, mixes_trust: bool) -> VerifyResult {
         let converted = |reg: &RegState| {
             matches!(
                 reg.kind,
@@ -40,9 +41,19 @@ impl Pointers {
             None => *before = Some((reg.kind, reg.flags)),
             Some((kind, flags)) => {
                 let before = RegState::pointer(*kind, *flags);
-                if !before.same_type(reg) && (converted(&before) || converted(reg)) {
+                if before.same_type(reg) || !converted(&before) && !converted(reg) {
+                    return Ok(());
+                }
+                let checked =
+                    |reg: &RegState| matches!(reg.kind, Kind::BtfId { .. } | Kind::Mem { .. });
+                if !(mixes_trust && checked(&before) && checked(reg)) {
                     reject!(EINVAL, "same insn cannot be used with different pointers");
                 }
+                if matches!(reg.kind, Kind::Mem { .. }) {
+                    *kind = reg.kind;
+                }
+                let merged = TypeFlags::PTR_UNTRUSTED | TypeFlags::MEM_RDONLY;
+                *flags = (*flags | reg.flags) & merged;
             }
         }
         Ok(())

@@ -119,6 +119,7 @@ impl Verifier<'_> {
         // The bounds are checked: all these bytes are in the frame.
         let min = in_frame(reg.var.smin + i64::from(off));
         let max = in_frame(reg.var.smax + i64::from(off) + i64::from(a.size));
+        self.check_unspecial(a.base, reg, frame, (min, max))?;
         let slots = (slot_of(max - 1)..=slot_of(min)).fold(0, |mask, slot| mask | 1u64 << slot);
         self.stack_read(frame, slots);
         self.check_fastcall_contract(frame, min);
@@ -138,6 +139,16 @@ impl Verifier<'_> {
             return Ok(());
         };
         if !content.is_spill() {
+            for number in 0..a.size.cast_signed() {
+                let at = content.bytes.get(byte_of(off + number));
+                if at.is_some_and(|kind| kind.is_special()) {
+                    reject!(
+                        EACCES,
+                        "invalid read from stack off {off}+{number} size {}",
+                        a.size
+                    );
+                }
+            }
             if let Some(to) = a.value {
                 // The access is not wider than the slot.
                 let value = self.bytes_as_number(frame, off, off + a.size.cast_signed());
@@ -182,6 +193,43 @@ impl Verifier<'_> {
         }
         self.note_step(Some((frame, slot_number(slot))), Default::default());
         Ok(())
+    }
+
+    /// Checks that no byte in `[min, max)` belongs to an object that only helpers and kfuncs
+    /// may access (a part of `check_stack_range_initialized`). `max` is after the last byte
+    /// at the largest offset of the register.
+    pub(crate) fn check_unspecial(
+        &self,
+        base: Reg,
+        reg: &RegState,
+        frame: u8,
+        (min, max): (i32, i32),
+    ) -> VerifyResult {
+        let is_special = |off: &i32| {
+            let slot = self.slot(frame, slot_of(*off));
+            let kind = slot.and_then(|slot| slot.bytes.get(byte_of(*off)));
+            kind.is_some_and(|kind| kind.is_special())
+        };
+        let Some(at) = (min..max).find(is_special) else {
+            return Ok(());
+        };
+        let (base, at) = (base.number(), at - min);
+        let spread = match reg.var.value() {
+            Some(_) => 0,
+            None => reg.var.smax.abs_diff(reg.var.smin),
+        };
+        let size = i64::from(max - min).cast_unsigned().wrapping_sub(spread);
+        match reg.var.value() {
+            Some(_) => reject!(
+                EACCES,
+                "invalid read from stack R{base} off {min}+{at} size {size}"
+            ),
+            None => reject!(
+                EACCES,
+                "invalid read from stack R{base} var_off {}+{at} size {size}",
+                reg.var.bits
+            ),
+        }
     }
 
     fn slot(&self, frame: u8, slot: usize) -> Option<&Slot> {

@@ -42,6 +42,7 @@ impl Verifier<'_> {
         let slot = slot_of(off);
         let size = a.size as usize;
         let starts_slot = starts_slot(off);
+        self.destroy_dynptr_at(frame, slot)?;
         if starts_slot && size == SLOT {
             // Only a whole slot counts as overwritten.
             self.stack_write(frame, 1 << slot);
@@ -99,7 +100,7 @@ impl Verifier<'_> {
         let Some(content) = self.slot_mut(frame, slot) else {
             return Ok(());
         };
-        if content.is_spill() {
+        if content.is_spill() || content.is_special() {
             content.scrub();
         }
         content.reg = RegState::NOT_INIT;
@@ -127,6 +128,9 @@ impl Verifier<'_> {
             Some(value) => self.reg(value).is_null(),
             None => a.constant == Some(0),
         };
+        for off in min..max {
+            self.destroy_dynptr_at(frame, slot_of(off))?;
+        }
         self.check_fastcall_contract(frame, min);
         let mut zero_used = false;
         for off in min..max {

@@ -3,21 +3,21 @@
 //!
 //! Exploration stops at the first such use; [`scan`] finds every use in the program. The
 //! functions of [`Feature`] say which features a program, an instruction, an argument or a
-//! result needs; both exploration and scan call them. For uses that depend on register
-//! contents, the scan uses the types that registers may hold, computed by `flow`.
+//! result needs; both exploration and scan call them. Uses that depend on the contents of
+//! registers are only listed where exploration stops.
 
-mod flow;
 mod scan;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
 
-use crate::btf::{FieldKind, Kind};
+use crate::btf::FieldKind;
 use crate::isa::{CallTarget, Code, Insn, Pseudo};
 use crate::program::Program;
-use crate::spec::call::{ArgSpec, Precondition};
+use crate::spec::call::{ArgSpec, Precondition, RegTypes};
 use crate::spec::helpers::{RetKind, helper};
+use crate::spec::kfuncs::{self, Kfunc, KfuncFlags};
 use crate::spec::{MapType, ProgType};
 use crate::util::{Pc, TypeId};
 pub(super) use scan::scan;
@@ -66,15 +66,11 @@ features! {
     Ksym "ksym" "address of a kernel symbol"
         "The address of a kernel variable, or of a module's symbol.",
     Arena "arena" "pointer into an arena" "A pointer into an arena (`PTR_TO_ARENA`).",
-    Dynptr "dynptr" "dynptr" "A dynptr as an argument (`ARG_PTR_TO_DYNPTR`).",
     Kptr "kptr" "kernel pointer in a map value" "A kernel pointer in a map value (`__kptr`).",
     TypedPointer "typed_pointer" "typed kernel pointer"
         "A use of a typed kernel pointer (`PTR_TO_BTF_ID`).",
-    IteratorBuffer "iterator_buffer" "buffer of an iterator as memory of"
-        "The buffer of an iterator (`PTR_TO_BUF`) as memory of a helper.",
     MapShape "map_shape" "map that its tool completes at run time"
         "A key, a value or an inner map of a map whose tool sets the shape at run time.",
-    MapField "map_field" "field of a map" "A load from `struct bpf_map` through a map pointer.",
 }
 
 impl Feature {
@@ -94,21 +90,73 @@ impl Feature {
             map.is_some_and(|map| map.map_type == MapType::Arena)
         };
         match *insn {
-            // The placeholder of an unresolved weak kfunc.
-            Insn::Call(CallTarget::Kfunc { id: TypeId(0), .. }) => None,
-            Insn::Call(CallTarget::Kfunc { .. }) => Some(Self::Kfunc),
             Insn::AddrSpaceCast { .. } => {
                 let has_arena = (0..program.maps.len()).any(is_arena);
                 has_arena.then_some(Self::Arena)
             }
             Insn::LoadPseudo { source, .. } => match source {
-                Pseudo::BtfId { id, btf_fd: 0 } if is_function(program, id) => None,
+                Pseudo::BtfId { btf_fd: 0, .. } if program.kernel_btf.is_some() => None,
                 Pseudo::BtfId { .. } => Some(Self::Ksym),
                 Pseudo::MapIdxValue { index, .. } => {
                     is_arena(index as usize).then_some(Self::Arena)
                 }
                 _ => None,
             },
+            _ => None,
+        }
+    }
+
+    /// The feature that a call of a kfunc needs.
+    pub(super) fn of_kfunc(program: &Program, id: TypeId, fd_index: i16) -> Option<Self> {
+        // The placeholder of an unresolved weak kfunc.
+        if (id, fd_index) == (TypeId(0), 0) {
+            return None;
+        }
+        if fd_index != 0 {
+            return Some(Self::Kfunc);
+        }
+        let Some(btf) = &program.kernel_btf else {
+            return Some(Self::KernelBtf);
+        };
+        let Some(kfunc) = kfuncs::by_name(btf.get(id)?.name()) else {
+            // A kernel says whether it has the function. The object's own types do not.
+            return program.kernel_types().is_none().then_some(Self::Kfunc);
+        };
+        let kfunc = kfunc.row();
+        let arguments = kfunc.arguments.iter();
+        Self::of_kfunc_call(kfunc).or_else(|| {
+            let all = arguments.flat_map(|argument| argument.preconditions);
+            all.copied().find_map(Self::of_kfunc_precondition)
+        })
+    }
+
+    /// The feature that a call of this kfunc needs, whatever its arguments are.
+    pub(super) fn of_kfunc_call(kfunc: &Kfunc) -> Option<Self> {
+        // Objects of the program, locks in them, exceptions, arenas.
+        let whole = [
+            "bpf_obj_new_impl",
+            "bpf_percpu_obj_new_impl",
+            "bpf_refcount_acquire_impl",
+            "bpf_res_spin_lock",
+            "bpf_res_spin_lock_irqsave",
+            "bpf_throw",
+        ];
+        let arena = KfuncFlags::ARENA_RET | KfuncFlags::ARENA_ARG1 | KfuncFlags::ARENA_ARG2;
+        (whole.contains(&kfunc.name) || kfunc.flags.intersects(arena)).then_some(Self::Kfunc)
+    }
+
+    /// The feature that a precondition of a kfunc needs.
+    fn of_kfunc_precondition(precondition: Precondition) -> Option<Self> {
+        match precondition {
+            Precondition::Is(types) if types == RegTypes::ALLOCATED => Some(Self::Kfunc),
+            Precondition::Field(
+                FieldKind::ListHead
+                | FieldKind::ListNode
+                | FieldKind::RbRoot
+                | FieldKind::RbNode
+                | FieldKind::Refcount
+                | FieldKind::ResSpinLock,
+            ) => Some(Self::Kfunc),
             _ => None,
         }
     }
@@ -122,9 +170,10 @@ impl Feature {
     /// The feature that a precondition needs.
     pub(super) const fn of_precondition(precondition: Precondition) -> Option<Self> {
         match precondition {
-            Precondition::Dynptr(_) => Some(Self::Dynptr),
-            Precondition::Field(FieldKind::SpinLock | FieldKind::Timer) => None,
-            Precondition::Field(FieldKind::KptrRef) => Some(Self::Kptr),
+            Precondition::Dynptr(_) => None,
+            Precondition::Field(FieldKind::SpinLock | FieldKind::Timer | FieldKind::KptrRef) => {
+                None
+            }
             // Only kfuncs have these.
             Precondition::Field(_)
             | Precondition::NotNull
@@ -140,18 +189,12 @@ impl Feature {
     /// The feature that the result of a helper needs.
     pub(super) fn of_result(program: &Program, kind: RetKind) -> Option<Self> {
         match kind {
-            RetKind::PtrToMemOrBtfId => Some(Self::TypedPointer),
-            RetKind::PtrToBtfId if program.kernel_btf.is_none() => Some(Self::KernelBtf),
+            RetKind::PtrToBtfId | RetKind::PtrToMemOrBtfId if program.kernel_btf.is_none() => {
+                Some(Self::KernelBtf)
+            }
             _ => None,
         }
     }
-}
-
-/// Whether a type in the kernel's BTF is a function.
-fn is_function(program: &Program, id: TypeId) -> bool {
-    let kernel = program.kernel_btf.as_ref();
-    let ty = kernel.and_then(|btf| btf.get(id));
-    ty.is_some_and(|ty| ty.kind() == Kind::Func)
 }
 
 impl fmt::Display for Feature {

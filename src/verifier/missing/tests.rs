@@ -52,7 +52,7 @@ fn what_stops_the_exploration_is_in_the_list() {
     }
     eprintln!("{features:?}");
     assert_eq!(wrong, [""; 0]);
-    assert!(features.len() >= 6, "{features:?}");
+    assert!(features.len() >= 2, "{features:?}");
 }
 
 #[test]
@@ -83,10 +83,15 @@ fn so_it_is_in_our_objects() {
     assert!(unjudged >= 20, "{unjudged}");
 }
 
+fn program(prog_type: ProgType, text: &str) -> Arc<Program> {
+    let mut program = Program::new("p", prog_type, assemble(text).unwrap());
+    program.license = "GPL".to_owned();
+    Arc::new(program)
+}
+
 /// The uses in a program, as text.
 fn uses(prog_type: ProgType, text: &str) -> Vec<String> {
-    let program = Arc::new(Program::new("p", prog_type, assemble(text).unwrap()));
-    match verify(&program, &Options::default()).outcome {
+    match verify(&program(prog_type, text), &Options::default()).outcome {
         Err(Unverified::Unjudged(unjudged)) => {
             let missing = unjudged.missing().iter();
             missing.map(ToString::to_string).collect()
@@ -95,17 +100,19 @@ fn uses(prog_type: ProgType, text: &str) -> Vec<String> {
     }
 }
 
+/// A kfunc call in a program without the kernel's BTF.
+const KFUNC: &str = "call kernel-function#77";
+
 #[test]
 fn all_uses_are_found_behind_the_first() {
     // Exploration stops at the first one.
-    let text = "r1 = r10\nr1 += -16\nr2 = 0\ncall 199\nr0 = 0\n\
-                r1 = r10\nr1 += -16\nr2 = 0\ncall 200\nr0 = 0\nexit";
-    let found = uses(ProgType::Xdp, text);
+    let text = format!("{KFUNC}\nr0 = 0\n{KFUNC}\nr0 = 0\nexit");
+    let found = uses(ProgType::Xdp, &text);
     assert_eq!(
         found,
         [
-            "dynptr bpf_ringbuf_submit_dynptr (insn 3)",
-            "dynptr bpf_ringbuf_discard_dynptr (insn 8)"
+            "kernel type without the kernel's BTF (insn 0)",
+            "kernel type without the kernel's BTF (insn 2)"
         ]
     );
     let found = uses(ProgType::Ext, "r0 = 0\nexit");
@@ -114,18 +121,14 @@ fn all_uses_are_found_behind_the_first() {
 
 #[test]
 fn a_reject_that_comes_first_is_a_reject() {
-    let reject = |text: &str| {
-        let program = Arc::new(Program::new("p", ProgType::Xdp, assemble(text).unwrap()));
-        verify(&program, &Options::default()).verdict
-    };
-    // The kernel, too, checks the register before the dynptr.
-    let before = reject("r0 = r5\nr1 = r10\nr1 += -16\nr2 = 0\ncall 199\nr0 = 0\nexit");
+    let reject = |text: &str| verify(&program(ProgType::Xdp, text), &Options::default()).verdict;
+    let before = reject(&format!("r0 = r5\n{KFUNC}\nr0 = 0\nexit"));
     assert_eq!(
         (before.errno.map(|errno| errno.0), &before.message[..]),
         (Some(13), "R5 !read_ok")
     );
     // The code after it is not judged.
-    let behind = reject("r1 = r10\nr1 += -16\nr2 = 0\ncall 199\nr0 = r5\nexit");
+    let behind = reject(&format!("{KFUNC}\nr0 = r5\nexit"));
     assert!(behind.is_unjudged());
     assert_eq!(behind.errno, None);
 }

@@ -182,7 +182,9 @@ impl Comparison<'_> {
             | Kind::TcpSock
             | Kind::TpBuffer
             | Kind::XdpSock
-            | Kind::Dynptr
+            | Kind::Dynptr { .. }
+            | Kind::Iter { .. }
+            | Kind::IrqFlag
             | Kind::Buf => value != 0,
         }
     }

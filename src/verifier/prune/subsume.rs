@@ -58,7 +58,11 @@ impl Comparison<'_> {
             return false;
         }
         self.ids.clear();
-        if !self.references(&old.refs, &current.refs) {
+        let sections = |state: &State| (state.rcu_locks, state.preempt_locks);
+        if sections(old) != sections(current)
+            || !self.references(&old.refs, &current.refs)
+            || !self.ids.same(old.irq_id, current.irq_id)
+        {
             return false;
         }
         let mut frames = old.frames.iter().zip(&current.frames).enumerate();
@@ -115,6 +119,7 @@ impl Comparison<'_> {
             | Kind::Buf
             | Kind::TpBuffer => {
                 old.kind == current.kind
+                    && old.dynptr_id == current.dynptr_id
                     && old.off == current.off
                     && current.var.is_subset_of(&old.var)
                     && self.ids.same(old.id, current.id)
@@ -185,7 +190,30 @@ impl Comparison<'_> {
                 return false;
             }
         }
-        old.bytes[SLOT - 1] != SlotKind::Spill || self.reg(&old.reg, &current.reg)
+        match old.bytes[SLOT - 1] {
+            SlotKind::Spill => self.reg(&old.reg, &current.reg),
+            SlotKind::Dynptr | SlotKind::Iter | SlotKind::IrqFlag => {
+                same_object(old.reg.kind, current.reg.kind)
+                    && self.ids.same(old.reg.ref_id, current.reg.ref_id)
+            }
+            _ => true,
+        }
+    }
+}
+
+/// Whether two parts of objects in stack slots are the same. The steps of an iterator are
+/// not compared: their number only prevents the detection of an infinite loop.
+fn same_object(old: Kind, current: Kind) -> bool {
+    match (old, current) {
+        (
+            Kind::Iter { kind, state, .. },
+            Kind::Iter {
+                kind: current_kind,
+                state: current_state,
+                ..
+            },
+        ) => kind == current_kind && state == current_state,
+        _ => old == current,
     }
 }
 
@@ -212,6 +240,7 @@ pub(super) fn same_value(old: &RegState, current: &RegState) -> bool {
     old.var == current.var
         && old.off == current.off
         && old.flags == current.flags
+        && old.dynptr_id == current.dynptr_id
         && old.kind == current.kind
 }
 

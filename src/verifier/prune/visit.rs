@@ -7,6 +7,7 @@ use crate::util::{Errno, Pc};
 use crate::verifier::env::Verifier;
 use crate::verifier::log::log;
 use crate::verifier::reject::{Reject, VerifyResult};
+use crate::verifier::stack_object::iterator::steps_differ;
 use crate::verifier::state::{LinkedSet, StateId};
 
 /// The history length from which a checkpoint is always created.
@@ -70,6 +71,7 @@ impl Verifier<'_> {
     fn find(&mut self, pc: Pc, rare: bool, add: &mut bool) -> Found {
         let info = self.insn_info(pc);
         let (forced, calls_back) = (info.force_checkpoint, info.calls_callback);
+        let advances = info.advances_iterator;
         let may_goto = matches!(self.code().insn(pc), Some(crate::isa::Insn::MayGoto { .. }));
         let mut count = 0;
         // From the checkpoint compared last: a call with a callback uses the previous
@@ -86,11 +88,18 @@ impl Verifier<'_> {
                 continue;
             }
             if state.branches > 0 {
+                let other_depth = state.may_goto_depth != self.state.may_goto_depth;
                 if self.is_same_entry(id) {
-                    if may_goto
-                        && state.may_goto_depth != self.state.may_goto_depth
+                    if advances
                         && self.is_subsumed(id, ExactLevel::RangeWithin)
+                        && self.advances_active_iterator()
                     {
+                        return Found::Subsumed {
+                            by: id,
+                            looping: true,
+                        };
+                    }
+                    if may_goto && other_depth && self.is_subsumed(id, ExactLevel::RangeWithin) {
                         return Found::Subsumed {
                             by: id,
                             looping: true,
@@ -100,7 +109,7 @@ impl Verifier<'_> {
                         if self.is_subsumed(id, ExactLevel::RangeWithin) {
                             return Found::Subsumed { by: id, looping };
                         }
-                    } else if self.is_infinite_loop(id) {
+                    } else if !advances && self.is_infinite_loop(id) {
                         return Found::InfiniteLoop { since: id };
                     }
                 }
@@ -177,6 +186,7 @@ impl Verifier<'_> {
             && old.callback_unroll_depth == current.callback_unroll_depth
             && may_loop(old, current, &mut checkpoint.hints[1])
             && self.is_subsumed(id, ExactLevel::Exact)
+            && !steps_differ(self.arena.get(id), &self.state)
     }
 
     fn infinite_loop(&self, pc: Pc, since: StateId) -> Reject {

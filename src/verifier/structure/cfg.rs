@@ -14,7 +14,8 @@ use super::summary::Callees;
 use crate::isa::{Flow, RawInsn};
 use crate::program::Program;
 use crate::spec::helpers::{self, Attributes, Effects};
-use crate::util::{Errno, HelperId, Pc};
+use crate::spec::kfuncs::KfuncFlags;
+use crate::util::{Errno, HelperId, Pc, TypeId};
 use crate::verifier::reject::{Reject, VerifyResult, reject};
 
 /// The progress of the search at an instruction, in order of time.
@@ -114,7 +115,8 @@ impl Search<'_> {
             match callee {
                 Callee::Helper(helper) => self.visit_helper(pc, helper),
                 Callee::Subprogram(to) => target = Some(to),
-                Callee::Kfunc { .. } | Callee::Nothing => {}
+                Callee::Kfunc { id, fd_index } => self.visit_kfunc(pc, id, fd_index),
+                Callee::Nothing => {}
             }
             return self.visit_call(pc, Pc(pc.0 + 1), target);
         }
@@ -182,6 +184,33 @@ impl Search<'_> {
         if let Some(sub) = self.subprograms.get_mut(at) {
             sub.might_sleep |= sleeps;
             sub.changes_pkt_data |= changes;
+        }
+    }
+
+    /// Records the effects of a kfunc on its caller.
+    fn visit_kfunc(&mut self, pc: Pc, id: TypeId, fd_index: i16) {
+        let Some(kfunc) = self.callees.kfunc_row(id, fd_index) else {
+            return;
+        };
+        if kfunc.effects.contains(Effects::CALLS_BACK_LATER) {
+            self.mark(pc, |info| info.prune_point = true);
+        }
+        let caller = self.callees.caller;
+        if !kfunc.allows(caller.prog_type, caller.attach_type) {
+            return;
+        }
+        if kfunc.flags.contains(KfuncFlags::ITER_NEXT) {
+            // A loop over an iterator converges soon if each step is compared.
+            self.mark(pc, |info| {
+                info.prune_point = true;
+                info.force_checkpoint = true;
+                info.advances_iterator = true;
+            });
+        }
+        let at = containing(self.subprograms, pc);
+        if let Some(sub) = self.subprograms.get_mut(at) {
+            sub.might_sleep |= kfunc.flags.contains(KfuncFlags::SLEEPABLE);
+            sub.changes_pkt_data |= kfunc.effects.contains(Effects::CHANGES_PACKET);
         }
     }
 

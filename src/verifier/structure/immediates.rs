@@ -6,19 +6,19 @@ use super::raw;
 use crate::btf::Kind;
 use crate::isa::{Code, Field, Insn, Problem, PseudoKind, RawInsn};
 use crate::program::{MapDef, Program};
-use crate::spec::MapType;
 use crate::spec::limits::MAX_VAR_OFFSET;
+use crate::spec::{BuildOptions, MapType};
 use crate::util::{Errno, MapId, TypeId};
 use crate::verifier::reject::{Reject, VerifyResult, reject};
 
-/// Checks every slot.
-pub(super) fn check(program: &Program, code: &Code) -> VerifyResult {
+/// Checks every slot; `build` are the kernel's build options.
+pub(super) fn check(program: &Program, build: BuildOptions, code: &Code) -> VerifyResult {
     let mut maps = UsedMaps::new(program);
     for (pc, insn) in code.iter() {
         let slot = program.insns.get(pc.index()).copied().unwrap_or_default();
         let checked = if raw::is_imm64(slot) {
             let second = program.insns.get(pc.index() + 1).copied();
-            check_imm64(program, &mut maps, slot, second)
+            check_imm64(program, build, &mut maps, slot, second)
         } else {
             check_opcode(slot, insn.map_err(|error| (error.field, error.problem)))
         };
@@ -42,6 +42,7 @@ fn check_opcode(slot: RawInsn, insn: Result<Insn, (Field, Problem)>) -> VerifyRe
 
 fn check_imm64(
     program: &Program,
+    build: BuildOptions,
     maps: &mut UsedMaps<'_>,
     first: RawInsn,
     second: Option<RawInsn>,
@@ -56,7 +57,8 @@ fn check_imm64(
     let place = match kind {
         Some(PseudoKind::Func) => return Ok(()),
         Some(PseudoKind::BtfId) => {
-            return check_kernel_symbol(program, TypeId(first.imm.cast_unsigned()), second.imm);
+            let id = TypeId(first.imm.cast_unsigned());
+            return check_kernel_symbol(program, build, id, second.imm);
         }
         Some(PseudoKind::MapFd | PseudoKind::MapIdx) if second.imm == 0 => None,
         Some(PseudoKind::MapValue | PseudoKind::MapIdxValue) => Some(second.imm.cast_unsigned()),
@@ -102,7 +104,12 @@ fn check_value_offset(map: &MapDef, off: u32) -> VerifyResult {
 }
 
 /// Checks a kernel variable or function, if the kernel's BTF is available.
-fn check_kernel_symbol(program: &Program, id: TypeId, btf_fd: i32) -> VerifyResult {
+fn check_kernel_symbol(
+    program: &Program,
+    build: BuildOptions,
+    id: TypeId,
+    btf_fd: i32,
+) -> VerifyResult {
     // There is no module BTF with such a descriptor.
     if btf_fd != 0 {
         reject!(EINVAL, "invalid module BTF object FD specified.");
@@ -111,7 +118,13 @@ fn check_kernel_symbol(program: &Program, id: TypeId, btf_fd: i32) -> VerifyResu
         return Ok(());
     };
     let number = id.0.cast_signed();
-    match btf.get(id).map(|ty| ty.kind()) {
+    let symbol = btf.get(id);
+    match symbol.map(|ty| ty.kind()) {
+        Some(Kind::Var) if !build.contains(BuildOptions::KALLSYMS_ALL) => reject!(
+            ENOENT,
+            "ldimm64 failed to find the address for kernel symbol '{}'.",
+            symbol.map_or("", |ty| ty.name())
+        ),
         Some(Kind::Var | Kind::Func) => Ok(()),
         Some(_) => reject!(
             EINVAL,

@@ -7,6 +7,7 @@
 use super::license::is_gpl_compatible;
 use crate::btf::Kind;
 use crate::program::Program;
+use crate::spec::kfuncs::{self, Filter, KfuncId};
 use crate::spec::limits::MAX_KFUNCS;
 use crate::util::{Errno, TypeId};
 use crate::verifier::reject::{Reject, VerifyResult, reject, unmodelled};
@@ -54,10 +55,15 @@ impl<'a> Kfuncs<'a> {
         if fd_index > 0 {
             unmodelled!(Kfunc);
         }
-        if let Some(btf) = &self.program.kernel_btf
-            && btf.get(id).is_none_or(|ty| ty.kind() != Kind::Func)
-        {
-            reject!(EINVAL, "kernel btf_id {id} is not a function");
+        if let Some(btf) = &self.program.kernel_btf {
+            let Some(function) = btf.get(id).filter(|ty| ty.kind() == Kind::Func) else {
+                reject!(EINVAL, "kernel btf_id {id} is not a function");
+            };
+            // Programs for a device are not verified here.
+            let kfunc = kfuncs::by_name(function.name()).map(KfuncId::row);
+            if kfunc.is_some_and(|kfunc| kfunc.set.filter == Some(Filter::DeviceBound)) {
+                reject!(EINVAL, "metadata kfuncs require device-bound program");
+            }
         }
         self.known.push((id, fd_index));
         Ok(())

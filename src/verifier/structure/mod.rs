@@ -78,7 +78,7 @@ pub(crate) fn check<T>(
         caller,
         kernel_btf: program.kernel_btf.as_ref(),
     };
-    immediates::check(program, &code)?;
+    immediates::check(program, caller.kernel.build, &code)?;
     let mut insns = cfg::check(program, &callees, &mut subprograms, exception_callback)?;
     let graph = graph(&code, &subprograms);
     let attached = attach()?;

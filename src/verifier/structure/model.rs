@@ -35,6 +35,8 @@ pub(crate) struct InsnInfo {
     pub force_checkpoint: bool,
     /// Whether it calls a helper that calls a subprogram before it returns.
     pub calls_callback: bool,
+    /// Whether it calls a kfunc that advances an iterator (`is_iter_next`).
+    pub advances_iterator: bool,
     /// Whether it is the target of a jump or a call.
     pub jump_target: bool,
     /// Whether it is part of a `bpf_fastcall` spill and fill.

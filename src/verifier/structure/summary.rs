@@ -4,6 +4,7 @@
 use super::raw::Callee;
 use crate::btf::{Btf, Kind};
 use crate::spec::helpers::{self, Attributes, Caller, Prototype, RetKind, id};
+use crate::spec::kfuncs::{self, Kfunc};
 use crate::util::{HelperId, TypeId};
 
 /// Helpers that an x86-64 kernel inlines, so that registers are preserved
@@ -50,16 +51,26 @@ impl Callees<'_> {
         })
     }
 
-    /// The properties of a call of this kfunc, if it exists.
+    /// The properties of a call of this kfunc, if the program may call it.
     pub(in crate::verifier) fn kfunc(&self, id: TypeId, fd_index: i16) -> Option<Summary> {
         let btf = self.kernel_btf.filter(|_| fd_index == 0)?;
         let function = btf.get(id).filter(|ty| ty.kind() == Kind::Func)?;
         let prototype = function.target()?;
+        let caller = self.caller;
+        kfuncs::by_name(function.name())
+            .filter(|kfunc| kfunc.row().allows(caller.prog_type, caller.attach_type))?;
         Some(Summary {
             arguments: u8::try_from(prototype.params().len()).unwrap_or(u8::MAX),
             is_void: prototype.target_id() == Some(TypeId(0)),
             fastcall: CASTS.contains(&function.name()),
         })
+    }
+
+    /// The kfunc's row in the table, if it exists.
+    pub(super) fn kfunc_row(&self, id: TypeId, fd_index: i16) -> Option<&'static Kfunc> {
+        let btf = self.kernel_btf.filter(|_| fd_index == 0)?;
+        let function = btf.get(id).filter(|ty| ty.kind() == Kind::Func)?;
+        Some(kfuncs::by_name(function.name())?.row())
     }
 
     /// The properties of a call; `None` for a subprogram.

@@ -3,10 +3,10 @@
 
 use super::call_state::{Call, Named};
 use crate::isa::Reg;
-use crate::spec::call::{ArgSpec, Precondition, RegTypes, TypeFlags};
+use crate::spec::call::{Precondition, RegTypes, TypeFlags};
+use crate::spec::helpers::id;
 use crate::util::Errno;
 use crate::verifier::env::Verifier;
-use crate::verifier::missing::Feature;
 use crate::verifier::reg::{Kind, RegState};
 use crate::verifier::reject::{Reject, VerifyResult, reject};
 
@@ -24,15 +24,15 @@ impl Verifier<'_> {
     /// Checks that the register's type is allowed for the argument.
     pub(super) fn check_argument_type(
         &self,
+        call: &Call,
         reg: Reg,
-        arg: &ArgSpec,
         types: RegTypes,
     ) -> VerifyResult {
         let state = self.reg(reg);
-        if state.kind == Kind::Dynptr
-            && let Some(feature) = Feature::of_argument(arg)
-        {
-            return Err(Reject::unmodelled(feature));
+        let allocated = state.flags.contains(TypeFlags::MEM_ALLOC);
+        if call.id == id::kptr_xchg && reg == Reg::R2 && allocated {
+            let types = types.ignoring(TypeFlags::MEM_ALLOC | TypeFlags::MEM_PERCPU);
+            return check_type(state, reg, types);
         }
         check_type(state, reg, types)
     }
@@ -54,7 +54,7 @@ impl Verifier<'_> {
     }
 
     /// Checks that a pointer to release has no offset.
-    pub(super) fn check_no_offset(&mut self, reg: Reg) -> VerifyResult {
+    pub(in crate::verifier) fn check_no_offset(&mut self, reg: Reg) -> VerifyResult {
         let state = *self.reg(reg);
         if state.off != 0 {
             reject!(

@@ -52,7 +52,7 @@ impl Verifier<'_> {
             // Pointers may leak: we verify for a privileged user.
             Precondition::Initialised => self.check_read(reg),
             Precondition::PacketAccess(allowed) => self.check_packet_argument(reg, allowed),
-            Precondition::Is(types) => self.check_argument_type(reg, arg, types),
+            Precondition::Is(types) => self.check_argument_type(call, reg, types),
             Precondition::NotObject => self.check_no_object(call, reg),
             Precondition::Object(wanted) => self.check_object(call, reg, arg, wanted),
             Precondition::OffsetOfType => {
@@ -81,6 +81,11 @@ impl Verifier<'_> {
             Precondition::ConstString => self.constant_string(reg).map(|_| ()),
             Precondition::Field(FieldKind::SpinLock) => self.check_lock(call, reg),
             Precondition::Field(FieldKind::Timer) => self.check_timer(call, reg),
+            Precondition::Dynptr(step) => self.check_dynptr_argument(call, reg, step),
+            Precondition::Field(FieldKind::KptrRef) => {
+                call.kptr = Some(self.kptr_argument(reg)?);
+                Ok(())
+            }
             other => match Feature::of_precondition(other) {
                 Some(feature) => Err(Reject::unmodelled(feature)),
                 None => Ok(()),

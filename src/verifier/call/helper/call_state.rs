@@ -2,10 +2,11 @@
 
 use std::fmt;
 
+use crate::btf::SpecialField;
 use crate::isa::Reg;
-use crate::spec::helpers::{Prototype, helper};
+use crate::spec::helpers::{Effects, Prototype, helper};
 use crate::util::HelperId;
-use crate::verifier::reg::MapRef;
+use crate::verifier::reg::{MapRef, ObjectType};
 
 /// A helper call whose arguments are being checked.
 #[derive(Debug)]
@@ -22,18 +23,26 @@ pub(super) struct Call {
     pub released: Option<Reg>,
     /// The reference id of an argument, or 0.
     pub ref_id: u32,
+    /// The dynptr that the returned memory belongs to.
+    pub dynptr_id: u32,
     /// The size of the memory that is returned, in bytes.
     pub allocated: u32,
     /// The maximum of the last size argument.
     pub size_max: u64,
+    /// The kptr that is exchanged.
+    pub kptr: Option<SpecialField>,
+    /// The per-CPU object in the arguments, and whether it is a kptr.
+    pub percpu: Option<(ObjectType, bool)>,
     /// The callback.
     pub callback: Option<u32>,
+    /// Whether the call may move the packet.
+    pub changes_packet: bool,
     /// The key, if it is constant and the map is an array.
     pub key: Option<u64>,
 }
 
 impl Call {
-    pub(super) const fn new(id: HelperId, prototype: &'static Prototype) -> Self {
+    pub(super) fn new(id: HelperId, prototype: &'static Prototype) -> Self {
         Self {
             id,
             prototype,
@@ -41,9 +50,14 @@ impl Call {
             filled: None,
             released: None,
             ref_id: 0,
+            dynptr_id: 0,
             allocated: 0,
             size_max: 0,
+            kptr: None,
+            percpu: None,
             callback: None,
+            changes_packet: helper(id)
+                .is_some_and(|helper| helper.effects.contains(Effects::CHANGES_PACKET)),
             key: None,
         }
     }

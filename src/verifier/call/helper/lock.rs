@@ -13,7 +13,7 @@ use crate::verifier::state::{Reference, ReferenceKind};
 impl Verifier<'_> {
     /// The lock that is held; there is at most one.
     pub(crate) fn held_lock(&self) -> Option<&Reference> {
-        let is_lock = |held: &&Reference| held.kind != ReferenceKind::Object;
+        let is_lock = |held: &&Reference| matches!(held.kind, ReferenceKind::SpinLock(_));
         self.state.refs.iter().find(is_lock)
     }
 
@@ -55,7 +55,7 @@ impl Verifier<'_> {
         }
         self.state
             .refs
-            .retain(|other| other.kind == ReferenceKind::Object);
+            .retain(|other| !matches!(other.kind, ReferenceKind::SpinLock(_)));
         Ok(())
     }
 
@@ -71,7 +71,7 @@ impl Verifier<'_> {
     }
 
     /// Checks that the register points to the start of this field of a map value.
-    fn check_field(
+    pub(in crate::verifier) fn check_field(
         &self,
         reg: Reg,
         state: &RegState,

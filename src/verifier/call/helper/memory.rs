@@ -6,10 +6,12 @@ use crate::isa::Reg;
 use crate::spec::ContextKind;
 use crate::spec::call::{Access, RegTypes, Region, TypeFlags};
 use crate::spec::limits::MAX_VAR_SIZE;
+use crate::verifier::branch::not_null;
 use crate::verifier::env::Verifier;
 use crate::verifier::memory::MemoryAccess;
 use crate::verifier::reg::Kind;
-use crate::verifier::reject::{VerifyResult, reject, unmodelled};
+use crate::verifier::reject::{VerifyResult, reject};
+use crate::verifier::typed::ObjectAccess;
 
 /// Contexts without `convert_ctx_access`: their bytes can be accessed as plain memory.
 const fn is_plain(context: ContextKind) -> bool {
@@ -41,7 +43,7 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// Checks memory with its size in a register, for the largest possible size.
+    /// Checks memory with its size in a register; records the stack bytes that the call fills.
     pub(super) fn check_size(
         &mut self,
         call: &mut Call,
@@ -50,8 +52,26 @@ impl Verifier<'_> {
         region: Region,
         zero: bool,
     ) -> VerifyResult {
+        call.size_max = self.reg(size).var.umax;
+        let filled = self.check_sized_memory(memory, size, region.access, zero, region.uninit)?;
+        if let Some(filled) = filled {
+            call.filled = Some((memory, filled));
+        }
+        Ok(())
+    }
+
+    /// Checks memory with its size in a register, for the largest possible size
+    /// (`check_mem_size_reg`). Returns the number of stack bytes that the call overwrites, if
+    /// it does (`uninit`).
+    pub(in crate::verifier) fn check_sized_memory(
+        &mut self,
+        memory: Reg,
+        size: Reg,
+        access: Access,
+        zero: bool,
+        uninit: bool,
+    ) -> VerifyResult<Option<u32>> {
         let bytes = self.reg(size).var;
-        call.size_max = bytes.umax;
         let number = size.number();
         if bytes.smin < 0 {
             reject!(
@@ -75,11 +95,44 @@ impl Verifier<'_> {
             ),
         };
         // A size that isn't constant may leave some of the memory as it was.
-        let fills = region.uninit && bytes.is_const();
-        if self.check_helper_memory(memory, most, region.access, zero, fills)? {
-            call.filled = Some((memory, most));
+        let fills = uninit && bytes.is_const();
+        let filled = self.check_helper_memory(memory, most, access, zero, fills)?;
+        self.mark_precise(size)?;
+        Ok(filled.then_some(most))
+    }
+
+    /// Checks memory of a type's size for reading and writing, or null (`check_mem_reg`).
+    pub(in crate::verifier) fn check_memory_of_type(
+        &mut self,
+        reg: Reg,
+        size: u32,
+    ) -> VerifyResult {
+        if self.reg(reg).is_null() {
+            return Ok(());
         }
-        self.mark_precise(size)
+        let mut checked = Ok(());
+        self.as_not_null(reg, |verifier| {
+            for access in [Access::Read, Access::Write] {
+                if checked.is_ok() {
+                    let all = verifier.check_helper_memory(reg, size, access, true, false);
+                    checked = all.map(|_| ());
+                }
+            }
+        });
+        checked
+    }
+
+    /// Performs checks as if a pointer that may be null were not.
+    pub(in crate::verifier) fn as_not_null(&mut self, reg: Reg, check: impl FnOnce(&mut Self)) {
+        let state = *self.reg(reg);
+        if !state.maybe_null() {
+            return check(self);
+        }
+        let mut present = state;
+        not_null(&self.maps, &mut present);
+        *self.reg_mut(reg) = present;
+        check(self);
+        *self.reg_mut(reg) = state;
     }
 
     /// Checks that a helper may read or write `size` bytes at a register; `zero` allows a
@@ -119,10 +172,16 @@ impl Verifier<'_> {
             Kind::Stack { frame } => {
                 return self.check_stack_range(reg, frame, size, access, zero, fills);
             }
-            Kind::BtfId { .. } => unmodelled!(TypedPointer),
-            Kind::Buf => {
-                unmodelled!(IteratorBuffer)
+            Kind::BtfId { .. } => {
+                self.check_object_access(&ObjectAccess {
+                    base: reg,
+                    off,
+                    size,
+                    access,
+                    loads: false,
+                })?;
             }
+            Kind::Buf => self.check_buffer_access(reg, off, size, zero)?,
             Kind::Ctx if is_plain(self.program.prog_type.info().context) => {
                 return self.check_context_memory(reg, size, access, zero);
             }

@@ -15,6 +15,7 @@
 mod arg_type;
 mod argument;
 mod call_state;
+mod dynptr;
 mod effects;
 mod lock;
 mod map;
@@ -29,7 +30,7 @@ mod text;
 pub(in crate::verifier) use self::arg_type::check_type;
 use self::call_state::Call;
 use crate::isa::Reg;
-use crate::spec::helpers::{Effects, helper, id};
+use crate::spec::helpers::id;
 use crate::util::{HelperId, Pc};
 use crate::verifier::env::Verifier;
 use crate::verifier::reject::VerifyResult;
@@ -52,6 +53,7 @@ impl Verifier<'_> {
         self.check_tail_call_key(&call)?;
         self.fill_stack(&call)?;
         self.release_argument(&call)?;
+        self.check_dynptr_rules(&mut call)?;
         self.check_rules(&call)?;
         self.forget_caller_saved();
         self.set_result(&call)?;
@@ -60,7 +62,7 @@ impl Verifier<'_> {
         if id == id::tail_call {
             return self.leave_by_tail_call(next);
         }
-        if helper(id).is_some_and(|helper| helper.effects.contains(Effects::CHANGES_PACKET)) {
+        if call.changes_packet {
             self.forget_packet_pointers();
         }
         Ok(next)

@@ -1,127 +1,113 @@
-//! Typed kernel objects as arguments (the type comparison in `check_reg_type`,
-//! `btf_struct_ids_match`).
+//! Typed objects as arguments (the type comparison in `check_reg_type`).
 
 use super::call_state::Call;
-use crate::btf::{Btf, Kind as BtfKind};
+use crate::btf::Kind as BtfKind;
 use crate::isa::Reg;
-use crate::spec::call::ArgSpec;
+use crate::spec::call::{ArgSpec, TypeFlags};
 use crate::spec::helpers::id;
-use crate::util::TypeId;
+use crate::util::{Errno, TypeId};
 use crate::verifier::env::Verifier;
-use crate::verifier::reg::Kind;
-use crate::verifier::reject::{VerifyResult, reject, unmodelled};
+use crate::verifier::reg::{Kind, ObjectType, RegState};
+use crate::verifier::reject::{Reject, VerifyResult, reject, unmodelled};
+use crate::verifier::typed::holds;
 
-/// The maximum nesting of structs.
-const MAX_DEPTH: u32 = 64;
+/// The flags with which a type is compared.
+const COMPARED: TypeFlags = TypeFlags::PTR_TRUSTED
+    .union(TypeFlags::MEM_RCU)
+    .union(TypeFlags::PTR_MAYBE_NULL);
 
 impl Verifier<'_> {
     /// Checks that the register's object has the type that the helper takes, or contains an
     /// object of this type at its offset.
     pub(super) fn check_object(
-        &self,
-        call: &Call,
+        &mut self,
+        call: &mut Call,
         reg: Reg,
         arg: &ArgSpec,
         wanted: Option<&'static str>,
     ) -> VerifyResult {
-        let state = self.reg(reg);
-        let number = reg.number();
-        let Kind::BtfId { id } = state.kind else {
+        let state = *self.reg(reg);
+        let Kind::BtfId { ty } = state.kind else {
             return Ok(());
         };
+        let alone = [TypeFlags::PTR_TRUSTED, TypeFlags::MEM_RCU];
+        let allocated = state.flags.contains(TypeFlags::MEM_ALLOC);
+        if allocated {
+            let plain = TypeFlags::MEM_ALLOC | TypeFlags::MEM_PERCPU;
+            if !plain.contains(state.flags) {
+                reject!(
+                    EFAULT,
+                    "verifier bug: invalid PTR_TO_BTF_ID register for type match"
+                );
+            }
+            return match call.kptr {
+                Some(field) if reg == Reg::R2 => self.check_kptr_match(&field, reg),
+                _ => Ok(()),
+            };
+        }
+        if state.flags.contains(TypeFlags::MEM_PERCPU) {
+            if ty.id == TypeId(0) {
+                reject!(EACCES, "Helper has invalid btf_id in R{}", reg.number());
+            }
+            call.percpu = Some((ty, state.flags.contains(TypeFlags::MEM_RCU)));
+            return Ok(());
+        }
+        let known = state.flags - TypeFlags::PTR_MAYBE_NULL;
+        if !COMPARED.contains(state.flags) || !known.is_empty() && !alone.contains(&known) {
+            reject!(
+                EFAULT,
+                "verifier bug: invalid PTR_TO_BTF_ID register for type match"
+            );
+        }
         let released = arg.releases();
         if state.maybe_null() && (!arg.nullable || released) {
+            let number = reg.number();
             reject!(EACCES, "Possibly NULL pointer passed to helper arg{number}");
         }
-        let Some(wanted) = wanted else {
-            unmodelled!(TypedPointer);
-        };
+        if let Some(field) = call.kptr {
+            return self.check_kptr_match(&field, reg);
+        }
         let Some(btf) = &self.program.kernel_btf else {
+            unmodelled!(KernelBtf);
+        };
+        let found = wanted.and_then(|wanted| btf.find(wanted, BtfKind::Struct));
+        let Some(found) = found.map(|found| found.id()) else {
             unmodelled!(KernelBtf);
         };
         // A socket can be released through a pointer to its first member.
         let strict = released && call.id != id::sk_release;
-        let found = btf.find(wanted, BtfKind::Struct).map(|found| found.id());
-        let off = u32::try_from(state.off).ok();
-        match (found, off) {
-            (Some(found), Some(off)) if holds(btf, id, off, found, strict) => Ok(()),
-            _ => reject!(
-                EACCES,
-                "R{number} is of type {} but {wanted} is expected",
-                btf.ty(id).name()
-            ),
-        }
+        self.check_object_type(&state, reg, ty, found, strict)
     }
-}
 
-/// Whether an object of type `id` has one of type `wanted` at `off`: itself, a member, or a
-/// nested member. With `strict`, only itself.
-fn holds(btf: &Btf, mut id: TypeId, mut off: u32, wanted: TypeId, strict: bool) -> bool {
-    for _ in 0..MAX_DEPTH {
-        if id == wanted && off == 0 {
-            return true;
-        }
-        if strict {
-            return false;
-        }
-        let Some((member, at)) = member_at(btf, id, off) else {
-            return false;
+    /// Checks that an object has this type of the kernel, or contains an object of this type
+    /// at the register's offset.
+    pub(in crate::verifier) fn check_object_type(
+        &self,
+        state: &RegState,
+        reg: Reg,
+        ty: ObjectType,
+        wanted: TypeId,
+        strict: bool,
+    ) -> VerifyResult {
+        let Some(btf) = &self.program.kernel_btf else {
+            unmodelled!(KernelBtf);
         };
-        (id, off) = (member, at);
-    }
-    false
-}
-
-/// The struct inside a struct that contains the byte at `off`, and the offset in it.
-fn member_at(btf: &Btf, id: TypeId, off: u32) -> Option<(TypeId, u32)> {
-    let outer = btf.resolve(id).ok()?;
-    // The first member that contains the byte, also in a union.
-    let (member, inside) = outer.members().find_map(|member| {
-        let inside = off.checked_sub(member.bit_offset / 8)?;
-        let within = inside < btf.size_of(member.ty).ok()?;
-        (within && member.bitfield.is_none()).then_some((member.ty, inside))
-    })?;
-    let mut inner = btf.resolve(member).ok()?;
-    for _ in 0..MAX_DEPTH {
-        match inner.array() {
-            Some(array) => inner = btf.resolve(array.element).ok()?,
-            None => break,
-        }
-    }
-    let is_struct = matches!(inner.kind(), BtfKind::Struct | BtfKind::Union);
-    let size = inner.size().filter(|size| *size > 0 && is_struct)?;
-    Some((inner.id(), inside % size))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::btf::{Builder, Encoding, Member};
-
-    #[test]
-    fn an_object_is_found_in_another() {
-        let mut builder = Builder::new();
-        let number = builder.int("int", 4, Encoding::Signed);
-        let member = |name, ty, bit_offset| Member {
-            name,
-            ty,
-            bit_offset,
-            bitfield: None,
+        let own = self.program.btf.as_ref().filter(|_| ty.own);
+        let held = own.unwrap_or(btf);
+        let found = if ty.own {
+            Err(Reject::new(Errno::EINVAL, ""))
+        } else {
+            // The kernel passes the offset as 32 bits, also a negative one.
+            holds(btf, ty.id, state.off.cast_unsigned(), wanted, strict, true)
         };
-        let common = builder.structure("sock_common", 8, &[member("a", number, 0)]);
-        let sock = builder.structure("sock", 16, &[member("common", common, 0)]);
-        let tcp = builder.structure(
-            "tcp_sock",
-            32,
-            &[member("before", sock, 0), member("sk", sock, 128)],
-        );
-        let btf = builder.build().unwrap();
-        assert!(holds(&btf, tcp, 0, common, false));
-        assert!(holds(&btf, tcp, 0, sock, false));
-        assert!(holds(&btf, tcp, 16, common, false));
-        assert!(!holds(&btf, tcp, 8, common, false));
-        assert!(!holds(&btf, tcp, 0, common, true));
-        assert!(holds(&btf, sock, 0, sock, true));
-        assert!(!holds(&btf, sock, 0, tcp, false));
+        found.map_err(|why| {
+            let line = format_args!(
+                "R{} is of type {} but {} is expected",
+                reg.number(),
+                held.ty(ty.id).name(),
+                btf.ty(wanted).name()
+            );
+            why.and(line).with_errno(Errno::EACCES)
+        })
     }
 }

@@ -56,6 +56,11 @@ impl Verifier<'_> {
         if is(Attributes::MIGHT_SLEEP) && !self.state.sleepable {
             reject!(EINVAL, "helper call might sleep in a non-sleepable prog");
         }
+        if is(Attributes::MIGHT_SLEEP)
+            && let Some(section) = self.section_without_sleep()
+        {
+            reject!(EINVAL, "sleepable helper {} in {section}", Named(id));
+        }
         Ok(prototype)
     }
 

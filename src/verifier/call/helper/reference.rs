@@ -4,15 +4,16 @@
 use super::call_state::{Call, Named};
 use crate::isa::Reg;
 use crate::spec::ProgType;
+use crate::spec::call::TypeFlags;
 use crate::util::Errno;
 use crate::verifier::env::Verifier;
-use crate::verifier::reg::RegState;
+use crate::verifier::reg::{Kind, RegState};
 use crate::verifier::reject::{Reject, VerifyResult, reject};
 use crate::verifier::state::{Reference, ReferenceKind};
 
 impl Verifier<'_> {
     /// Acquires a reference for the call; returns its id.
-    pub(super) fn acquire(&mut self) -> u32 {
+    pub(in crate::verifier) fn acquire(&mut self) -> u32 {
         let id = self.new_id();
         self.state.refs.push(Reference {
             id,
@@ -29,7 +30,9 @@ impl Verifier<'_> {
             return Ok(());
         };
         let released = match call.ref_id {
+            _ if call.releases_dynptr() => self.release_dynptr(reg)?,
             0 => self.reg(reg).is_null(),
+            id if call.kptr.is_some() => self.release_into_kptr(id),
             id => self.release(id),
         };
         if !released {
@@ -40,6 +43,22 @@ impl Verifier<'_> {
             );
         }
         Ok(())
+    }
+
+    /// Releases a reference that is moved to a kptr. Per-CPU objects that the program
+    /// allocated stay readable in an RCU read section.
+    fn release_into_kptr(&mut self, id: u32) -> bool {
+        let percpu = TypeFlags::MEM_ALLOC | TypeFlags::MEM_PERCPU;
+        if self.in_rcu_section() {
+            for reg in self.state.all_regs_mut() {
+                if reg.ref_id == id && reg.flags.contains(percpu) {
+                    reg.ref_id = 0;
+                    reg.flags -= TypeFlags::MEM_ALLOC;
+                    reg.flags |= TypeFlags::MEM_RCU;
+                }
+            }
+        }
+        self.release(id)
     }
 
     /// Releases a reference; returns whether it was acquired.
@@ -59,19 +78,23 @@ impl Verifier<'_> {
         true
     }
 
-    /// Makes packet pointers unknown scalars: the packet may have moved
-    /// (`clear_all_pkt_pointers`).
+    /// Makes pointers to the packet, and slices of dynptrs of the packet, unknown scalars: the
+    /// packet may have moved (`clear_all_pkt_pointers`).
     pub(crate) fn forget_packet_pointers(&mut self) {
+        let slice = TypeFlags::DYNPTR_TYPE_SKB
+            | TypeFlags::DYNPTR_TYPE_XDP
+            | TypeFlags::DYNPTR_TYPE_SKB_META;
         for reg in self.state.all_regs_mut() {
-            if reg.flags.is_empty() && reg.is_packet_any() {
+            let is_packet = reg.flags.is_empty() && reg.is_packet_any();
+            if is_packet || matches!(reg.kind, Kind::Mem { .. }) && reg.flags.intersects(slice) {
                 *reg = RegState::UNKNOWN;
             }
         }
     }
 
     /// Checks that no reference is leaked. `exits_program`: the program itself may end
-    /// here, so that locks must be released as well. References must be released unless
-    /// only a subprogram returns.
+    /// here, so that locks must be released and sections left as well. References must be
+    /// released unless only a subprogram returns.
     pub(crate) fn check_leak(&mut self, exits_program: bool, prefix: &str) -> VerifyResult {
         if exits_program && self.held_lock().is_some() {
             reject!(
@@ -79,7 +102,29 @@ impl Verifier<'_> {
                 "{prefix} cannot be used inside bpf_spin_lock-ed region"
             );
         }
-        if self.state.refs.is_empty() || self.state.current() != 0 {
+        if self.state.current() == 0 {
+            self.check_lost_references(prefix)?;
+        }
+        if !exits_program {
+            return Ok(());
+        }
+        let state = &self.state;
+        let sections = [
+            (state.irq_id, "bpf_local_irq_save-ed"),
+            (state.rcu_locks, "bpf_rcu_read_lock-ed"),
+            (state.preempt_locks, "bpf_preempt_disable-ed"),
+        ];
+        match sections.iter().find(|(entered, _)| *entered != 0) {
+            Some((_, section)) => {
+                reject!(EINVAL, "{prefix} cannot be used inside {section} region")
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Checks that all references are released (`check_reference_leak`).
+    fn check_lost_references(&self, prefix: &str) -> VerifyResult {
+        if self.state.refs.is_empty() {
             return Ok(());
         }
         // A struct_ops program may return a reference to the kernel.

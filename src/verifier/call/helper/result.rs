@@ -8,8 +8,8 @@ use crate::spec::helpers::{Detail, Effects, RetKind, TypeFlags, helper, id};
 use crate::util::TypeId;
 use crate::verifier::env::Verifier;
 use crate::verifier::missing::Feature;
-use crate::verifier::reg::{Kind, RegState};
-use crate::verifier::reject::{Reject, VerifyResult, reject};
+use crate::verifier::reg::{Kind, ObjectType, RegState};
+use crate::verifier::reject::{Reject, VerifyResult, reject, unmodelled};
 use crate::verifier::scalar::Scalar;
 
 /// The lowest error code that a helper returns (`MAX_ERRNO`).
@@ -42,11 +42,26 @@ impl Verifier<'_> {
             RetKind::PtrToMem => Kind::Mem {
                 size: call.allocated,
             },
-            RetKind::PtrToBtfId | RetKind::PtrToMemOrBtfId => Kind::BtfId {
-                id: self.result_type(call)?,
+            RetKind::PtrToMemOrBtfId => {
+                let (kind, flags) = self.instance(call)?;
+                return self.set_pointer(call, RegState::pointer(kind, flags));
+            }
+            RetKind::PtrToBtfId => match call.kptr {
+                Some(field) => {
+                    let (kind, flags) = self.exchanged(&field)?;
+                    let result = RegState::pointer(kind, ret.flags | flags);
+                    return self.set_pointer(call, result);
+                }
+                None => Kind::BtfId {
+                    ty: ObjectType::kernel(self.result_type(call)?),
+                },
             },
         };
-        let mut result = RegState::pointer(kind, ret.flags);
+        self.set_pointer(call, RegState::pointer(kind, ret.flags))
+    }
+
+    /// Sets `r0` to a pointer, with its id and its reference.
+    fn set_pointer(&mut self, call: &Call, mut result: RegState) -> VerifyResult {
         if self.finds_element(call)? {
             result.flags -= TypeFlags::PTR_MAYBE_NULL;
         }
@@ -54,7 +69,8 @@ impl Verifier<'_> {
             result.id = self.new_id();
         }
         let effects = helper(call.id).map_or(Effects::empty(), |helper| helper.effects);
-        if effects.contains(Effects::CASTS) {
+        result.dynptr_id = call.dynptr_id;
+        if effects.contains(Effects::CASTS) || call.dynptr_id != 0 {
             result.ref_id = call.ref_id;
         } else if effects.contains(Effects::ACQUIRES) || self.finds_socket(call)? {
             // The register's id is the reference's: a null check of one copy holds for all.
@@ -64,6 +80,39 @@ impl Verifier<'_> {
         }
         self.set_reg(Reg::R0, result);
         Ok(())
+    }
+
+    /// One CPU's instance of a per-CPU object or variable (`RET_PTR_TO_MEM_OR_BTF_ID`).
+    fn instance(&self, call: &Call) -> VerifyResult<(Kind, TypeFlags)> {
+        let flags = call.prototype.ret.flags;
+        let Some((ty, is_kptr)) = call.percpu else {
+            reject!(EFAULT, "the result of {} has no type", Named(call.id));
+        };
+        let (own, kernel) = (&self.program.btf, &self.program.kernel_btf);
+        let Some(btf) = (if ty.own { own } else { kernel }) else {
+            unmodelled!(KernelBtf);
+        };
+        let is_object = |kind: BtfKind| kind.is_composite();
+        if is_kptr {
+            if !is_object(btf.ty(ty.id).kind()) {
+                reject!(EFAULT, "Helper has invalid btf/btf_id in R1");
+            }
+            return Ok((
+                Kind::BtfId { ty },
+                TypeFlags::MEM_ALLOC | TypeFlags::MEM_RCU,
+            ));
+        }
+        if btf.resolve(ty.id).is_ok_and(|ty| is_object(ty.kind())) {
+            return Ok((Kind::BtfId { ty }, flags - TypeFlags::MEM_RDONLY));
+        }
+        match btf.size_of(ty.id) {
+            Ok(size) => Ok((Kind::Mem { size }, flags)),
+            Err(_) => reject!(
+                EINVAL,
+                "unable to resolve the size of type '{}': -22",
+                btf.ty(ty.id).name()
+            ),
+        }
     }
 
     /// Whether the call looks up a constant index that is always in the array.

@@ -7,7 +7,7 @@ use crate::verifier::env::Verifier;
 use crate::verifier::memory::Access;
 use crate::verifier::reg::{Kind, RegState};
 use crate::verifier::reject::{VerifyResult, reject};
-use crate::verifier::stack::{SLOT, Slot, SlotKind, slot_of};
+use crate::verifier::stack::{SLOT, Slot, SlotKind, in_frame, slot_of};
 
 impl Verifier<'_> {
     /// Checks stack bytes that a helper reads or may write. With `fills`, the helper
@@ -31,15 +31,17 @@ impl Verifier<'_> {
             Some(var) => (var.cast_signed(), var.cast_signed()),
             None => (reg.var.smin, reg.var.smax),
         };
-        if fills && first == last {
-            return Ok(true);
-        }
         // The bounds are checked: all of it is within a frame.
         let end = last.saturating_add(i64::from(reg.off) + i64::from(size));
         let start = first.saturating_add(i64::from(reg.off)).max(-FRAME);
+        let (start, end) = (in_frame(start), in_frame(end.min(0)));
+        if fills && first == last {
+            self.check_no_dynptr(frame, start, end)?;
+            return Ok(true);
+        }
+        self.check_unspecial(base, &reg, frame, (start, end))?;
         let mut slots = 0;
-        for off in start..end.min(0) {
-            let Ok(off) = i32::try_from(off) else { break };
+        for off in start..end {
             let number = slot_of(off);
             slots |= 1u64 << number;
             if access == Access::Write {
@@ -48,6 +50,18 @@ impl Verifier<'_> {
         }
         self.stack_read(frame, slots);
         Ok(false)
+    }
+
+    /// Checks that a helper overwrites no dynptr: it might be another argument.
+    fn check_no_dynptr(&self, frame: u8, start: i32, end: i32) -> VerifyResult {
+        let frame = self.state.frames.get(usize::from(frame));
+        for off in start..end {
+            let slot = frame.and_then(|frame| frame.stack.get(slot_of(off)));
+            if slot.and_then(|slot| slot.bytes.get(byte_of(off))) == Some(&SlotKind::Dynptr) {
+                reject!(EACCES, "potential write to dynptr at off={off} disallowed");
+            }
+        }
+        Ok(())
     }
 
     /// Makes a byte unknown that a helper may write.

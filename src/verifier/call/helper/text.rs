@@ -9,7 +9,7 @@ use crate::verifier::reject::{Reject, VerifyResult, reject};
 
 impl Verifier<'_> {
     /// The string that a register points to, without the final zero byte.
-    pub(super) fn constant_string(&mut self, reg: Reg) -> VerifyResult<Vec<u8>> {
+    pub(in crate::verifier) fn constant_string(&mut self, reg: Reg) -> VerifyResult<Vec<u8>> {
         let state = *self.reg(reg);
         let number = reg.number();
         let Kind::MapValue { map, .. } = state.kind else {

@@ -7,6 +7,7 @@
 
 mod calls;
 mod memory;
+mod objects;
 mod pointers;
 mod row;
 mod structure;
@@ -23,6 +24,7 @@ pub(super) fn advice<'l>(
 ) -> Option<(&'static Advice, Captures)> {
     let tables = [
         memory::ADVICE,
+        objects::ADVICE,
         pointers::ADVICE,
         calls::ADVICE,
         structure::ADVICE,
@@ -42,6 +44,7 @@ mod tests {
     fn rows() -> impl Iterator<Item = &'static Advice> {
         [
             memory::ADVICE,
+            objects::ADVICE,
             pointers::ADVICE,
             calls::ADVICE,
             structure::ADVICE,

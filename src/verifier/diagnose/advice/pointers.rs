@@ -141,7 +141,7 @@ pub(super) const ADVICE: &[Advice] = rows! {
         problem: "reference that is not released",
         reason: "The reference acquired by instruction {insn} is not released on this path.",
         here: "the path ends here without a release",
-        expected: "one release on every path: bpf_ringbuf_submit() or bpf_ringbuf_discard() for records, bpf_sk_release() for sockets",
+        expected: "one release on every path: bpf_ringbuf_submit() or bpf_ringbuf_discard() for records, bpf_sk_release() for sockets, bpf_…_release() for what a kfunc acquired, bpf_iter_…_destroy() for iterators",
         help: "release it before this return, too; a single exit (`goto out`) makes that easy",
     }
     "arg {arg} is an unacquired reference" => Resource {

@@ -1,10 +1,13 @@
 //! Subsumption, rule by rule.
 
 use super::*;
+use crate::spec::call::IteratorKind;
 use crate::spec::helpers::TypeFlags;
 use crate::util::{MapId, Pc};
 use crate::verifier::prune::tests::state;
-use crate::verifier::reg::{ADD_CONST32, ADD_CONST64, AT_END, BEYOND_END, MapRef};
+use crate::verifier::reg::{
+    ADD_CONST32, ADD_CONST64, AT_END, BEYOND_END, DynptrKind, IterState, MapRef,
+};
 use crate::verifier::scalar::Scalar;
 use crate::verifier::state::{Entry, ReferenceKind};
 use ExactLevel::{Exact, NotExact, RangeWithin};
@@ -511,4 +514,64 @@ fn a_loop_that_changes_nothing_may_be_endless() {
     assert!(!may_loop(&old, &current, &mut 3));
     current.frame_mut().entry = Entry::Call;
     assert!(!may_loop(&old, &state(&[3], Pc(0)), &mut 3));
+}
+
+/// Objects in stack slots: what they are and their references have to match, not the steps of
+/// an iterator.
+#[test]
+fn objects_in_slots() {
+    let slot = |kind, ref_id, byte| Slot {
+        reg: RegState {
+            ref_id,
+            ..pointer(kind)
+        },
+        bytes: [byte; SLOT],
+    };
+    let iterator = |state, depth| Kind::Iter {
+        kind: IteratorKind::Num,
+        state,
+        depth,
+    };
+    let dynptr = |kind, first| Kind::Dynptr { kind, first };
+    let active = slot(iterator(IterState::Active, 1), 3, SlotKind::Iter);
+    let record = slot(dynptr(DynptrKind::Ringbuf, true), 3, SlotKind::Dynptr);
+    let cases = [
+        (
+            active,
+            slot(iterator(IterState::Active, 2), 7, SlotKind::Iter),
+            true,
+        ),
+        (
+            active,
+            slot(iterator(IterState::Drained, 1), 3, SlotKind::Iter),
+            false,
+        ),
+        (
+            active,
+            slot(iterator(IterState::Active, 1), 0, SlotKind::Iter),
+            false,
+        ),
+        (
+            record,
+            slot(dynptr(DynptrKind::Ringbuf, true), 8, SlotKind::Dynptr),
+            true,
+        ),
+        (
+            record,
+            slot(dynptr(DynptrKind::Ringbuf, false), 3, SlotKind::Dynptr),
+            false,
+        ),
+        (
+            record,
+            slot(dynptr(DynptrKind::Skb, true), 3, SlotKind::Dynptr),
+            false,
+        ),
+        (record, active, false),
+    ];
+    for level in [NotExact, RangeWithin, Exact] {
+        for (old, current, expected) in &cases {
+            let same = compare(level, |comparison| comparison.slot(old, Some(current)));
+            assert_eq!(same, *expected, "{level:?} {old:?} {current:?}");
+        }
+    }
 }

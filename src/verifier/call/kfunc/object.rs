@@ -1,0 +1,139 @@
+//! Kernel objects as arguments (`process_kf_arg_ptr_to_btf_id`).
+
+use super::Call;
+use super::pointer::has_btf_type;
+use crate::btf::{Btf, Kind as BtfKind, Type};
+use crate::isa::Reg;
+use crate::spec::call::{RegType, TypeFlags};
+use crate::spec::kfuncs::KfuncFlags;
+use crate::util::{Errno, TypeId};
+use crate::verifier::attach_target::kind_name;
+use crate::verifier::env::Verifier;
+use crate::verifier::log::log;
+use crate::verifier::reg::{Kind, ObjectType, RegState};
+use crate::verifier::reject::{VerifyResult, reject, unmodelled};
+use crate::verifier::typed::holds;
+
+/// The suffix of a type that must not be cast to the one without it, and vice versa
+/// (`NOCAST_ALIAS_SUFFIX`).
+const NO_CAST: &str = "___init";
+
+impl Verifier<'_> {
+    /// Checks that the object is known to be alive, if the kfunc requires this.
+    pub(super) fn check_kfunc_trusted(&self, call: &Call<'_>, reg: Reg) -> VerifyResult {
+        let rcu = call.has(KfuncFlags::RCU);
+        let state = self.reg(reg);
+        if !call.trusts() && !rcu || is_trusted(state) {
+            return Ok(());
+        }
+        let number = reg.number();
+        if !rcu {
+            reject!(EINVAL, "R{number} must be referenced or trusted");
+        }
+        if !state.flags.contains(TypeFlags::MEM_RCU) {
+            reject!(EINVAL, "R{number} must be a rcu pointer");
+        }
+        Ok(())
+    }
+
+    /// Checks that the object has the type `wanted`, or begins with one of this type.
+    pub(super) fn check_kfunc_object(
+        &mut self,
+        call: &Call<'_>,
+        at: usize,
+        reg: Reg,
+        wanted: Type<'_>,
+    ) -> VerifyResult {
+        let state = *self.reg(reg);
+        let rcu = state.flags.contains(TypeFlags::MEM_RCU);
+        let unsafe_type =
+            !matches!(state.kind, Kind::BtfId { .. }) || has_unsafe_flags(&state) && !rcu;
+        if unsafe_type && !has_btf_type(&state) {
+            let plain = RegType::new(state.kind.reg_kind(), state.flags & TRUSTED);
+            reject!(
+                EINVAL,
+                "arg#{at} is {} expected {plain} or socket",
+                state.reg_type()
+            );
+        }
+        let Some(held) = held_type(call.btf, &state) else {
+            unmodelled!(TypedPointer);
+        };
+        let releases = call.has(KfuncFlags::RELEASE) && state.ref_id != 0;
+        let strict = releases || are_no_cast_aliases(held.name(), wanted.name());
+        // The kernel passes the offset as 32 bits, also a negative one.
+        let off = state.off.cast_unsigned();
+        let Err(why) = holds(call.btf, held.id(), off, wanted.id(), strict, true) else {
+            return Ok(());
+        };
+        if is_projection(wanted.name(), held.name()) {
+            // What the kernel logs about the search.
+            if !why.text().is_empty() {
+                log!(self, "{}\n", why.text());
+            }
+            return Ok(());
+        }
+        Err(why.with_errno(Errno::EINVAL).and(format_args!(
+            "kernel function {} args#{at} expected pointer to {} {} but R{} has a pointer to {} {}",
+            call.kfunc.name,
+            kind_name(wanted.kind()),
+            wanted.name(),
+            reg.number(),
+            kind_name(held.kind()),
+            held.name()
+        )))
+    }
+}
+
+/// Flags of a pointer that is trusted (`BPF_REG_TRUSTED_MODIFIERS`).
+const TRUSTED: TypeFlags = TypeFlags::MEM_ALLOC
+    .union(TypeFlags::PTR_TRUSTED)
+    .union(TypeFlags::NON_OWN_REF);
+
+/// Whether it has flags that make it unsafe to pass (`bpf_type_has_unsafe_modifiers`).
+fn has_unsafe_flags(reg: &RegState) -> bool {
+    !TRUSTED.contains(reg.flags)
+}
+
+/// Whether the pointer is known to be valid (`is_trusted_reg`).
+pub(in crate::verifier) fn is_trusted(reg: &RegState) -> bool {
+    if reg.ref_id != 0 {
+        return true;
+    }
+    let safe = !has_unsafe_flags(reg);
+    safe && (has_btf_type(reg) || reg.flags.intersects(TRUSTED))
+}
+
+/// The type of the object in the kernel's BTF.
+fn held_type<'b>(btf: &'b Btf, reg: &RegState) -> Option<Type<'b>> {
+    let named = |name| btf.find(name, BtfKind::Struct);
+    match reg.kind {
+        Kind::BtfId {
+            ty: ObjectType { id, own: false },
+        } => resolved(btf, id),
+        Kind::Socket => named("sock"),
+        Kind::SockCommon => named("sock_common"),
+        Kind::TcpSock => named("tcp_sock"),
+        Kind::MapPtr { .. } => named("bpf_map"),
+        _ => None,
+    }
+}
+
+fn resolved(btf: &Btf, id: TypeId) -> Option<Type<'_>> {
+    btf.resolve(id).ok()
+}
+
+/// Whether exactly one of the names has the suffix, and they are equal otherwise
+/// (`btf_type_ids_nocast_alias`).
+fn are_no_cast_aliases(a: &str, b: &str) -> bool {
+    a.strip_suffix(NO_CAST) == Some(b) || b.strip_suffix(NO_CAST) == Some(a)
+}
+
+/// Whether `name` is what programs see of the kernel's structure `of`
+/// (`btf_is_projection_of`).
+fn is_projection(name: &str, of: &str) -> bool {
+    matches!(
+        (name, of),
+        ("__sk_buff", "sk_buff") | ("xdp_md", "xdp_buff")
+    )
+}
