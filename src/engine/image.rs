@@ -8,11 +8,32 @@ use crate::isa::{CallTarget, Code, DecodeError, Insn};
 use crate::lower::{Bindings, EscapingFrames, Lowered, Passes, lower};
 use crate::program::Program;
 use crate::util::{Pc, TypeId};
-use crate::verifier::Verified;
+use crate::verifier::{Through, Verified};
 use crate::vm::kfuncs::Callee;
 use crate::vm::maps::Kind;
 use crate::vm::memory::{AccessFault, Address, Problem, Region, SpaceFull};
 use crate::vm::{EngineKind, Fallback, Fault, FaultKind, Machine, MapHandle, RanOn};
+
+/// Which loads from unmapped addresses read 0.
+#[derive(Debug)]
+enum Probes {
+    /// None: they fault.
+    Nowhere,
+    /// All.
+    Everywhere,
+    /// Those at these instructions, in their order.
+    At(Vec<Pc>),
+}
+
+impl Probes {
+    fn at(&self, pc: Pc) -> bool {
+        match self {
+            Self::Nowhere => false,
+            Self::Everywhere => true,
+            Self::At(pcs) => pcs.binary_search(&pc).is_ok(),
+        }
+    }
+}
 
 /// A loaded program.
 #[derive(Debug)]
@@ -30,7 +51,7 @@ pub struct Image {
     lowered: Option<Arc<Lowered>>,
     threaded: Option<Threaded>,
     native: Option<Native>,
-    probes: bool,
+    probes: Probes,
     /// Why there are no operations, if so.
     unverified: Fallback,
 }
@@ -83,7 +104,7 @@ impl Image {
             lowered: None,
             threaded: None,
             native: None,
-            probes: false,
+            probes: Probes::Nowhere,
             unverified: Fallback::Unjudged,
             program,
         })
@@ -108,14 +129,26 @@ impl Image {
             functions: image.functions(),
         };
         let lowered = lower(verified, bindings, passes).ok().map(Arc::new);
-        Ok(Self { lowered, ..image })
+        let through_kernel = |pc: &Pc| verified.through(*pc) == Some(Through::Kernel);
+        let probes = image.code.iter().map(|(pc, _)| pc).filter(through_kernel);
+        let probes = Probes::At(probes.collect());
+        Ok(Self {
+            lowered,
+            probes,
+            ..image
+        })
     }
 
-    /// Sets whether loads from unmapped addresses read 0, like the kernel's loads through
-    /// BTF pointers (`BPF_PROBE_MEM`, `bpf_convert_ctx_accesses`): for programs whose BTF
-    /// pointers the verifier did not determine.
+    /// Sets whether all loads from unmapped addresses read 0, like the kernel's loads
+    /// through BTF pointers (`BPF_PROBE_MEM`, `bpf_convert_ctx_accesses`): for programs whose
+    /// BTF pointers the verifier did not determine.
     #[must_use]
     pub fn probing(self, probes: bool) -> Self {
+        let probes = if probes {
+            Probes::Everywhere
+        } else {
+            self.probes
+        };
         Self { probes, ..self }
     }
 
@@ -154,7 +187,7 @@ impl Image {
         address: u64,
         fault: AccessFault,
     ) -> Result<u64, FaultKind> {
-        let bears = self.probes && fault.is_unmapped(address);
+        let bears = self.probes.at(pc) && fault.is_unmapped(address);
         if !bears && fault.problem != Problem::NoPage {
             return Err(fault.into());
         }

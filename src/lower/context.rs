@@ -1,6 +1,6 @@
 //! What a program requires of its context, and whether a run may start.
 
-use super::lowered::Lowered;
+use super::lowered::{Callee, Lowered};
 use crate::isa::Size;
 use crate::program::Program;
 use crate::spec::context::{self, Mode, Yield};
@@ -58,7 +58,11 @@ impl Lowered {
     }
 
     fn calls_mock(&self, machine: &Machine) -> bool {
-        machine.has_mocks() && self.helpers.iter().any(|h| machine.is_mocked(h.id))
+        machine.has_mocks()
+            && self.helpers.iter().any(|helper| match &helper.callee {
+                Callee::Helper(id) => machine.is_mocked(*id),
+                Callee::Kfunc(callee) => machine.is_mocked_kfunc(callee.name()),
+            })
     }
 
     fn context_bytes<'m>(&self, machine: &'m Machine, at: Address) -> Option<&'m SharedBytes> {

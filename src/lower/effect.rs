@@ -6,7 +6,7 @@ use super::op::{MemRef, Op};
 use crate::analysis::Effect;
 use crate::isa::{AluOp, Operand, Reg, RegSet};
 use crate::spec::call::{Access, ArgSpec, RegKind};
-use crate::spec::helpers::{self, Effects};
+use crate::spec::helpers::Effects;
 
 /// The registers that an operation reads and writes. Registers that the verifier makes
 /// unreadable count as written: r1 to r5 after a call.
@@ -69,7 +69,7 @@ pub(super) fn may_write_frame(op: Op, helpers: &[Helper]) -> bool {
 
 /// Whether a helper writes to the stack through no argument, and calls no callback that might.
 fn only_reads(helper: &Helper) -> bool {
-    let Some(helper) = helpers::helper(helper.id) else {
+    let Some(helper) = helper.spec() else {
         return false;
     };
     let reads = |arg: &ArgSpec| match arg.region() {

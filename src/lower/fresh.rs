@@ -10,12 +10,11 @@ use std::convert::Infallible;
 use super::access::removes_elements;
 use super::effect::writes;
 use super::flow::solve;
-use super::lowered::Lowered;
+use super::lowered::{Callee, Helper, Lowered};
 use super::op::{MemRef, Op, Target};
 use crate::analysis::{Meeting, Problem, Solver};
 use crate::isa::{AluOp, Operand, Reg, Width};
 use crate::spec::helpers::{self, Effects};
-use crate::util::HelperId;
 
 /// For each register the map to whose value it is a fresh pointer: an index of
 /// [`Lowered::maps`].
@@ -53,7 +52,7 @@ impl Finder<'_> {
         match op {
             Op::CallHelper { helper } => {
                 let helper = self.program.helpers.get(usize::from(helper));
-                helper.is_none_or(|helper| may_remove_elements(helper.id))
+                helper.is_none_or(may_remove_elements)
             }
             Op::CallFunction { .. } => true,
             _ => false,
@@ -61,9 +60,12 @@ impl Finder<'_> {
     }
 }
 
-fn may_remove_elements(helper: HelperId) -> bool {
+fn may_remove_elements(helper: &Helper) -> bool {
     let calls = |helper: &helpers::Helper| helper.effects.intersects(Effects::CALLS_BACK);
-    removes_elements(helper) || helpers::helper(helper).is_none_or(calls)
+    match helper.callee {
+        Callee::Helper(id) => removes_elements(id) || helper.spec().is_none_or(calls),
+        Callee::Kfunc(_) => true,
+    }
 }
 
 impl Problem for Finder<'_> {

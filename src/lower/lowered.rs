@@ -6,9 +6,11 @@ use super::fuse::fused::Fused;
 use super::note::Notes;
 use super::op::{Op, Target};
 use crate::program::Program;
+use crate::spec::helpers;
 use crate::util::{HelperId, Pc};
 use crate::vm::MapHandle;
 use crate::vm::helpers::Body;
+use crate::vm::kfuncs;
 use crate::vm::maps::Map;
 
 /// A verified program as operations, bound to a machine.
@@ -74,15 +76,34 @@ pub struct Function {
     pub frame_name: Arc<str>,
 }
 
-/// A helper that a program calls.
-#[derive(Debug, Clone, Copy)]
+/// Which helper or kfunc a program calls.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Callee {
+    /// The helper with this number.
+    Helper(HelperId),
+    /// A kfunc.
+    Kfunc(kfuncs::Callee),
+}
+
+/// A helper or kfunc that a program calls.
+#[derive(Debug, Clone)]
 pub struct Helper {
-    /// Its number.
-    pub id: HelperId,
-    /// Its body; none if only a mock implements it.
+    /// Which one.
+    pub callee: Callee,
+    /// The body of a helper; none if only a mock implements it.
     pub body: Option<Body>,
     /// Whether the context's pointers, into the packet or to a socket, may change.
     pub moves_pointers: bool,
+}
+
+impl Helper {
+    /// The helper's row in the table; none for a kfunc.
+    pub(super) fn spec(&self) -> Option<&'static helpers::Helper> {
+        match self.callee {
+            Callee::Helper(id) => helpers::helper(id),
+            Callee::Kfunc(_) => None,
+        }
+    }
 }
 
 /// A map whose values a program accesses or looks up.
@@ -220,7 +241,7 @@ impl Lowered {
         u16::try_from(found.ok()?).ok()
     }
 
-    /// The helpers that it calls.
+    /// The helpers and kfuncs that it calls.
     #[must_use]
     pub fn helpers(&self) -> &[Helper] {
         &self.helpers

@@ -26,7 +26,7 @@
 //! - jumps, calls and fall-through stay within the operations;
 //! - at most [`MAX_CALL_FRAMES`](crate::spec::limits::MAX_CALL_FRAMES) functions of the
 //!   program are nested, not counting callbacks of helpers;
-//! - no helper that it calls is mocked: a mock might return what no kernel returns.
+//! - no helper and no kfunc that it calls is mocked: a mock might return what no kernel returns.
 
 mod access;
 mod bindings;
@@ -56,7 +56,7 @@ pub(crate) use effect::effect;
 pub use escape::EscapingFrames;
 pub use fuse::{Branch, Fused, SelectValue};
 pub use known::{CPU, KNOWN, KnownValues};
-pub use lowered::{BoundMap, ContextUse, Function, Helper, Keys, Lowered};
+pub use lowered::{BoundMap, Callee, ContextUse, Function, Helper, Keys, Lowered};
 pub use note::Notes;
 pub use op::{MemRef, Op, Order, Target};
 pub use translate::lower;

@@ -95,7 +95,7 @@ pub enum Op {
     /// ([`MAX_MAY_GOTO`](crate::spec::limits::MAX_MAY_GOTO) at its start), else jumps to
     /// the target.
     MayGoto { target: Target },
-    /// `r0 = helper(r1, …, r5)`, by its index in
+    /// `r0 = helper(r1, …, r5)`, a helper or kfunc, by its index in
     /// [`Lowered::helpers`](super::Lowered::helpers). r1 to r5 keep their values.
     CallHelper { helper: u16 },
     /// `bpf_map_lookup_elem` on a known map, an entry of

@@ -10,7 +10,7 @@ use super::escape::EscapingFrames;
 use super::fresh::fresh;
 use super::fuse::fuse;
 use super::known::{self, CPU};
-use super::lowered::{Function, Helper, Keys, Lowered, Overlay};
+use super::lowered::{Callee, Function, Helper, Keys, Lowered, Overlay};
 use super::op::{MemRef, Op, Order, Target};
 use super::ranges::apply::ranges;
 use super::zeroing::zeroing;
@@ -19,10 +19,14 @@ use crate::isa::{CallTarget, Code, Insn, Operand, Pseudo, Reg};
 use crate::program::{MapDef, Program};
 use crate::spec::helpers::{Effects, id::sk_assign};
 use crate::spec::{MapType, helpers, limits};
-use crate::util::{HelperId, MapId, Pc};
+use crate::util::{HelperId, MapId, Pc, TypeId};
 use crate::verifier::Verified;
 use crate::vm::MapHandle;
 use crate::vm::helpers::body;
+use crate::vm::kfuncs;
+
+/// The kfunc that ends functions, which only the checked interpreter does.
+const THROW: &str = "bpf_throw";
 
 /// Lowers a program and binds it to a machine.
 ///
@@ -45,6 +49,7 @@ pub fn lower(
         kept: &kept,
         helpers: Vec::new(),
         helper_index: FxHashMap::default(),
+        kfunc_index: FxHashMap::default(),
         known: Vec::new(),
         passes,
     };
@@ -181,6 +186,7 @@ struct Lowering<'a> {
     functions: Vec<Function>,
     helpers: Vec<Helper>,
     helper_index: FxHashMap<HelperId, u16>,
+    kfunc_index: FxHashMap<TypeId, u16>,
     known: Vec<u8>,
     passes: Passes,
 }
@@ -283,6 +289,10 @@ impl Lowering<'_> {
                 function: self.function(pc, &insn)?,
             },
             Insn::Exit => Op::Exit,
+            Insn::Call(CallTarget::Kfunc { id, fd_index: 0 }) => {
+                let helper = self.kfunc(id)?.ok_or(LowerError::Unsupported(pc))?;
+                Op::CallHelper { helper }
+            }
             Insn::Call(CallTarget::Kfunc { .. })
             | Insn::CallReg { .. }
             | Insn::AddrSpaceCast { .. } => return Err(unsupported),
@@ -326,15 +336,39 @@ impl Lowering<'_> {
         if let Some(index) = self.helper_index.get(&id) {
             return Ok(*index);
         }
-        let index = u16::try_from(self.helpers.len()).map_err(|_| LowerError::TooLarge)?;
         let effects = helpers::helper(id).map(|helper| helper.effects);
-        self.helpers.push(Helper {
-            id,
+        let index = self.add_helper(Helper {
+            callee: Callee::Helper(id),
             body: body(id),
             moves_pointers: id == sk_assign
                 || effects.is_some_and(|e| e.contains(Effects::CHANGES_PACKET)),
-        });
+        })?;
         self.helper_index.insert(id, index);
+        Ok(index)
+    }
+
+    /// The index of a kfunc; `None` if fast engines can't run it.
+    fn kfunc(&mut self, id: TypeId) -> Result<Option<u16>, LowerError> {
+        if let Some(index) = self.kfunc_index.get(&id) {
+            return Ok(Some(*index));
+        }
+        let callee = kfuncs::Callee::of(self.program, id, 0);
+        let Some(callee) = callee.filter(|callee| &**callee.name() != THROW) else {
+            return Ok(None);
+        };
+        let effects = callee.id().map(|id| id.row().effects);
+        let index = self.add_helper(Helper {
+            callee: Callee::Kfunc(callee),
+            body: None,
+            moves_pointers: effects.is_none_or(|e| e.contains(Effects::CHANGES_PACKET)),
+        })?;
+        self.kfunc_index.insert(id, index);
+        Ok(Some(index))
+    }
+
+    fn add_helper(&mut self, helper: Helper) -> Result<u16, LowerError> {
+        let index = u16::try_from(self.helpers.len()).map_err(|_| LowerError::TooLarge)?;
+        self.helpers.push(helper);
         Ok(index)
     }
 

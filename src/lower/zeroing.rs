@@ -8,13 +8,13 @@ use std::convert::Infallible;
 
 use super::effect::writes;
 use super::flow::solve;
-use super::lowered::{Keys, Lowered};
+use super::lowered::{Helper, Keys, Lowered};
 use super::op::{MemRef, Op, Target};
 use crate::analysis::{Meeting, Problem, Solver};
 use crate::isa::{AluOp, Operand, Reg, Width};
 use crate::program::MapDef;
 use crate::spec::call::{ArgSpec, Extent};
-use crate::spec::helpers::{self, Effects};
+use crate::spec::helpers::Effects;
 use crate::spec::limits::STACK_SIZE;
 use crate::verifier::Verified;
 
@@ -189,9 +189,9 @@ impl Finder<'_> {
     /// Applies a helper call.
     fn call(&mut self, state: &State, at: Target, helper: u16) {
         let helper = self.program.helpers.get(usize::from(helper));
-        let helper = helper.and_then(|helper| helpers::helper(helper.id));
-        let Some(helper) = helper else {
-            return self.lose(at);
+        let Some(helper) = helper.and_then(Helper::spec) else {
+            let args = Reg::ARGUMENTS.map(|reg| state.regs[reg.index()]);
+            return args.into_iter().for_each(|arg| self.escapes(at, arg));
         };
         let map = self.verified.map_of_call(self.program.pc(at));
         let map = map.and_then(|map| self.program.program.map(map)).cloned();

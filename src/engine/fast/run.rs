@@ -11,9 +11,10 @@ use super::super::native::{EntryPoint, Native};
 use super::super::plan::Plan;
 use super::super::stack::{Frames, MAX_FRAMES};
 use crate::isa::Reg;
-use crate::lower::{KNOWN, KnownValues, Lowered, Target};
+use crate::lower::{Callee, KNOWN, KnownValues, Lowered, Target};
 use crate::util::Pc;
 use crate::vm::helpers::{self, Call, Callbacks};
+use crate::vm::kfuncs;
 use crate::vm::{Fault, FaultKind, HelperProblem, Machine, RanOn};
 
 /// Why execution of operations stops.
@@ -286,7 +287,8 @@ impl<'a> Run<'a> {
         helper: u16,
         args: [u64; 5],
     ) -> Result<u64, Stop> {
-        let Some(helper) = self.lowered.helpers().get(usize::from(helper)).copied() else {
+        let lowered = self.lowered;
+        let Some(helper) = lowered.helpers().get(usize::from(helper)) else {
             return Err(self.fault(at, FaultKind::OutOfProgram(-1)));
         };
         let mut call = Call {
@@ -294,9 +296,10 @@ impl<'a> Run<'a> {
             args,
             engine: &mut Engine { run: self, at },
         };
-        let result = match helper.body {
-            Some(body) => body(&mut call),
-            None => helpers::call(helper.id, &mut call),
+        let result = match (helper.body, &helper.callee) {
+            (Some(body), _) => body(&mut call),
+            (None, Callee::Helper(id)) => helpers::call(*id, &mut call),
+            (None, Callee::Kfunc(callee)) => kfuncs::call(callee, &mut call),
         };
         if self.is_native && helper.moves_pointers {
             self.refresh_pointers(machine);
@@ -304,10 +307,19 @@ impl<'a> Run<'a> {
         result.map_err(|problem| match problem {
             // A fault in a callback is reported with its own position.
             HelperProblem::Callback(fault) => fault,
-            problem => {
-                let helper = helper.id;
-                self.fault(at, FaultKind::Helper { helper, problem })
-            }
+            problem => self.fault(
+                at,
+                match &helper.callee {
+                    Callee::Helper(helper) => {
+                        let helper = *helper;
+                        FaultKind::Helper { helper, problem }
+                    }
+                    Callee::Kfunc(callee) => {
+                        let name = callee.name().to_string();
+                        FaultKind::Kfunc { name, problem }
+                    }
+                },
+            ),
         })
     }
 

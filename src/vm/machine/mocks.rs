@@ -33,4 +33,10 @@ impl Machine {
     pub fn is_mocked(&self, helper: HelperId) -> bool {
         self.shared.mocks.helpers.contains_key(&helper)
     }
+
+    /// Whether this kfunc is mocked.
+    #[must_use]
+    pub fn is_mocked_kfunc(&self, name: &str) -> bool {
+        self.shared.mocks.kfuncs.contains_key(name)
+    }
 }
