@@ -110,6 +110,12 @@ impl KernelArguments {
         })
     }
 
+    /// The file of the kernel's BTF, or `own`.
+    pub fn btf_name(&self) -> String {
+        let file = self.btf.as_deref().unwrap_or(Path::new(Target::RUNNING));
+        file.display().to_string()
+    }
+
     /// The BTF of the file given by `--btf`.
     pub fn btf(&self) -> Result<Option<Btf>, Failure> {
         Ok(match self.target()? {

@@ -62,6 +62,11 @@ impl ProgramArguments {
         self.cases.is_some()
     }
 
+    /// The file of the kernel's BTF, or `own`.
+    pub fn btf_name(&self) -> String {
+        self.kernel.btf_name()
+    }
+
     /// Passes every program to `judge`, and goes on after errors.
     pub fn each(&self, mut judge: impl FnMut(Found) -> Result<(), Failure>) -> Result<(), Failure> {
         if let Some(file) = &self.cases {

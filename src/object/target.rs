@@ -8,9 +8,6 @@ use super::compressed;
 use super::error::{ErrorLocation, ObjectError, Problem};
 use crate::btf::Btf;
 
-/// The running kernel's BTF.
-const KERNEL_BTF: &str = "/sys/kernel/btf/vmlinux";
-
 /// The kernel that an object's programs are relocated for.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
@@ -27,6 +24,9 @@ pub enum Target {
 }
 
 impl Target {
+    /// The file of the running kernel's BTF.
+    pub const RUNNING: &str = "/sys/kernel/btf/vmlinux";
+
     /// The kernel described by a BTF file: raw BTF like `/sys/kernel/btf/vmlinux`, plain or
     /// compressed with gzip or xz.
     ///
@@ -59,5 +59,6 @@ fn read(path: &Path) -> Result<Btf, ObjectError> {
 /// The running kernel's BTF, read once.
 fn running_kernel() -> Option<Btf> {
     static BTF: OnceLock<Option<Btf>> = OnceLock::new();
-    BTF.get_or_init(|| read(Path::new(KERNEL_BTF)).ok()).clone()
+    BTF.get_or_init(|| read(Path::new(Target::RUNNING)).ok())
+        .clone()
 }

@@ -123,6 +123,9 @@ pub struct VerdictRow {
     pub peak_states: Option<u64>,
     /// Microseconds that it took.
     pub time_us: Option<u64>,
+    /// The kernel BTF that the verdict depends on: its file, or `own` for the object's own;
+    /// null if the program was verified without.
+    pub btf: Option<String>,
     /// The running kernel's verdict, if it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel: Option<KernelSaid>,
