@@ -261,7 +261,11 @@ fn unverified_programs_run_only_if_asked_for() {
         "on_write",
         "is rejected",
     );
-    let unjudged = ("tests/objects/dynptrs.bpf.o", "note", "is not judged");
+    let unjudged = (
+        "tests/objects/kfunc_misuse.bpf.o",
+        "drops_twice",
+        "is not judged",
+    );
     for (object, program, what) in [rejected, unjudged] {
         for verb in ["run", "bench"] {
             let output = run([verb, object, program, "--btf", "own"], "");

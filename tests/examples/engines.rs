@@ -40,24 +40,46 @@ pub fn on_every_engine_with(
     change: impl Fn(&mut Object) -> Result<()>,
     test: impl Fn(&mut Vm) -> Result<()>,
 ) {
+    for target in targets() {
+        on_each(example, &change, &test, &target);
+    }
+}
+
+/// Runs a test of an example whose program uses objects of the kernel: on each engine with
+/// the types of this machine's kernel. Without a kernel's types the program is unjudged, and
+/// the checked interpreter runs it, whatever engine is asked for.
+pub fn with_kernel_types(example: &str, test: impl Fn(&mut Vm) -> Result<()>) {
+    let engines = (EngineKind::default(), EngineKind::Checked);
+    let unchanged = |_: &mut Object| Ok(());
+    run(
+        example,
+        &unchanged,
+        &test,
+        Vm::unverified,
+        engines,
+        Target::Own,
+    );
+    for target in targets() {
+        if !matches!(target, Target::Own) {
+            on_each(example, &unchanged, &test, &target);
+        }
+    }
+}
+
+fn on_each(
+    example: &str,
+    change: &impl Fn(&mut Object) -> Result<()>,
+    test: &impl Fn(&mut Vm) -> Result<()>,
+    target: &Target,
+) {
     for engine in ENGINES {
         // Machine code where this build makes it for the host.
         let expected = match engine {
             EngineKind::Jit => EngineKind::default(),
             other => other,
         };
-        for target in targets() {
-            run(example, &change, &test, Vm::new, (engine, expected), target);
-        }
-    }
-}
-
-/// Runs a test of an example that the verifier does not judge: on the checked
-/// interpreter, whatever engine is asked for.
-pub fn on_the_checked_engine(example: &str, test: impl Fn(&mut Vm) -> Result<()>) {
-    for target in targets() {
-        let engines = (EngineKind::default(), EngineKind::Checked);
-        run(example, &|_| Ok(()), &test, Vm::unverified, engines, target);
+        let engines = (engine, expected);
+        run(example, change, test, Vm::new, engines, target.clone());
     }
 }
 

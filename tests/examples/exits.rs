@@ -6,7 +6,7 @@ use bpflab::vm::{KernelObject, Outcome};
 use bpflab::{Result, Vm};
 use zerocopy::FromBytes;
 
-use crate::engines::on_the_checked_engine;
+use crate::engines::with_kernel_types;
 
 /// `struct event` of the C.
 #[derive(Debug, Clone, Copy, PartialEq, FromBytes)]
@@ -43,7 +43,7 @@ fn records(outcome: &Outcome) -> Vec<Record> {
 
 #[test]
 fn a_record_says_how_a_process_ended() {
-    on_the_checked_engine("exits", |vm| {
+    with_kernel_types("exits", |vm| {
         vm.attach_all()?;
         let task = process(vm, 42, "make")?.set("exit_code", 2 << 8)?;
         vm.world().clock().advance(Duration::from_millis(1500));
@@ -66,7 +66,7 @@ fn a_record_says_how_a_process_ended() {
 /// The low 7 bits are the signal, the 8th says that there is a core dump.
 #[test]
 fn a_signal_is_no_status() {
-    on_the_checked_engine("exits", |vm| {
+    with_kernel_types("exits", |vm| {
         vm.attach_all()?;
         for (exit_code, status, signal) in [(9, 0, 9), (0x80 | 11, 0, 11), (0xff00, 255, 0)] {
             let task = process(vm, 42, "victim")?.set("exit_code", exit_code)?;
@@ -81,7 +81,7 @@ fn a_signal_is_no_status() {
 
 #[test]
 fn a_thread_is_no_process() {
-    on_the_checked_engine("exits", |vm| {
+    with_kernel_types("exits", |vm| {
         vm.attach_all()?;
         let thread = process(vm, 42, "worker")?.set("pid", 43)?;
         assert_eq!(records(&exit(vm, &thread)?), []);
@@ -93,7 +93,7 @@ fn a_thread_is_no_process() {
 /// looks.
 #[test]
 fn an_orphan_has_another_parent() {
-    on_the_checked_engine("exits", |vm| {
+    with_kernel_types("exits", |vm| {
         vm.attach_all()?;
         let shell = process(vm, 41, "sh")?;
         let child = process(vm, 42, "sleep")?.set("real_parent", &shell)?;
@@ -109,7 +109,7 @@ fn an_orphan_has_another_parent() {
 /// outcome says where that happened.
 #[test]
 fn a_task_without_a_parent_reads_zero() {
-    on_the_checked_engine("exits", |vm| {
+    with_kernel_types("exits", |vm| {
         vm.attach_all()?;
         let task = process(vm, 42, "alone")?.set("real_parent", 0)?;
         let outcome = exit(vm, &task)?;

@@ -1,5 +1,5 @@
-//! Dynptrs as programs use them. The verifier does not support them yet: the programs run in
-//! the checked interpreter.
+//! Dynptrs as programs use them, in the checked interpreter where the verifier does not judge a
+//! program.
 
 use crate::shared;
 
