@@ -32,13 +32,10 @@ impl Verifier<'_> {
 
     /// The register after a load of a kptr or a pointer to user memory.
     pub(crate) fn load_kptr(&mut self, field: &SpecialField) -> VerifyResult<RegState> {
+        // The kernel pins the user page of such a pointer. Nothing does so for the machine's user
+        // memory, where an engine would access it without a check.
         if field.kind == FieldKind::Uptr {
-            let own = self.program.btf.as_ref();
-            let size = own.and_then(|btf| btf.get(field.target)?.size());
-            let size = size.unwrap_or(0);
-            let mut reg = RegState::pointer(Kind::Mem { size }, TypeFlags::PTR_MAYBE_NULL);
-            reg.id = self.new_id();
-            return Ok(reg);
+            unmodelled!(Kptr);
         }
         let ty = self.kptr_target(field)?;
         let flags = self.kptr_flags(field, ty)?;
