@@ -75,7 +75,8 @@ impl Unjudged {
         &self.stopped
     }
 
-    /// Every use, in the order of the instructions; never empty.
+    /// The use at which exploration stopped, and those that an instruction shows by itself, in
+    /// the order of the instructions; never empty.
     #[must_use]
     pub fn missing(&self) -> &[Missing] {
         &self.missing

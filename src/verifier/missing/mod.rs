@@ -1,10 +1,10 @@
 //! Features that this verifier does not model. A program that uses one is neither accepted
 //! nor rejected: it is unjudged.
 //!
-//! Exploration stops at the first such use; [`scan`] finds every use in the program. The
-//! functions of [`Feature`] say which features a program, an instruction, an argument or a
-//! result needs; both exploration and scan call them. Uses that depend on the contents of
-//! registers are only listed where exploration stops.
+//! Exploration stops at the first such use; [`scan`] finds those in the program that an
+//! instruction shows. The functions of [`Feature`] say which features a program, an
+//! instruction, an argument or a result needs; both exploration and scan call them. Uses that
+//! depend on the contents of registers are only listed where exploration stops.
 
 mod scan;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Finds every use of a missing feature in a program, also in dead code.
+//! Finds the uses of missing features that an instruction shows by itself, also in dead code.
 
 use super::{Feature, Missing};
 use crate::isa::{CallTarget, Code, Insn};
@@ -7,7 +7,7 @@ use crate::spec::helpers::{Caller, helper};
 use crate::util::Pc;
 use crate::verifier::attach_target::needs_kernel_btf;
 
-/// Finds every use.
+/// Finds the uses that an instruction shows by itself.
 pub(in crate::verifier) fn scan(program: &Program, caller: &Caller<'_>) -> Vec<Missing> {
     let mut scan = Scan {
         program,
