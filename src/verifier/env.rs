@@ -3,13 +3,15 @@
 
 use super::attach_target::AttachTarget;
 use super::call::Functions;
-use super::explore::{Counts, Position, Worklist};
+use super::explore::counts::Counts;
+use super::explore::position::Position;
+use super::explore::worklist::Worklist;
 use super::facts::Facts;
 use super::id::IdGenerator;
 use super::liveness::{CallChain, StackLiveness};
 use super::log::Log;
 use super::maps::Maps;
-use super::memory::Pointers;
+use super::memory::pointers::Pointers;
 use super::options::Options;
 use super::oracle::record::Recorder;
 use super::prune::Arena;

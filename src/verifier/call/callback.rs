@@ -10,7 +10,7 @@ use crate::spec::MapType;
 use crate::spec::helpers::{Effects, TypeFlags, helper, id};
 use crate::util::{Errno, HelperId, Pc};
 use crate::verifier::env::Verifier;
-use crate::verifier::explore::Pending;
+use crate::verifier::explore::worklist::Pending;
 use crate::verifier::reg::{DynptrKind, Kind, MapRef, ObjectType, RegState};
 use crate::verifier::reject::{VerifyResult, reject};
 use crate::verifier::state::{Entry, Frame, ReturnRange, State};

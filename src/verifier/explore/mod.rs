@@ -5,14 +5,11 @@
 //! the other is pushed on a stack. A path ends at the outermost exit, or where an explored
 //! state subsumes the current one. Then the state that was pushed last is taken up.
 
-mod counts;
-mod position;
-mod worklist;
+pub(super) mod counts;
+pub(super) mod position;
+pub(super) mod worklist;
 
-pub(crate) use counts::Counts;
-pub(crate) use position::Position;
-pub(crate) use worklist::{Pending, Worklist};
-
+use self::worklist::Pending;
 use super::branch::Comparison;
 use super::env::Verifier;
 use super::liveness::CallChain;

@@ -4,7 +4,7 @@ mod align;
 pub(super) mod insn;
 mod legacy;
 mod map;
-mod pointers;
+pub(super) mod pointers;
 mod region;
 mod stack_read;
 mod stack_write;
@@ -17,7 +17,6 @@ use crate::isa::Reg;
 use crate::spec::PacketAccess;
 use crate::spec::helpers::TypeFlags;
 
-pub(crate) use self::pointers::Pointers;
 pub(crate) use crate::spec::call::Access;
 
 /// A load or store of an instruction.

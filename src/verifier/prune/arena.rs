@@ -7,7 +7,7 @@
 use super::ids::IdMap;
 use super::scc::{Visit, VisitId, Visits};
 use crate::util::Pc;
-use crate::verifier::explore::Counts;
+use crate::verifier::explore::counts::Counts;
 use crate::verifier::precision::BacktrackCache;
 use crate::verifier::state::{Frame, State, StateId};
 
