@@ -54,7 +54,7 @@ impl Verifier<'_> {
 
     /// Stores unknown bytes to all slots of an object that a call creates, which checks the
     /// bounds and destroys what was there.
-    fn write_object(&mut self, reg: Reg, count: usize) -> VerifyResult {
+    pub(crate) fn write_object(&mut self, reg: Reg, count: usize) -> VerifyResult {
         for number in 0..count {
             self.check_memory(&MemoryAccess {
                 base: reg,

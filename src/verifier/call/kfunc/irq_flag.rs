@@ -3,7 +3,6 @@
 use super::Call;
 use crate::isa::Reg;
 use crate::verifier::env::Verifier;
-use crate::verifier::memory::{Access, MemoryAccess};
 use crate::verifier::reg::{Kind, RegState};
 use crate::verifier::reject::{VerifyResult, reject};
 use crate::verifier::stack::{SLOT, Slot, SlotKind};
@@ -37,16 +36,7 @@ impl Verifier<'_> {
                 reject!(EINVAL, "{expected}");
             }
         }
-        self.check_memory(&MemoryAccess {
-            base: reg,
-            off: 0,
-            size: 8,
-            access: Access::Write,
-            value: None,
-            constant: None,
-            signed: false,
-            strict: false,
-        })?;
+        self.write_object(reg, 1)?;
         let Some(number) = self.object_slot(&state, frame, NAME, 1)? else {
             reject!(EFAULT, "no stack slot for an irq flag");
         };
