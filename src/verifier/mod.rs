@@ -17,7 +17,7 @@
 //! | `memory` | loads and stores, by kind of pointer |
 //! | `typed` | pointers to kernel objects, kernel pointers in map values |
 //! | `typed` | typed kernel pointers: members by BTF, trust, kernel pointers in maps |
-//! | `stack_object` | dynptrs, iterators and saved interrupt states in stack slots |
+//! | `stack_object` | dynptrs and iterators in stack slots |
 //! | `call` | helpers, kfuncs, subprograms, callbacks, return values |
 //! | `precision`, `prune` | which scalars are precise, which paths are pruned |
 //! | `missing` | features that are not modelled: a program that uses one is unjudged |

@@ -7,6 +7,8 @@
 //! is linked to (`id` with [`ADD_CONST`]).
 
 use super::scalar::Scalar;
+use crate::btf::Btf;
+use crate::program::Program;
 use crate::spec::call::{IteratorKind, RegKind, RegType, TypeFlags};
 use crate::util::{MapId, TypeId};
 
@@ -33,6 +35,15 @@ impl ObjectType {
     /// A type in the kernel's BTF.
     pub(crate) const fn kernel(id: TypeId) -> Self {
         Self { id, own: false }
+    }
+
+    /// The BTF that has the type, if the program has it.
+    pub(crate) const fn btf(self, program: &Program) -> Option<&Btf> {
+        if self.own {
+            program.btf.as_ref()
+        } else {
+            program.kernel_btf.as_ref()
+        }
     }
 }
 
@@ -320,7 +331,7 @@ impl RegState {
             | Kind::MapKey { .. }
             | Kind::SockCommon
             | Kind::MapPtr { .. } => true,
-            Kind::BtfId { .. } => self.is_trusted_object(),
+            Kind::BtfId { .. } => self.is_trusted(),
             Kind::Mem { .. } => !self.flags.contains(TypeFlags::PTR_UNTRUSTED),
             _ => false,
         }

@@ -17,8 +17,6 @@ use crate::verifier::state::{Entry, Frame, ReturnRange, State};
 
 /// The return values of callbacks that continue or stop an iteration.
 const GO_ON_OR_STOP: ReturnRange = ReturnRange { min: 0, max: 1 };
-/// The return value of callbacks whose result is ignored.
-const NOTHING: ReturnRange = ReturnRange { min: 0, max: 0 };
 
 /// The first argument registers of a callback, and its allowed return values.
 struct Start {
@@ -35,7 +33,7 @@ impl Start {
     }
 }
 
-/// The map of a callback that a kfunc schedules, and the callback's return values.
+/// The map of a callback that runs later, and the callback's return values.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CallbackArguments {
     /// The map with the field that schedules the callback.
@@ -47,8 +45,8 @@ pub(super) struct CallbackArguments {
 }
 
 impl CallbackArguments {
-    /// The return values of a callback of a work queue.
-    pub(super) const NOTHING: ReturnRange = NOTHING;
+    /// The return values of a callback of a timer or a work queue.
+    pub(super) const NOTHING: ReturnRange = ReturnRange { min: 0, max: 0 };
     /// The return values of a callback of a task's work.
     pub(super) const ANYTHING: ReturnRange = ReturnRange {
         min: i32::MIN,
@@ -221,13 +219,8 @@ impl Verifier<'_> {
                 else {
                     reject!(EFAULT, "a timer is not in a map's value");
                 };
-                start.arguments = [
-                    pointer(Kind::MapPtr { map, uid }),
-                    pointer(Kind::MapKey { map, uid }),
-                    pointer(Kind::MapValue { map, uid }),
-                    RegState::NOT_INIT,
-                ];
-                start.range = NOTHING;
+                let range = CallbackArguments::NOTHING;
+                start = CallbackArguments { map, uid, range }.start();
             }
             _ => reject!(EFAULT, "helper {helper} does not call back"),
         }

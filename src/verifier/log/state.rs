@@ -256,12 +256,7 @@ impl RegText<'_> {
 
 /// The name of an object's type; empty if the BTF is missing.
 pub(crate) fn type_name(program: &Program, ty: ObjectType) -> &str {
-    let btf = if ty.own {
-        program.btf.as_ref()
-    } else {
-        program.kernel_btf.as_ref()
-    };
-    let found = btf.and_then(|btf| btf.get(ty.id));
+    let found = ty.btf(program).and_then(|btf| btf.get(ty.id));
     found.map_or("", |found| found.name())
 }
 

@@ -15,7 +15,7 @@ use std::fmt;
 use crate::btf::FieldKind;
 use crate::isa::{CallTarget, Code, Insn, Pseudo};
 use crate::program::Program;
-use crate::spec::call::{ArgSpec, Precondition, RegTypes};
+use crate::spec::call::{Precondition, RegTypes};
 use crate::spec::helpers::{RetKind, helper};
 use crate::spec::kfuncs::{self, Kfunc, KfuncFlags};
 use crate::spec::{MapType, ProgType};
@@ -119,8 +119,7 @@ impl Feature {
             return Some(Self::KernelBtf);
         };
         let Some(kfunc) = kfuncs::by_name(btf.get(id)?.name()) else {
-            // A kernel says whether it has the function. The object's own types do not.
-            return program.kernel_types().is_none().then_some(Self::Kfunc);
+            return Self::of_unknown_kfunc(program);
         };
         let kfunc = kfunc.row();
         let arguments = kfunc.arguments.iter();
@@ -128,6 +127,13 @@ impl Feature {
             let all = arguments.flat_map(|argument| argument.preconditions);
             all.copied().find_map(Self::of_kfunc_precondition)
         })
+    }
+
+    /// The feature that a call of a function needs that is no kfunc of Linux 6.18. A kernel's
+    /// types say that it has the function, and so that programs must not call it. The
+    /// object's own types say nothing about the kernel.
+    pub(super) fn of_unknown_kfunc(program: &Program) -> Option<Self> {
+        program.kernel_types().is_none().then_some(Self::Kfunc)
     }
 
     /// The feature that a call of this kfunc needs, whatever its arguments are.
@@ -157,31 +163,6 @@ impl Feature {
                 | FieldKind::Refcount
                 | FieldKind::ResSpinLock,
             ) => Some(Self::Kfunc),
-            _ => None,
-        }
-    }
-
-    /// The feature that an argument of a helper needs.
-    pub(super) fn of_argument(arg: &ArgSpec) -> Option<Self> {
-        let mut preconditions = arg.preconditions.iter();
-        preconditions.find_map(|one| Self::of_precondition(*one))
-    }
-
-    /// The feature that a precondition needs.
-    pub(super) const fn of_precondition(precondition: Precondition) -> Option<Self> {
-        match precondition {
-            Precondition::Dynptr(_) => None,
-            Precondition::Field(FieldKind::SpinLock | FieldKind::Timer | FieldKind::KptrRef) => {
-                None
-            }
-            // Only kfuncs have these.
-            Precondition::Field(_)
-            | Precondition::NotNull
-            | Precondition::Trusted
-            | Precondition::TrustedOrRcu
-            | Precondition::Constant
-            | Precondition::Iterator(_)
-            | Precondition::IrqFlag => Some(Self::Kfunc),
             _ => None,
         }
     }

@@ -54,16 +54,12 @@ impl Scan<'_> {
         {
             self.add(feature, Some(pc));
         }
-        if let Insn::Call(CallTarget::Helper(id)) = insn {
-            let prototype = helper(*id).and_then(|helper| helper.prototype(self.caller));
-            if let Some(prototype) = prototype {
-                for feature in prototype.arguments.iter().filter_map(Feature::of_argument) {
-                    self.add(feature, Some(pc));
-                }
-                if let Some(feature) = Feature::of_result(self.program, prototype.ret.kind) {
-                    self.add(feature, Some(pc));
-                }
-            }
+        if let Insn::Call(CallTarget::Helper(id)) = insn
+            && let Some(helper) = helper(*id)
+            && let Some(prototype) = helper.prototype(self.caller)
+            && let Some(feature) = Feature::of_result(self.program, prototype.ret.kind)
+        {
+            self.add(feature, Some(pc));
         }
     }
 }

@@ -11,7 +11,6 @@ use crate::verifier::env::Verifier;
 use crate::verifier::log::dynptr_name;
 use crate::verifier::reg::{DynptrKind, Kind, RegState};
 use crate::verifier::reject::{VerifyResult, reject};
-use crate::verifier::scalar::Scalar;
 use crate::verifier::stack::{SLOT, Slot, SlotKind};
 
 /// The number of slots (`BPF_DYNPTR_NR_SLOTS`).
@@ -174,7 +173,6 @@ impl Verifier<'_> {
         };
         // The stores have destroyed any dynptr that these slots were part of.
         let mut half = RegState::pointer(Kind::Dynptr { kind, first: true }, TypeFlags::empty());
-        half.var = Scalar::ZERO;
         half.id = self.new_id();
         if kind.is_counted() {
             half.ref_id = match parent_ref {

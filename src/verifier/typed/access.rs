@@ -29,12 +29,7 @@ pub(crate) struct ObjectAccess {
 
 /// The BTF that has this type.
 pub(super) fn btf_of(program: &Program, ty: ObjectType) -> VerifyResult<&Btf> {
-    let btf = if ty.own {
-        program.btf.as_ref()
-    } else {
-        program.kernel_btf.as_ref()
-    };
-    match btf {
+    match ty.btf(program) {
         Some(btf) => Ok(btf),
         None => unmodelled!(KernelBtf),
     }

@@ -16,4 +16,5 @@ mod trust;
 mod walk;
 
 pub(super) use access::ObjectAccess;
+pub(super) use trust::TRUSTED;
 pub(super) use walk::holds;

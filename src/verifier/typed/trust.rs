@@ -8,14 +8,28 @@ use crate::verifier::reg::{Kind, RegState};
 use crate::verifier::stack::{SLOT, SlotKind};
 
 /// Flags that make an object trusted (`BPF_REG_TRUSTED_MODIFIERS`).
-pub(super) const TRUSTED: TypeFlags = TypeFlags::MEM_ALLOC
+pub(crate) const TRUSTED: TypeFlags = TypeFlags::MEM_ALLOC
     .union(TypeFlags::PTR_TRUSTED)
     .union(TypeFlags::NON_OWN_REF);
 
 impl RegState {
-    /// Whether the object is known to be alive (`is_trusted_reg`, for typed pointers).
-    pub(crate) fn is_trusted_object(&self) -> bool {
-        self.ref_id != 0 || self.flags.intersects(TRUSTED) && TRUSTED.contains(self.flags)
+    /// Whether the object is known to be alive (`is_trusted_reg`).
+    pub(crate) fn is_trusted(&self) -> bool {
+        let trusted = self.flags.intersects(TRUSTED) || self.has_btf_type();
+        self.ref_id != 0 || trusted && !self.has_unsafe_flags()
+    }
+
+    /// Whether it has flags that make it unsafe to pass (`bpf_type_has_unsafe_modifiers`).
+    pub(crate) const fn has_unsafe_flags(&self) -> bool {
+        !TRUSTED.contains(self.flags)
+    }
+
+    /// Whether the register's kind stands for a type of the kernel's BTF (`reg2btf_ids`).
+    pub(crate) const fn has_btf_type(&self) -> bool {
+        matches!(
+            self.kind,
+            Kind::Socket | Kind::SockCommon | Kind::TcpSock | Kind::MapPtr { .. }
+        )
     }
 }
 
@@ -57,7 +71,7 @@ impl Verifier<'_> {
             return TypeFlags::PTR_UNTRUSTED;
         }
         let old = TRUSTED | TypeFlags::MEM_RCU;
-        if !object.is_trusted_object() && !object.flags.contains(TypeFlags::MEM_RCU) {
+        if !object.is_trusted() && !object.flags.contains(TypeFlags::MEM_RCU) {
             return flags - old;
         }
         let trust = self

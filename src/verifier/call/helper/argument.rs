@@ -86,10 +86,15 @@ impl Verifier<'_> {
                 call.kptr = Some(self.kptr_argument(reg)?);
                 Ok(())
             }
-            other => match Feature::of_precondition(other) {
-                Some(feature) => Err(Reject::unmodelled(feature)),
-                None => Ok(()),
-            },
+            Precondition::MapDecides => Ok(()),
+            // Only kfuncs have these.
+            Precondition::Field(_)
+            | Precondition::NotNull
+            | Precondition::Trusted
+            | Precondition::TrustedOrRcu
+            | Precondition::Constant
+            | Precondition::Iterator(_)
+            | Precondition::IrqFlag => Err(Reject::unmodelled(Feature::Kfunc)),
         }
     }
 

@@ -92,8 +92,7 @@ impl Verifier<'_> {
         let Some(btf) = &self.program.kernel_btf else {
             unmodelled!(KernelBtf);
         };
-        let own = self.program.btf.as_ref().filter(|_| ty.own);
-        let held = own.unwrap_or(btf);
+        let held = ty.btf(self.program).unwrap_or(btf);
         let found = if ty.own {
             Err(Reject::new(Errno::EINVAL, ""))
         } else {

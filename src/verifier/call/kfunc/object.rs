@@ -1,18 +1,17 @@
 //! Kernel objects as arguments (`process_kf_arg_ptr_to_btf_id`).
 
 use super::Call;
-use super::pointer::has_btf_type;
 use crate::btf::{Btf, Kind as BtfKind, Type};
 use crate::isa::Reg;
 use crate::spec::call::{RegType, TypeFlags};
 use crate::spec::kfuncs::KfuncFlags;
-use crate::util::{Errno, TypeId};
+use crate::util::Errno;
 use crate::verifier::attach_target::kind_name;
 use crate::verifier::env::Verifier;
 use crate::verifier::log::log;
 use crate::verifier::reg::{Kind, ObjectType, RegState};
 use crate::verifier::reject::{VerifyResult, reject, unmodelled};
-use crate::verifier::typed::holds;
+use crate::verifier::typed::{TRUSTED, holds};
 
 /// The suffix of a type that must not be cast to the one without it, and vice versa
 /// (`NOCAST_ALIAS_SUFFIX`).
@@ -23,7 +22,7 @@ impl Verifier<'_> {
     pub(super) fn check_kfunc_trusted(&self, call: &Call<'_>, reg: Reg) -> VerifyResult {
         let rcu = call.has(KfuncFlags::RCU);
         let state = self.reg(reg);
-        if !call.trusts() && !rcu || is_trusted(state) {
+        if !call.trusts() && !rcu || state.is_trusted() {
             return Ok(());
         }
         let number = reg.number();
@@ -47,8 +46,8 @@ impl Verifier<'_> {
         let state = *self.reg(reg);
         let rcu = state.flags.contains(TypeFlags::MEM_RCU);
         let unsafe_type =
-            !matches!(state.kind, Kind::BtfId { .. }) || has_unsafe_flags(&state) && !rcu;
-        if unsafe_type && !has_btf_type(&state) {
+            !matches!(state.kind, Kind::BtfId { .. }) || state.has_unsafe_flags() && !rcu;
+        if unsafe_type && !state.has_btf_type() {
             let plain = RegType::new(state.kind.reg_kind(), state.flags & TRUSTED);
             reject!(
                 EINVAL,
@@ -85,42 +84,19 @@ impl Verifier<'_> {
     }
 }
 
-/// Flags of a pointer that is trusted (`BPF_REG_TRUSTED_MODIFIERS`).
-const TRUSTED: TypeFlags = TypeFlags::MEM_ALLOC
-    .union(TypeFlags::PTR_TRUSTED)
-    .union(TypeFlags::NON_OWN_REF);
-
-/// Whether it has flags that make it unsafe to pass (`bpf_type_has_unsafe_modifiers`).
-fn has_unsafe_flags(reg: &RegState) -> bool {
-    !TRUSTED.contains(reg.flags)
-}
-
-/// Whether the pointer is known to be valid (`is_trusted_reg`).
-pub(in crate::verifier) fn is_trusted(reg: &RegState) -> bool {
-    if reg.ref_id != 0 {
-        return true;
-    }
-    let safe = !has_unsafe_flags(reg);
-    safe && (has_btf_type(reg) || reg.flags.intersects(TRUSTED))
-}
-
 /// The type of the object in the kernel's BTF.
 fn held_type<'b>(btf: &'b Btf, reg: &RegState) -> Option<Type<'b>> {
     let named = |name| btf.find(name, BtfKind::Struct);
     match reg.kind {
         Kind::BtfId {
             ty: ObjectType { id, own: false },
-        } => resolved(btf, id),
+        } => btf.resolve(id).ok(),
         Kind::Socket => named("sock"),
         Kind::SockCommon => named("sock_common"),
         Kind::TcpSock => named("tcp_sock"),
         Kind::MapPtr { .. } => named("bpf_map"),
         _ => None,
     }
-}
-
-fn resolved(btf: &Btf, id: TypeId) -> Option<Type<'_>> {
-    btf.resolve(id).ok()
 }
 
 /// Whether exactly one of the names has the suffix, and they are equal otherwise

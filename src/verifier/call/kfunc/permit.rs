@@ -5,7 +5,8 @@ use crate::btf::Kind as BtfKind;
 use crate::spec::kfuncs::{self, KfuncFlags};
 use crate::util::TypeId;
 use crate::verifier::env::Verifier;
-use crate::verifier::reject::{VerifyResult, reject, unmodelled};
+use crate::verifier::missing::Feature;
+use crate::verifier::reject::{Reject, VerifyResult, reject, unmodelled};
 
 /// Kfuncs that may be called while a lock is held (`kfunc_spin_allowed`).
 const UNDER_LOCK: &[&str] = &[
@@ -59,8 +60,10 @@ impl<'p> Verifier<'p> {
         };
         let name = function.name();
         let kfunc = kfuncs::by_name(name).map(kfuncs::KfuncId::row);
-        if kfunc.is_none() && self.program.kernel_types().is_none() {
-            unmodelled!(Kfunc);
+        if kfunc.is_none()
+            && let Some(feature) = Feature::of_unknown_kfunc(self.program)
+        {
+            return Err(Reject::unmodelled(feature));
         }
         let caller = &self.caller;
         let Some(kfunc) = kfunc.filter(|row| row.allows(caller.prog_type, caller.attach_type))

@@ -1,14 +1,14 @@
 //! What a pointer parameter takes (`get_kfunc_ptr_arg_type`).
 
 use super::Call;
-use crate::btf::{Btf, FieldKind, Type};
+use crate::btf::{Btf, FieldKind, Kind as BtfKind, Type};
 use crate::isa::Reg;
 use crate::spec::call::{DynptrUse, Precondition};
 use crate::spec::kfuncs::ParameterKind;
 use crate::verifier::attach_target::kind_name;
 use crate::verifier::call::context_type;
 use crate::verifier::env::Verifier;
-use crate::verifier::reg::{Kind, RegState};
+use crate::verifier::reg::Kind;
 use crate::verifier::reject::{VerifyResult, reject};
 
 /// The nesting of structures up to which they count as plain memory.
@@ -94,7 +94,8 @@ impl Verifier<'_> {
             _ => {}
         }
         let (kind, name) = (kind_name(pointed.kind()), pointed.name());
-        if is_object(reg) {
+        // It has a type in BTF, or stands for one that has.
+        if matches!(reg.kind, Kind::BtfId { .. }) || reg.has_btf_type() {
             if !pointed.kind().is_composite() {
                 reject!(
                     EINVAL,
@@ -111,7 +112,7 @@ impl Verifier<'_> {
         if is_number(pointed) {
             // Memory of any type that a number has.
         } else if let Some(fault) = plain_fault(call.btf, pointed, 0)
-            && !(sized && pointed.kind() == crate::btf::Kind::Void)
+            && !(sized && pointed.kind() == BtfKind::Void)
         {
             let void = if sized { "void, " } else { "" };
             let nesting = match fault {
@@ -145,23 +146,9 @@ impl Verifier<'_> {
     }
 }
 
-/// Whether the register refers to a kernel object: it has a type in BTF, or stands for one that
-/// has (`reg2btf_ids`).
-pub(super) const fn is_object(reg: &RegState) -> bool {
-    matches!(reg.kind, Kind::BtfId { .. }) || has_btf_type(reg)
-}
-
-/// Whether the register's kind stands for a type of the kernel's BTF (`reg2btf_ids`).
-pub(super) const fn has_btf_type(reg: &RegState) -> bool {
-    matches!(
-        reg.kind,
-        Kind::Socket | Kind::SockCommon | Kind::TcpSock | Kind::MapPtr { .. }
-    )
-}
-
 /// Whether the type is a number (`btf_type_is_scalar`).
 pub(super) fn is_number(ty: Type<'_>) -> bool {
-    ty.kind() == crate::btf::Kind::Int || ty.kind().is_any_enum()
+    ty.kind() == BtfKind::Int || ty.kind().is_any_enum()
 }
 
 /// Why a structure is not plain memory.
