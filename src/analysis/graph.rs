@@ -208,11 +208,14 @@ pub(crate) struct Postorder {
 }
 
 impl Postorder {
-    /// The nodes that this entry reaches and no earlier entry does.
-    pub(crate) fn of(&self, entry: usize) -> &[u32] {
-        let part = self.parts.get(entry).cloned();
-        part.and_then(|part| self.nodes.get(part))
-            .unwrap_or_default()
+    /// All nodes that an entry reaches, entry by entry.
+    pub(crate) fn nodes(&self) -> &[u32] {
+        &self.nodes
+    }
+
+    /// The positions of the nodes that this entry reaches and no earlier entry does.
+    pub(crate) fn of(&self, entry: usize) -> Range<usize> {
+        self.parts.get(entry).cloned().unwrap_or_default()
     }
 }
 
@@ -288,8 +291,9 @@ pub(super) mod tests {
         let next = |block: usize| graph.blocks()[block].successors().collect::<Vec<_>>();
         assert_eq!([next(0), next(1), next(3)], [vec![1], vec![2, 3], vec![]]);
         assert_eq!((graph.block_of(2), graph.block_of(5)), (1, NOWHERE));
-        assert_eq!(graph.postorder([0]).of(0), [4, 3, 2, 1, 0]);
-        assert!(graph.postorder([0]).of(1).is_empty());
+        let order = graph.postorder([0]);
+        assert_eq!(order.nodes(), [4, 3, 2, 1, 0]);
+        assert_eq!([order.of(0), order.of(1)], [0..5, 0..0]);
     }
 
     proptest! {
@@ -325,7 +329,7 @@ pub(super) mod tests {
             let edges = edges(&steps);
             let graph = Graph::new(edges.clone(), [0]);
             let order = graph.postorder([0]);
-            prop_assert_eq!(order.of(0), kernel_postorder(&edges, 0));
+            prop_assert_eq!(order.nodes(), kernel_postorder(&edges, 0));
         }
     }
 }

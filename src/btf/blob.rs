@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::check::{self, Limits};
 use super::error::{BTF, BtfError, Problem};
+use super::kind::Kind;
 use super::names::NameIndex;
 use crate::util::{Reader, TypeId};
 
@@ -53,6 +54,9 @@ struct Table {
     first_string: u32,
     /// Built on the first look-up.
     names: OnceLock<NameIndex>,
+    /// The own declaration tags as pairs of target and tag, sorted. Built on the first
+    /// look-up.
+    decl_tags: OnceLock<Box<[(TypeId, TypeId)]>>,
 }
 
 impl Btf {
@@ -111,6 +115,7 @@ impl Btf {
             first_id,
             first_string,
             names: OnceLock::new(),
+            decl_tags: OnceLock::new(),
         })))
     }
 
@@ -173,6 +178,18 @@ impl Btf {
                 let name = self.0.words.get(start).copied().unwrap_or_default();
                 self.string(name).unwrap_or_default()
             })
+        })
+    }
+
+    /// The own declaration tags as pairs of target and tag, sorted.
+    pub(super) fn target_and_tag(&self) -> &[(TypeId, TypeId)] {
+        self.0.decl_tags.get_or_init(|| {
+            let tags = self.own_types().filter(|ty| ty.kind() == Kind::DeclTag);
+            let mut pairs: Box<[_]> = tags
+                .filter_map(|tag| Some((tag.target_id()?, tag.id())))
+                .collect();
+            pairs.sort_unstable();
+            pairs
         })
     }
 

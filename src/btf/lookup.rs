@@ -43,6 +43,16 @@ impl Btf {
         (first.index()..self.count() as usize).map(|index| self.ty(TypeId::from_index(index)))
     }
 
+    /// The declaration tags of this table on a type and its members, in order of id.
+    pub(crate) fn decl_tags(&self, of: TypeId) -> impl Iterator<Item = Type<'_>> {
+        let pairs = self.target_and_tag();
+        let first = pairs.partition_point(|(target, _)| *target < of);
+        let on_it = pairs.iter().skip(first);
+        on_it
+            .take_while(move |(target, _)| *target == of)
+            .map(|(_, tag)| self.ty(*tag))
+    }
+
     /// The first type of this name and kind; base types come first.
     #[must_use]
     pub fn find(&self, name: &str, kind: Kind) -> Option<Type<'_>> {

@@ -461,12 +461,11 @@ impl<'a> Search<'a> {
     /// Whether a list head or tree root has exactly one `contains:` tag, which names a
     /// struct.
     fn has_contains_tag(&self, candidate: Candidate<'a>) -> bool {
-        let mut tags = self.btf.types().filter_map(|ty| {
-            let on_it = ty.kind() == Kind::DeclTag
-                && ty.target_id() == Some(candidate.owner.id())
-                && ty.component() == candidate.member;
-            on_it.then(|| ty.name().strip_prefix(CONTAINS)).flatten()
-        });
+        let mut tags = self
+            .btf
+            .decl_tags(candidate.owner.id())
+            .filter(|ty| ty.component() == candidate.member)
+            .filter_map(|ty| ty.name().strip_prefix(CONTAINS));
         let (Some(text), None) = (tags.next(), tags.next()) else {
             return false;
         };

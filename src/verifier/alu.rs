@@ -157,12 +157,11 @@ impl Verifier<'_> {
         dst: Reg,
         src: Operand,
     ) -> VerifyResult {
-        let target = *self.reg(dst);
-        let other = match src {
-            Operand::Reg(src) => *self.reg(src),
-            Operand::Imm(value) => RegState::constant(i64::from(value).cast_unsigned()),
+        let by_scalar = match src {
+            Operand::Reg(src) => self.reg(src).is_scalar(),
+            Operand::Imm(_) => true,
         };
-        match (target.is_scalar(), other.is_scalar(), src) {
+        match (self.reg(dst).is_scalar(), by_scalar, src) {
             (false, false, _) => {
                 if op != AluOp::Sub {
                     reject!(
@@ -177,31 +176,32 @@ impl Verifier<'_> {
             }
             (true, false, _) => {
                 self.mark_precise(dst)?;
-                return self.check_pointer_arithmetic(op, width, dst, &other, &target, true);
+                let (number, pointer) = (*self.reg(dst), self.operand(src));
+                return self.check_pointer_arithmetic(op, width, dst, &pointer, &number, true);
             }
             (false, true, src) => {
                 if let Operand::Reg(src) = src {
                     self.mark_precise(src)?;
                 }
-                return self.check_pointer_arithmetic(op, width, dst, &target, &other, false);
+                let (pointer, number) = (*self.reg(dst), self.operand(src));
+                return self.check_pointer_arithmetic(op, width, dst, &pointer, &number, false);
             }
-            (true, true, Operand::Reg(src)) if target.precise => self.mark_precise(src)?,
+            (true, true, Operand::Reg(src)) if self.reg(dst).precise => self.mark_precise(src)?,
             (true, true, _) => {}
         }
-        let mut target = target;
-        if let Some((later, now)) = Scalar::fork(op, &target.var, &other.var) {
+        let (mut target, by) = (self.reg(dst).var, self.operand(src).var);
+        if let Some((later, now)) = Scalar::fork(op, &target, &by) {
             // The value is 0 or -1: both are explored, the other one from this instruction
             // again.
             let pc = self.pc();
             self.push_branch(pc, pc, Errno::ENOMEM)?.reg_mut(dst).var = later;
-            target.var = now;
+            target = now;
         }
         let same_register = src == Operand::Reg(dst);
-        let var = Scalar::alu(op, width, &target.var, &other.var);
         let reg = self.reg_mut(dst);
-        reg.var = var;
+        reg.var = Scalar::alu(op, width, &target, &by);
         // `r2 = r1; r2 += 4`: both stay linked, at a distance of 4.
-        match added(op, width, &target.var, &other.var) {
+        match added(op, width, &target, &by) {
             Some(delta) if !same_register && reg.id != 0 && reg.id & ADD_CONST == 0 => {
                 reg.id |= match width {
                     Width::W64 => ADD_CONST64,
@@ -339,8 +339,10 @@ impl Verifier<'_> {
     /// Resets bounds that contradict the known bits, which happens on paths that are never
     /// taken. `context` names the operation in the log.
     pub(super) fn keep_consistent(&mut self, dst: Reg, context: &str) -> VerifyResult {
-        let var = self.reg(dst).var;
-        self.reg_mut(dst).var = self.consistent(var, context)?;
+        let var = &self.reg(dst).var;
+        if !var.is_consistent() {
+            self.reg_mut(dst).var = self.sanitized(*var, context)?;
+        }
         Ok(())
     }
 
@@ -351,8 +353,15 @@ impl Verifier<'_> {
     /// With `BPF_F_TEST_REG_INVARIANTS`, such a scalar is a reject: it is a verifier bug.
     pub(super) fn consistent(&mut self, number: Scalar, context: &str) -> VerifyResult<Scalar> {
         if number.is_consistent() {
-            return Ok(number);
+            Ok(number)
+        } else {
+            self.sanitized(number, context)
         }
+    }
+
+    /// Resets the bounds of an inconsistent scalar.
+    #[cold]
+    fn sanitized(&mut self, number: Scalar, context: &str) -> VerifyResult<Scalar> {
         let violation = number.violation(context).unwrap_or_default();
         if self.program.flags.contains(ProgFlags::TEST_REG_INVARIANTS) {
             reject!(EFAULT, "{violation}");

@@ -43,11 +43,7 @@ impl Verifier<'_> {
         if let Operand::Reg(src) = src {
             self.check_read(src)?;
         }
-        let left = *self.reg(dst);
-        let right = match src {
-            Operand::Reg(src) => *self.reg(src),
-            Operand::Imm(value) => RegState::constant(i64::from(value).cast_unsigned()),
-        };
+        let (left, right) = (*self.reg(dst), self.operand(src));
         self.note_stack_operands(&left, &right);
 
         if let Some(taken) = outcome(op, width, &left, &right) {
@@ -95,11 +91,7 @@ impl Verifier<'_> {
             ..
         } = *jump;
         // Collecting the links may have cleared a register's id: a step holds only six.
-        let left = *self.reg(dst);
-        let (right, src) = match src {
-            Operand::Reg(src) => (*self.reg(src), Some(src)),
-            Operand::Imm(value) => (RegState::constant(i64::from(value).cast_unsigned()), None),
-        };
+        let (left, right, src) = (*self.reg(dst), self.operand(src), src.reg());
         if !left.is_scalar() || !right.is_scalar() {
             return Ok(());
         }

@@ -14,6 +14,7 @@ use super::maps::Maps;
 use super::memory::pointers::Pointers;
 use super::options::Options;
 use super::oracle::record::Recorder;
+use super::precision::BacktrackCache;
 use super::prune::Arena;
 use super::reg::{MapRef, RegState};
 use super::reject::VerifyResult;
@@ -21,7 +22,7 @@ use super::requirements::Required;
 use super::state::{Frame, State};
 use super::structure::{self, InsnInfo, Structure, SubprogramInfo, Usage};
 use super::verdict::Statistics;
-use crate::isa::{Code, Reg};
+use crate::isa::{Code, Operand, Reg};
 use crate::program::{MapDef, Program};
 use crate::spec::AttachType;
 use crate::spec::helpers::Caller;
@@ -53,6 +54,8 @@ pub(crate) struct Verifier<'p> {
     pub log: Log,
     /// The explored states, for pruning.
     pub arena: Arena,
+    /// What backtracking found on the path since the last checkpoint.
+    pub backtrack_cache: BacktrackCache,
     pub liveness: StackLiveness,
     /// The kind of pointer that each load and store uses.
     pub pointers: Pointers,
@@ -95,6 +98,7 @@ impl<'p> Verifier<'p> {
             ids: IdGenerator::default(),
             log,
             arena: Arena::new(slots),
+            backtrack_cache: BacktrackCache::default(),
             liveness: StackLiveness::new(structure),
             pointers: Pointers::new(slots),
             functions: Functions::new(structure.subprograms.len()),
@@ -179,6 +183,14 @@ impl<'p> Verifier<'p> {
 
     pub(crate) fn reg(&self, reg: Reg) -> &RegState {
         self.state.reg(reg)
+    }
+
+    /// The value of an operand.
+    pub(crate) fn operand(&self, operand: Operand) -> RegState {
+        match operand {
+            Operand::Reg(reg) => *self.reg(reg),
+            Operand::Imm(value) => RegState::constant(i64::from(value).cast_unsigned()),
+        }
     }
 
     /// Mutable access to a register.

@@ -83,6 +83,7 @@ use oracle::Trace;
 use oracle::record::{Function, Recorder};
 
 pub use facts::Through;
+pub(crate) use missing::models_kfunc;
 pub use missing::{Feature, Missing};
 pub use options::Options;
 pub use reject::Reject;

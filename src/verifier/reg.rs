@@ -237,11 +237,11 @@ impl RegState {
     }
 
     pub(crate) fn is_init(&self) -> bool {
-        self.kind != Kind::NotInit
+        !matches!(self.kind, Kind::NotInit)
     }
 
     pub(crate) fn is_scalar(&self) -> bool {
-        self.kind == Kind::Scalar
+        matches!(self.kind, Kind::Scalar)
     }
 
     /// Whether this is neither a scalar nor uninitialised.

@@ -57,9 +57,22 @@ impl Slot {
         bytes: [SlotKind::Invalid; SLOT],
     };
 
+    /// The types of the bytes in one word, to compare them at once.
+    const fn kinds(&self) -> u64 {
+        let [a, b, c, d, e, f, g, h] = self.bytes;
+        u64::from_le_bytes([
+            a as u8, b as u8, c as u8, d as u8, e as u8, f as u8, g as u8, h as u8,
+        ])
+    }
+
+    /// Whether both have bytes of the same types.
+    pub(crate) const fn same_kinds(&self, other: &Self) -> bool {
+        self.kinds() == other.kinds()
+    }
+
     /// Whether a register of any width is spilled here (`is_spilled_reg`).
     pub(crate) fn is_spill(&self) -> bool {
-        self.bytes[SLOT - 1] == SlotKind::Spill
+        matches!(self.bytes[SLOT - 1], SlotKind::Spill)
     }
 
     /// Whether this is part of a dynptr, an iterator or a saved interrupt state
@@ -75,14 +88,15 @@ impl Slot {
 
     /// Whether a scalar is spilled here with all eight bytes (`is_spilled_scalar_reg64`).
     pub(crate) fn is_scalar_spill64(&self) -> bool {
-        self.bytes[0] == SlotKind::Spill && self.reg.is_scalar()
+        matches!(self.bytes[0], SlotKind::Spill) && self.reg.is_scalar()
     }
 
     /// Whether the bytes are unknown, so that they read as an unknown scalar
     /// (`is_stack_all_misc` with `allow_uninit_stack`).
-    pub(crate) fn is_all_misc(&self) -> bool {
-        let anything = |kind: &SlotKind| matches!(kind, SlotKind::Misc | SlotKind::Invalid);
-        self.bytes.iter().all(anything)
+    pub(crate) const fn is_all_misc(&self) -> bool {
+        const MISC: u64 = u64::from_le_bytes([SlotKind::Misc as u8; SLOT]);
+        const { assert!(SlotKind::Invalid as u8 == 0 && (SlotKind::Misc as u8).is_power_of_two()) };
+        self.kinds() & !MISC == 0
     }
 
     /// Turns the written bytes into bytes of unknown value (`scrub_spilled_slot`).

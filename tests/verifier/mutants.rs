@@ -25,6 +25,7 @@ mod listing;
 mod loops;
 mod made_up;
 mod mutate;
+mod objects;
 mod opcodes;
 use crate::shared::random;
 use crate::shared::score;
@@ -33,7 +34,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bpflab::Object;
-use bpflab::kernel::LoadedMaps;
+use bpflab::r#gen::KernelTypes;
+use bpflab::kernel::{LoadedMaps, running_btf};
 use bpflab::program::Program;
 use bpflab::spec::MapType;
 use bpflab::verifier::{Options, verify};
@@ -268,6 +270,57 @@ fn programs_made_up() {
         }
     }
     tally.check("programs made up");
+}
+
+/// Generated programs with typed pointers, kfuncs, dynptrs and iterators; a third of them
+/// with changes, too.
+#[test]
+fn programs_with_objects() {
+    if here::judge().is_none() {
+        return;
+    }
+    let btf = running_btf().expect("the running kernel's types");
+    let kernel = KernelTypes::new(btf);
+    let mut random = Random(number("BPFLAB_SEED", 1));
+    let most = number("BPFLAB_CHANGES", 3);
+    let (mut tally, mut uses) = (Tally::new(), objects::Uses::default());
+    let count = number("BPFLAB_MUTANTS", COUNT);
+    let mut made = 0;
+    while made < count {
+        let programs = objects::programs(&mut random, &kernel);
+        let first = &programs[0];
+        let maps = LoadedMaps::create(&first.maps, first.btf.as_ref()).expect("maps and types");
+        for program in programs {
+            made += 1;
+            uses.add(&program, btf);
+            let mut origin = "with objects".to_owned();
+            let listing = Listing::of(&program);
+            let mut mutant = Mutant {
+                program,
+                listing,
+                others: &[],
+            };
+            if random.chance(33) {
+                origin = mutate(&mut mutant, &mut random, most).join(", ");
+            }
+            if let Some(program) = mutant.listing.program(&mutant.program) {
+                tally.judge(program, &maps, &origin);
+            }
+        }
+    }
+    eprintln!("{}", uses.tell());
+    tally.check("programs with objects");
+    for what in [
+        "bpf_rcu_read_lock",
+        "bpf_task_acquire",
+        "bpf_iter_num_next",
+        "bpf_dynptr_clone",
+    ] {
+        assert!(
+            uses.count(what) > 0 || count < COUNT,
+            "no program has {what}"
+        );
+    }
 }
 
 /// Loops in which some registers are uninitialised.

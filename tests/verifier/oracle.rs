@@ -13,11 +13,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bpflab::btf::{Btf, Kind};
+use bpflab::r#gen::{self, Choices, KernelTypes, make};
 use bpflab::harness::{Oracle, OracleReport};
-use bpflab::isa::assemble_with;
+use bpflab::isa::{assemble_with, disassemble};
+use bpflab::object::Target;
 use bpflab::object::cases::Cases;
 use bpflab::program::{MapDef, Program};
-use bpflab::spec::{MapType, ProgType};
+use bpflab::spec::{MapType, ProgFlags, ProgType};
 use bpflab::verifier::oracle::Trace;
 use bpflab::verifier::{Options, trace};
 use bpflab::vm::{FaultKind, HelperProblem, ProgramHandle, World};
@@ -109,6 +112,99 @@ fn a_false_state_is_found() {
     assert!(told.state.contains("R0=scalar("), "{told}");
 }
 
+/// The types of the reference kernel.
+fn judge_btf() -> Option<Btf> {
+    let path = shared::corpus()?.with_file_name("vmlinux-6.18.44.btf.xz");
+    match Target::file(path) {
+        Ok(Target::Kernel(btf)) => Some(btf),
+        other => panic!("the types of the reference kernel: {other:?}"),
+    }
+}
+
+/// A program that uses kfuncs by name (`kfunc NAME`).
+fn with_kernel(text: &str) -> Option<Arc<Program>> {
+    let btf = judge_btf()?;
+    let lines = text.lines().map(|line| match line.strip_prefix("kfunc ") {
+        Some(name) => {
+            let id = btf.find(name, Kind::Func).unwrap().id();
+            format!("call kernel-function#{}", id.0)
+        }
+        None => line.to_owned(),
+    });
+    let text = lines.collect::<Vec<_>>().join("\n");
+    let program = assembled(ProgType::Syscall, &text, Vec::new());
+    let mut program = Arc::unwrap_or_clone(program);
+    program.kernel_btf = Some(btf);
+    program.flags = ProgFlags::SLEEPABLE;
+    Some(Arc::new(program))
+}
+
+/// The pointer that a kfunc returns must be an object of the type, with a reference.
+#[test]
+fn a_false_object_is_found() {
+    let text = "r1 = 1\nkfunc bpf_task_from_pid\nif r0 == 0 goto out\nr1 = r0\n\
+                kfunc bpf_task_release\nout:\nr0 = 0\nexit\n";
+    let Some(program) = with_kernel(text) else {
+        return;
+    };
+    let trace = traced(&program);
+    let check = |of: Option<&'static str>, acquires: bool| {
+        let (mut vm, handle) = machine(&program);
+        let object = of.map(|of| vm.world().kernel(of).unwrap());
+        let address = object.as_ref().map_or(0, |object| object.address());
+        vm.mock_kfunc("bpf_task_from_pid", move |call| {
+            if acquires {
+                call.machine.acquire(address);
+            }
+            Ok(address)
+        })
+        .unwrap();
+        let event = bpflab::vm::events::Event::bytes(Vec::new());
+        Oracle::new(&trace).run(&mut vm, handle, &event).violation
+    };
+    assert_eq!(check(Some("task_struct"), true), None);
+    assert_eq!(check(None, false), None);
+    for (of, acquires, pc) in [("cgroup", true, 2), ("task_struct", false, 3)] {
+        let violation = check(Some(of), acquires).unwrap();
+        assert!(
+            violation.pc.0 <= pc && violation.what.contains("R0"),
+            "{violation}"
+        );
+    }
+}
+
+/// An iterator that ends before it began, and a section that is not left.
+#[test]
+fn false_iterators_and_sections_are_found() {
+    let text = "r1 = r10\nr1 += -8\nr2 = 0\nr3 = 3\nkfunc bpf_iter_num_new\nagain:\n\
+                r1 = r10\nr1 += -8\nkfunc bpf_iter_num_next\nif r0 != 0 goto again\n\
+                r1 = r10\nr1 += -8\nkfunc bpf_iter_num_destroy\n\
+                kfunc bpf_rcu_read_lock\nkfunc bpf_rcu_read_unlock\nr0 = 0\nexit\n";
+    let Some(program) = with_kernel(text) else {
+        return;
+    };
+    let trace = traced(&program);
+    let check = |mocked: Option<&'static str>| {
+        let (mut vm, handle) = machine(&program);
+        if let Some(name) = mocked {
+            vm.mock_kfunc(name, |_| Ok(0)).unwrap();
+        }
+        let event = bpflab::vm::events::Event::bytes(Vec::new());
+        let checked = Oracle::new(&trace).run(&mut vm, handle, &event);
+        checked.violation.map(|violation| violation.what)
+    };
+    assert_eq!(check(None), None);
+    let found = |name| check(Some(name)).unwrap();
+    assert!(found("bpf_iter_num_new").contains("fp-8"), "no iterator");
+    assert!(
+        found("bpf_iter_num_next").contains("fp-8"),
+        "elements are left"
+    );
+    assert!(found("bpf_iter_num_destroy").contains("1 references"));
+    assert!(found("bpf_rcu_read_lock").contains("critical sections"));
+    assert!(found("bpf_rcu_read_unlock").contains("critical sections"));
+}
+
 /// Beyond the limit of states nothing is claimed.
 #[test]
 fn a_walk_that_was_not_finished_claims_nothing() {
@@ -142,7 +238,7 @@ fn pointers_are_followed() {
     let mut held = 0;
     for _ in 0..50 {
         inputs.fill_maps(&mut vm);
-        let event = inputs.event(&vm, &program);
+        let event = inputs.event(&mut vm, &program);
         let checked = Oracle::new(&trace).run(&mut vm, handle, &event);
         assert_eq!(fault(&checked), None);
         held += checked.held;
@@ -184,7 +280,7 @@ impl Tally {
                 break;
             }
             inputs.fill_maps(&mut vm);
-            let event = inputs.event(&vm, program);
+            let event = inputs.event(&mut vm, program);
             let oracle = Oracle::new(&trace).with_limit(STEPS);
             let checked = oracle.run(&mut vm, handles[0], &event);
             self.runs += 1;
@@ -218,6 +314,36 @@ fn our_programs_do_what_the_verifier_believed() {
     eprintln!("{tally:#?}");
     assert!(tally.wrong.is_empty(), "{}", tally.wrong.join("\n"));
     assert!(tally.programs >= 30 && tally.held > 1000, "{tally:?}");
+}
+
+/// Programs that use typed pointers, dynptrs and iterators (`bpflab::gen`).
+#[test]
+fn generated_programs_do_what_the_verifier_believed() {
+    let Some(btf) = judge_btf() else { return };
+    let kernel = KernelTypes::new(&btf);
+    let mut inputs = Inputs::seeded();
+    let mut tally = Tally::default();
+    let count = std::env::var("BPFLAB_RANDOM_COUNT").map_or(300, |count| count.parse().unwrap());
+    for number in 0..count {
+        let mut choices = Choices::seeded(inputs.next(), 500);
+        let options = r#gen::Options {
+            kernel: Some(&kernel),
+            // More of these are accepted.
+            defined: number % 3 != 0,
+            ..r#gen::Options::default()
+        };
+        let made = make(&mut choices, options);
+        let name = made.program.prog_type.name().to_owned();
+        let before = tally.wrong.len();
+        tally.try_program(&name, &made.program, 3, &mut inputs);
+        if tally.wrong.len() > before {
+            let text = disassemble(&made.program.insns, &*made.program);
+            tally.wrong.push(text.to_string());
+        }
+    }
+    eprintln!("{tally:#?}");
+    assert!(tally.wrong.is_empty(), "{}", tally.wrong.join("\n"));
+    assert!(tally.programs > count / 5 && tally.held > 1000, "{tally:?}");
 }
 
 #[test]

@@ -115,6 +115,14 @@ impl KfuncResult {
 }
 
 impl Parameter {
+    /// The parts of a C type: without `const` and stars, and the number of stars.
+    #[must_use]
+    pub fn split(text: &'static str) -> (&'static str, usize) {
+        let base = text.trim_end_matches(['*', ' ']);
+        let base = base.strip_prefix("const ").unwrap_or(base);
+        (base, text.matches('*').count())
+    }
+
     /// Parses one declaration: `const struct cpumask *src1`.
     fn parse(text: &'static str) -> Self {
         let text = text.trim();
@@ -132,9 +140,7 @@ impl Parameter {
         let named = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let start = text.rfind(|c| !named(c)).map_or(0, |at| at + 1);
         let (before, name) = text.split_at(start);
-        let stars = before.matches('*').count();
-        let base = before.trim_end_matches(['*', ' ']);
-        let base = base.strip_prefix("const ").unwrap_or(base);
+        let (base, stars) = Self::split(before);
         Self {
             base,
             stars,

@@ -170,10 +170,7 @@ impl TagFault {
 /// The tags of each parameter.
 fn tags(btf: &Btf, function: TypeId, global: bool) -> [Result<u8, TagFault>; MAX_REG_ARGS] {
     let mut all = [Ok(0); MAX_REG_ARGS];
-    let of_function = btf
-        .own_types()
-        .filter(|ty| ty.kind() == Kind::DeclTag && ty.target_id() == Some(function));
-    for ty in of_function {
+    for ty in btf.decl_tags(function) {
         let (Some(number), Some(name)) = (ty.component(), ty.name().strip_prefix("arg:")) else {
             continue;
         };

@@ -28,6 +28,8 @@ pub(super) struct Instance {
     pub must_write_dropped: bool,
     /// The masks of each instruction, for each frame that is accessed.
     frames: [Option<Box<[Masks]>>; MAX_CALL_FRAMES],
+    /// The instructions and frames with marks that changed since the last propagation.
+    pub changed: Vec<(usize, Pc)>,
     /// Whether an instruction's writes were ever committed.
     committed: Box<[bool]>,
 }
@@ -40,6 +42,7 @@ impl Instance {
             updated: false,
             must_write_dropped: false,
             frames: Default::default(),
+            changed: Vec::new(),
             committed: vec![false; len].into(),
         }
     }
@@ -77,8 +80,9 @@ impl Instance {
         };
         let more = slots & !masks.may_read;
         masks.may_read |= slots;
-        if more != 0 && masks.may_read & !masks.live_before != 0 {
-            self.updated = true;
+        if more != 0 {
+            self.updated |= masks.may_read & !masks.live_before != 0;
+            self.changed.push((frame, pc));
         }
     }
 
@@ -91,7 +95,13 @@ impl Instance {
         };
         let again = std::mem::replace(committed, true);
         for (frame, &slots) in written.iter().enumerate().take(self.chain.frame() + 1) {
-            if slots == 0 && !again {
+            // A frame without masks has nothing to lose.
+            let matters = if again {
+                self.touches(frame)
+            } else {
+                slots != 0
+            };
+            if !matters {
                 continue;
             }
             let Some(masks) = self.masks_mut(frame, pc) else {
@@ -100,7 +110,10 @@ impl Instance {
             let old = masks.must_write;
             let new = if again { slots & old } else { slots };
             masks.must_write = new;
-            self.updated |= old != new;
+            if old != new {
+                self.updated = true;
+                self.changed.push((frame, pc));
+            }
             self.must_write_dropped |= old & !new != 0;
         }
     }

@@ -6,6 +6,7 @@
 
 mod chain;
 mod instance;
+mod order;
 pub(in crate::verifier) mod registers;
 mod stack;
 

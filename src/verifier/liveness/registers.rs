@@ -48,6 +48,14 @@ fn effect(code: &Code, pc: Pc, callees: &Callees<'_>) -> Effect {
     }
 }
 
+/// The size bits of an opcode, and the opcodes without them whose registers do not depend on
+/// the size in the kernel: atomic operations and sign-extending loads.
+const SIZE: u8 = 0x18;
+const ATOMIC: u8 = 0xc3;
+const SIGNED_LOAD: u8 = 0x81;
+/// An atomic operation's flag: the source register gets the old value (`BPF_FETCH`).
+const FETCH: i32 = 1;
+
 /// The instruction that an invalid slot would be without its invalid fields. An invalid
 /// register becomes the frame pointer, whose liveness is not used.
 fn stand_in(mut error: DecodeError) -> Option<Insn> {
@@ -61,8 +69,14 @@ fn stand_in(mut error: DecodeError) -> Option<Insn> {
             (Field::Dst, _) => raw.regs &= 0xf0,
             (Field::Src, _) => raw = raw.with_src(0),
             (Field::Off, _) => raw.off = 0,
+            (Field::Imm, _) if raw.opcode & !SIZE == ATOMIC => match raw.opcode & SIZE {
+                // 32 or 64 bits.
+                0 | SIZE => raw.imm &= FETCH,
+                _ => raw.opcode |= SIZE,
+            },
             // Byte swaps have no size 0.
             (Field::Imm, _) => raw.imm = if raw.imm == 0 { 16 } else { 0 },
+            (Field::Opcode, _) if raw.opcode & !SIZE == SIGNED_LOAD => raw.opcode &= !SIZE,
             (Field::Opcode | Field::SecondSlot | Field::SecondImm, _) => return None,
         }
         match decode(&[raw], error.pc) {
@@ -71,4 +85,24 @@ fn stand_in(mut error: DecodeError) -> Option<Insn> {
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::isa::RawInsn;
+
+    #[test]
+    fn an_invalid_size_has_registers() {
+        let reads = |opcode, imm| {
+            let raw = RawInsn::new(opcode, 1, 2, 0, imm);
+            let found = stand_in(decode(&[raw], Pc(0)).unwrap_err());
+            found.map(|insn| insn.reads())
+        };
+        let both = Some(RegSet::of(&[Reg::R1, Reg::R2]));
+        assert_eq!([0xcb, 0xd3].map(|opcode| reads(opcode, 0x40)), [both; 2]);
+        assert_eq!(reads(0xc3, 0x33), both);
+        assert_eq!(reads(0x99, 0), Some(RegSet::of(&[Reg::R2])));
+        assert_eq!(reads(0xa1, 0), None);
+    }
 }

@@ -20,10 +20,13 @@
 //! when a path ends ([`update`](StackLiveness::update)), and queries them when it compares
 //! states ([`query`](StackLiveness::query)): dead slots are ignored.
 
+use std::ops::Range;
+
 use rustc_hash::FxHashMap;
 
 use super::chain::CallChain;
 use super::instance::{Instance, Masks};
+use super::order::{Order, Positions};
 use crate::spec::limits::MAX_CALL_FRAMES;
 use crate::util::Pc;
 use crate::verifier::log::Log;
@@ -38,6 +41,10 @@ pub(crate) struct StackLiveness {
     lengths: Vec<(Pc, usize)>,
     /// The calls of helpers that call a callback.
     callbacks: Vec<Pc>,
+    /// The order in which the equations are solved, and which depend on which.
+    order: Order,
+    /// By frame, the positions of the equations to solve; empty between propagations.
+    unsolved: [Positions; MAX_CALL_FRAMES],
     /// The instance of the current frame, if known.
     current: Option<usize>,
     /// The current instruction, and the slots of each frame that it has written so far.
@@ -65,6 +72,7 @@ impl StackLiveness {
         Self {
             lengths: structure.subprograms.iter().map(length).collect(),
             callbacks: callbacks.map(|(pc, _)| pc).collect(),
+            order: Order::new(structure),
             ..Self::default()
         }
     }
@@ -207,10 +215,28 @@ impl StackLiveness {
             return;
         };
         instance.updated = false;
+        let part = structure
+            .subprogram_at(instance.chain.start())
+            .map(|sub| structure.postorder.of(sub))
+            .unwrap_or_default();
+        for (frame, pc) in instance.changed.drain(..) {
+            self.unsolved[frame].insert(self.order.position(pc));
+        }
         if std::mem::take(&mut instance.must_write_dropped) {
             instance.forget_accumulated();
+            for (frame, unsolved) in self.unsolved.iter_mut().enumerate() {
+                if instance.touches(frame) {
+                    part.clone().for_each(|at| unsolved.insert(at));
+                }
+            }
         }
-        let rounds = propagate(structure, instance, log);
+        let mut rounds = 1;
+        while self.sweep(structure, at, part.clone(), log) {
+            rounds += 1;
+        }
+        let Some(instance) = self.instances.get(at) else {
+            return;
+        };
         let chain = instance.chain;
         if log.is_full() {
             log.write(format_args!(
@@ -220,6 +246,34 @@ impl StackLiveness {
         if let Some((outer, call)) = chain.outer() {
             self.update_caller(at, &outer, call);
         }
+    }
+
+    /// Solves the equations of an instance in postorder once; returns whether anything
+    /// changed. `part` are the positions of its function.
+    fn sweep(
+        &mut self,
+        structure: &Structure,
+        at: usize,
+        part: Range<usize>,
+        log: &mut Log,
+    ) -> bool {
+        let Some(instance) = self.instances.get_mut(at) else {
+            return false;
+        };
+        let mut changed = false;
+        for (frame, unsolved) in self.unsolved.iter_mut().enumerate() {
+            let mut rest = part.clone();
+            while let Some(at) = unsolved.take_first(rest.clone()) {
+                rest.start = at + 1;
+                let pc = Pc(structure.postorder.nodes()[at]);
+                if solve(structure, instance, frame, pc, log) {
+                    changed = true;
+                    let before = self.order.predecessors(pc);
+                    before.for_each(|at| unsolved.insert(at));
+                }
+            }
+        }
+        changed
     }
 
     /// Adds the effects of a function on outer frames to the call in its caller.
@@ -243,30 +297,6 @@ impl StackLiveness {
         }
         let written = effects.map(|masks| masks.map_or(0, |masks| masks.must_write_acc));
         outer.commit(call, &written);
-    }
-}
-
-/// Solves the equations for one instance; returns the number of rounds.
-fn propagate(structure: &Structure, instance: &mut Instance, log: &mut Log) -> u32 {
-    let order = structure
-        .subprogram_at(instance.chain.start())
-        .map(|sub| structure.postorder.of(sub))
-        .unwrap_or_default();
-    let mut rounds = 0;
-    loop {
-        rounds += 1;
-        let mut changed = false;
-        for frame in 0..=instance.chain.frame() {
-            if !instance.touches(frame) {
-                continue;
-            }
-            for &pc in order {
-                changed |= solve(structure, instance, frame, Pc(pc), log);
-            }
-        }
-        if !changed {
-            return rounds;
-        }
     }
 }
 

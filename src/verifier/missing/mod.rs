@@ -121,7 +121,11 @@ impl Feature {
         let Some(kfunc) = kfuncs::by_name(btf.get(id)?.name()) else {
             return Self::of_unknown_kfunc(program);
         };
-        let kfunc = kfunc.row();
+        Self::of_any_call(kfunc.row())
+    }
+
+    /// The feature that every call of a kfunc needs.
+    fn of_any_call(kfunc: &Kfunc) -> Option<Self> {
         let arguments = kfunc.arguments.iter();
         Self::of_kfunc_call(kfunc).or_else(|| {
             let all = arguments.flat_map(|argument| argument.preconditions);
@@ -176,6 +180,11 @@ impl Feature {
             _ => None,
         }
     }
+}
+
+/// Whether calls of a kfunc are judged.
+pub(crate) fn models_kfunc(kfunc: &Kfunc) -> bool {
+    Feature::of_any_call(kfunc).is_none()
 }
 
 impl fmt::Display for Feature {

@@ -1,15 +1,16 @@
 //! Whether a state contains the values of a run.
 //!
 //! Scalars have to be members of their known bits and bounds. Pointers are compared by
-//! object and offset. A pointer without a known object, such as a socket, must not be null
-//! unless it is nullable. Registers with the same id have the same value, or the distance
-//! that the verifier noted.
+//! object and offset, typed ones by the type of the object (`objects`). A pointer without a
+//! known object, such as a socket, must not be null unless it is nullable. Registers with
+//! the same id have the same value, or the distance that the verifier noted.
 
 use std::fmt;
 
 use super::record::Function;
-use super::run::{Run, ValuePlace};
+use super::run::{Held, Run, ValuePlace};
 use crate::isa::Reg;
+use crate::program::Program;
 use crate::spec::MapType;
 use crate::spec::helpers::TypeFlags;
 use crate::verifier::maps::Maps;
@@ -23,9 +24,12 @@ const NEIGHBOURS: u64 = 64;
 /// A run to be compared with explored states.
 pub(super) struct Comparison<'a> {
     pub run: &'a dyn Run,
+    pub program: &'a Program,
     pub maps: &'a Maps<'a>,
     /// The frame of the run that is frame 0 of the states.
     pub base: usize,
+    /// What the run holds.
+    pub held: Held,
 }
 
 /// A mismatch between a run and a state.
@@ -45,6 +49,8 @@ enum What {
     Slot(usize),
     /// The register or slot is linked to another, but at a different distance.
     Link(usize),
+    /// The references and critical sections.
+    Held,
 }
 
 impl fmt::Display for Mismatch {
@@ -53,6 +59,13 @@ impl fmt::Display for Mismatch {
             What::Reg(number) => write!(f, "R{number}")?,
             What::Slot(number) => write!(f, "fp-{}", (number + 1) * SLOT)?,
             What::Link(number) => write!(f, "the scalar linked as id {number}")?,
+            What::Held => {
+                return write!(
+                    f,
+                    "the run holds {} references or is in other critical sections",
+                    self.value
+                );
+            }
         }
         write!(f, " of frame {} is {:#x}", self.frame, self.value)
     }
@@ -91,7 +104,8 @@ impl Comparison<'_> {
                 let Some(value) = self.run.slot(self.base + frame, number) else {
                     continue;
                 };
-                let holds = self.slot(slot, value, functions);
+                let holds = self.slot(slot, value, functions)
+                    && self.slot_object(slot, self.base + frame, number);
                 judge(holds, What::Slot(number), value)?;
                 if spilled(slot) == SLOT {
                     let linked = links.add(&slot.reg, value);
@@ -99,7 +113,18 @@ impl Comparison<'_> {
                 }
             }
         }
-        Ok(())
+        self.held(state).map_err(|value| Mismatch {
+            frame: 0,
+            what: What::Held,
+            value,
+            matched,
+        })
+    }
+
+    /// The address of a slot of a frame of the run.
+    pub(super) fn slot_address(&self, frame: usize, slot: usize) -> Option<u64> {
+        let below = u64::try_from((slot + 1) * SLOT).ok()?;
+        (frame < self.run.depth()).then(|| self.run.reg(frame, Reg::FP).wrapping_sub(below))
     }
 
     fn slot(&self, slot: &Slot, value: u64, functions: &[Function]) -> bool {
@@ -172,17 +197,20 @@ impl Comparison<'_> {
                 }
                 None => value != 0,
             },
-            // The kernel allows any address here, and checks each load at run time.
-            Kind::BtfId { .. } => true,
+            Kind::BtfId { ty } => self.object(reg, ty, value),
+            Kind::Dynptr { kind, .. } => self.dynptr(value, kind),
+            Kind::MapKey { map, .. } => {
+                let size = self.maps.def(map).map_or(0, |def| def.key_size);
+                let var = reg.var.value();
+                var.is_none_or(|var| self.run.is_readable(distance(reg, value, var), size.into()))
+            }
             Kind::MapPtr { .. }
-            | Kind::MapKey { .. }
             | Kind::FlowKeys
             | Kind::Socket
             | Kind::SockCommon
             | Kind::TcpSock
             | Kind::TpBuffer
             | Kind::XdpSock
-            | Kind::Dynptr { .. }
             | Kind::Iter { .. }
             | Kind::IrqFlag
             | Kind::Buf => value != 0,
@@ -194,7 +222,7 @@ impl Comparison<'_> {
 const UNREADABLE: TypeFlags = TypeFlags::PTR_UNTRUSTED.union(TypeFlags::MEM_USER);
 
 /// The value of the variable offset of a pointer.
-fn distance(reg: &RegState, value: u64, start: u64) -> u64 {
+pub(super) fn distance(reg: &RegState, value: u64, start: u64) -> u64 {
     value
         .wrapping_sub(start)
         .wrapping_sub(i64::from(reg.off).cast_unsigned())

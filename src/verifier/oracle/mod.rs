@@ -10,10 +10,11 @@
 //! nothing is claimed ([`Agreement::Unknown`]).
 
 mod holds;
+mod objects;
 pub(crate) mod record;
 mod run;
 
-pub use self::run::{PacketEnds, Run, ValuePlace};
+pub use self::run::{Held, HeldDynptr, HeldIterator, ObjectPlace, PacketEnds, Run, ValuePlace};
 
 use std::fmt;
 use std::sync::Arc;
@@ -124,7 +125,13 @@ impl Trace {
         let states = self.recording.states.get(&point).map_or(&[][..], |v| v);
         let maps = Maps::new(&self.program);
         let maps = &maps;
-        let comparison = Comparison { run, maps, base };
+        let comparison = Comparison {
+            run,
+            program: &self.program,
+            maps,
+            base,
+            held: run.held(),
+        };
         let mut nearest: Option<(&State, Mismatch)> = None;
         for state in states {
             match comparison.holds(state, &self.recording.functions) {

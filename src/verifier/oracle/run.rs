@@ -1,7 +1,8 @@
 //! The values of a run, as provided by an engine.
 
+use crate::btf::Btf;
 use crate::isa::Reg;
-use crate::util::{MapId, Pc};
+use crate::util::{MapId, Pc, TypeId};
 
 /// A run before its next instruction. Frames are numbered from the outermost, 0. Addresses
 /// are the values that registers hold.
@@ -45,6 +46,61 @@ pub trait Run {
 
     /// Whether `len` bytes are readable there.
     fn is_readable(&self, address: u64, len: u64) -> bool;
+
+    /// The kernel object at an address, if it is known and has a type.
+    fn object(&self, address: u64) -> Option<ObjectPlace>;
+
+    /// The dynptr at an address, if there is one.
+    fn dynptr(&self, address: u64) -> Option<HeldDynptr>;
+
+    /// The iterator at an address, if there is one.
+    fn iterator(&self, address: u64) -> Option<HeldIterator>;
+
+    /// What the program holds.
+    fn held(&self) -> Held;
+}
+
+/// A position in a kernel object.
+#[derive(Debug, Clone)]
+pub struct ObjectPlace {
+    /// The types.
+    pub btf: Btf,
+    /// The object's type in them.
+    pub ty: TypeId,
+    /// The offset from the object's start, in bytes.
+    pub offset: u64,
+}
+
+/// A dynptr of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeldDynptr {
+    /// The kind of its memory, as the verifier's log names it (`ringbuf`); `None` for a null
+    /// dynptr.
+    pub kind: Option<&'static str>,
+}
+
+/// An iterator of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeldIterator {
+    /// The name of its structure (`bpf_iter_num`).
+    pub structure: &'static str,
+    /// Whether it has no further elements.
+    pub drained: bool,
+}
+
+/// What the program of a run has acquired and not released.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Held {
+    /// The addresses of kernel objects to which it has references, one for each.
+    pub references: Vec<u64>,
+    /// The number of references, also to records, sockets and iterators.
+    pub count: usize,
+    /// The addresses of saved interrupt states, the last one last.
+    pub interrupts: Vec<u64>,
+    /// The nesting depth of RCU read sections.
+    pub rcu: u32,
+    /// How often it has disabled preemption.
+    pub preempt: u32,
 }
 
 /// The addresses of a packet.

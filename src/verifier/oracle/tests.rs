@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Agreement, PacketEnds, Run, ValuePlace};
+use super::{Agreement, Held, HeldDynptr, HeldIterator, ObjectPlace, PacketEnds, Run, ValuePlace};
 use crate::isa::{Reg, assemble_with};
 use crate::program::{MapDef, Program};
 use crate::spec::{MapType, ProgType};
@@ -25,6 +25,9 @@ struct Made {
     pc: u32,
     regs: [u64; Reg::COUNT],
     stack: [u64; 4],
+    /// The dynptr at the end of the stack.
+    dynptr: Option<HeldDynptr>,
+    held: Held,
 }
 
 /// A run before the instruction at `pc`, with these registers besides the frame pointer.
@@ -33,6 +36,8 @@ fn made(pc: u32, regs: &[(Reg, u64)]) -> Made {
         pc,
         regs: [0; Reg::COUNT],
         stack: [0; 4],
+        dynptr: None,
+        held: Held::default(),
     };
     run.regs[Reg::FP.index()] = STACK_END;
     for (reg, value) in regs {
@@ -101,11 +106,32 @@ impl Run for Made {
     fn is_readable(&self, _address: u64, _len: u64) -> bool {
         true
     }
+
+    fn object(&self, _address: u64) -> Option<ObjectPlace> {
+        None
+    }
+
+    fn dynptr(&self, address: u64) -> Option<HeldDynptr> {
+        self.dynptr.filter(|_| address == STACK_END - 16)
+    }
+
+    fn iterator(&self, _address: u64) -> Option<HeldIterator> {
+        None
+    }
+
+    fn held(&self) -> Held {
+        self.held.clone()
+    }
 }
 
 fn traced(text: &str) -> Trace {
     let mut program = Program::new("test", ProgType::Xdp, Vec::new());
-    program.maps = [MapDef::new("values", MapType::Array, 4, 40, 8)].into();
+    program.license = "GPL".into();
+    program.maps = [
+        MapDef::new("values", MapType::Array, 4, 40, 8),
+        MapDef::new("records", MapType::Ringbuf, 0, 0, 4096),
+    ]
+    .into();
     program.insns = assemble_with(text, &program).unwrap().slots;
     trace(&Arc::new(program), &Options::default(), 1000).unwrap()
 }
@@ -227,4 +253,31 @@ fn what_is_linked_stays_linked() {
     };
     assert_eq!(run(10, 14), None);
     assert!(run(10, 15).unwrap().contains("the scalar linked as id"));
+}
+
+#[test]
+fn a_dynptr_is_of_its_kind_and_held() {
+    let text = "r1 = map[idx:1]\nr2 = 8\nr3 = 0\nr4 = r10\nr4 += -16\n\
+                call bpf_ringbuf_reserve_dynptr\nr1 = r10\nr1 += -16\nr2 = 0\n\
+                call bpf_ringbuf_submit_dynptr\nr0 = 0\nexit\n";
+    let trace = traced(text);
+    // After the first call.
+    let run = |pc, kind: Option<Option<&'static str>>, count| {
+        let mut run = made(pc, &[]);
+        run.dynptr = kind.map(|kind| HeldDynptr { kind });
+        run.held.count = count;
+        wrong(&trace, &run)
+    };
+    assert_eq!(run(7, Some(Some("ringbuf")), 1), None);
+    assert_eq!(run(7, Some(None), 0), None, "there was no room");
+    for (kind, count) in [
+        (Some(Some("skb")), 1),
+        (None, 1),
+        (Some(Some("ringbuf")), 2),
+    ] {
+        assert!(run(7, kind, count).is_some(), "{kind:?} {count}");
+    }
+    // After its release.
+    assert_eq!(run(11, None, 0), None);
+    assert!(run(11, None, 1).unwrap().contains("holds 1 references"));
 }

@@ -19,6 +19,21 @@ pub(super) enum Back {
 /// `bpf_tail_call`.
 const TAIL_CALL: HelperId = HelperId(12);
 
+/// Whether the same registers and slots are wanted before this instruction as after it.
+#[inline]
+pub(super) fn is_neutral(insn: &Insn) -> bool {
+    match insn {
+        Insn::Alu { op, src, .. } => *op != AluOp::Mov && src.reg().is_none(),
+        Insn::JumpIf { src, .. } => src.reg().is_none(),
+        Insn::Neg { .. }
+        | Insn::Endian { .. }
+        | Insn::Jump { .. }
+        | Insn::JumpLong { .. }
+        | Insn::MayGoto { .. } => true,
+        _ => false,
+    }
+}
+
 /// A step back.
 #[derive(Clone, Copy)]
 pub(super) struct StepBack<'a> {
@@ -59,8 +74,6 @@ impl StepBack<'_> {
                 }
                 Back::Traced
             }
-            // The register is still wanted before.
-            Insn::Alu { .. } | Insn::Neg { .. } | Insn::Endian { .. } => Back::Traced,
             Insn::Load { dst, .. } | Insn::LoadSx { dst, .. } | Insn::LoadAcquire { dst, .. } => {
                 self.load(marks, dst)
             }
@@ -79,13 +92,11 @@ impl StepBack<'_> {
                 src: Operand::Reg(src),
                 ..
             } => self.compare(marks, dst, src),
-            Insn::JumpIf { .. }
-            | Insn::Jump { .. }
-            | Insn::JumpLong { .. }
-            | Insn::MayGoto { .. } => Back::Traced,
             Insn::Call(target) => self.call(marks, target)?,
             Insn::CallReg { .. } => self.helper(marks, None)?,
             Insn::Exit => self.exit(marks)?,
+            // Neutral: the registers are still wanted before.
+            _ => Back::Traced,
         };
         self.sync_links(marks);
         Ok(back)

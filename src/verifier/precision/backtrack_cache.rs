@@ -56,6 +56,7 @@ impl BacktrackCache {
 
     /// Whether each of `marks` was wanted after this instruction before; adds them.
     /// `earlier` are the history steps before it, out of `all`.
+    #[inline]
     pub(super) fn visit(&mut self, pc: Pc, earlier: &[Step], all: usize, marks: &Marks) -> bool {
         let (entries, at) = if earlier.last().is_some_and(|step| step.pc == pc) {
             (&mut self.at_steps, earlier.len())

@@ -6,7 +6,7 @@
 //! all of it is marked already. The current state gets no marks: only checkpoints are
 //! compared.
 
-use super::back::{Back, StepBack};
+use super::back::{Back, StepBack, is_neutral};
 use super::backtrack_cache::BacktrackCache;
 use super::marks::{Marks, bits};
 use crate::program::Program;
@@ -109,7 +109,8 @@ impl Chain<'_> {
         mut cache: Option<&mut BacktrackCache>,
     ) -> VerifyResult<Backtracked> {
         let state = checkpoint.map_or(start, |id| self.arena.get(id));
-        let code = &self.structure.code;
+        let (code, first, all) = (&self.structure.code, state.first, state.history.len());
+        let full_log = self.log.is_full();
         let mut pc = last;
         let mut steps = state.history.as_slice();
         let mut executed = checkpoint.is_some();
@@ -117,11 +118,11 @@ impl Chain<'_> {
             // Skips the second slot of a 64-bit immediate.
             if executed && let Some(insn) = code.insn(pc) {
                 if let Some(cache) = &mut cache
-                    && cache.visit(pc, steps, state.history.len(), marks)
+                    && cache.visit(pc, steps, all, marks)
                 {
                     return Ok(Backtracked::Done);
                 }
-                if self.log.is_full() {
+                if full_log {
                     self.log.write(format_args!(
                         "mark_precise: frame{}: regs={} stack={} before {}: {}\n",
                         marks.frame,
@@ -131,15 +132,19 @@ impl Chain<'_> {
                         insn.text(&Loaded(self.program)),
                     ));
                 }
-                let back = StepBack {
-                    structure: self.structure,
-                    pc,
-                    insn,
-                    next: *next,
-                    step: steps.last().filter(|step| step.pc == pc),
-                };
-                if back.take(marks)? == Back::Unsupported {
-                    return Ok(Backtracked::Unsupported);
+                let step = steps.last().filter(|step| step.pc == pc);
+                let linked = step.is_some_and(|step| !step.linked.is_empty());
+                if linked || !is_neutral(&insn) {
+                    let back = StepBack {
+                        structure: self.structure,
+                        pc,
+                        insn,
+                        next: *next,
+                        step,
+                    };
+                    if back.take(marks)? == Back::Unsupported {
+                        return Ok(Backtracked::Unsupported);
+                    }
                 }
             }
             executed = true;
@@ -147,7 +152,7 @@ impl Chain<'_> {
                 return Ok(Backtracked::Done);
             }
             *next = Some(pc);
-            match before(state.first, pc, &mut steps) {
+            match before(first, pc, &mut steps) {
                 None => return Ok(Backtracked::AtCheckpoint),
                 Some(before) => pc = before,
             }
@@ -293,6 +298,7 @@ impl Chain<'_> {
 /// The instruction executed before the one at `pc`, given the remaining `steps` of the
 /// history; `None` at the start (`get_prev_insn_idx`). The first instruction may be
 /// executed more than once: the start is where its steps end, or where it was jumped to.
+#[inline]
 pub(crate) fn before(first: Pc, pc: Pc, steps: &mut &[Step]) -> Option<Pc> {
     if pc == first && (steps.is_empty() || steps.len() == 1 && steps[0].pc == pc) {
         return None;

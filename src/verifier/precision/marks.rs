@@ -10,6 +10,8 @@ use crate::verifier::state::Linked;
 pub(crate) struct Marks {
     /// The frame that backtracking is in.
     pub frame: usize,
+    /// The frames whose sets are not empty, as a bit mask.
+    wanted: u8,
     regs: [u16; MAX_CALL_FRAMES],
     slots: [u64; MAX_CALL_FRAMES],
 }
@@ -27,17 +29,13 @@ impl Marks {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.regs == [0; MAX_CALL_FRAMES] && self.slots == [0; MAX_CALL_FRAMES]
+        self.wanted == 0
     }
 
     /// The sets of the current frame, if those of the others are empty.
     pub(super) fn only_here(&self) -> Option<(u16, u64)> {
-        let here = (self.regs(self.frame), self.slots(self.frame));
-        let others = |frame: &usize| *frame != self.frame;
-        let elsewhere = (0..MAX_CALL_FRAMES)
-            .filter(others)
-            .any(|frame| self.regs[frame] != 0 || self.slots[frame] != 0);
-        (!elsewhere).then_some(here)
+        let elsewhere = self.wanted & !(1 << self.frame) != 0;
+        (!elsewhere).then(|| (self.regs(self.frame), self.slots(self.frame)))
     }
 
     /// The registers of a frame, as a bit mask.
@@ -53,24 +51,35 @@ impl Marks {
     pub(crate) fn set_reg(&mut self, frame: usize, reg: usize) {
         if let Some(regs) = self.regs.get_mut(frame) {
             *regs |= 1 << reg;
+            self.wanted |= 1 << frame;
         }
     }
 
     pub(super) fn clear_reg(&mut self, frame: usize, reg: usize) {
         if let Some(regs) = self.regs.get_mut(frame) {
             *regs &= !(1 << reg);
+            self.note_cleared(frame);
         }
     }
 
     pub(crate) fn set_slot(&mut self, frame: usize, slot: usize) {
         if let Some(slots) = self.slots.get_mut(frame) {
             *slots |= 1 << slot;
+            self.wanted |= 1 << frame;
         }
     }
 
     pub(super) fn clear_slot(&mut self, frame: usize, slot: usize) {
         if let Some(slots) = self.slots.get_mut(frame) {
             *slots &= !(1 << slot);
+            self.note_cleared(frame);
+        }
+    }
+
+    /// Updates the mask of frames after a register or slot of this one was removed.
+    fn note_cleared(&mut self, frame: usize) {
+        if self.regs(frame) == 0 && self.slots(frame) == 0 {
+            self.wanted &= !(1 << frame);
         }
     }
 
@@ -87,14 +96,18 @@ impl Marks {
     /// Removes a register of the current frame; returns whether it was wanted.
     pub(super) fn take(&mut self, reg: Reg) -> bool {
         let wanted = self.wants(reg);
-        self.clear_reg(self.frame, reg.index());
+        if wanted {
+            self.clear_reg(self.frame, reg.index());
+        }
         wanted
     }
 
     /// Removes a slot; returns whether it was wanted.
     pub(super) fn take_slot(&mut self, frame: usize, slot: usize) -> bool {
         let wanted = self.slots(frame) >> slot & 1 == 1;
-        self.clear_slot(frame, slot);
+        if wanted {
+            self.clear_slot(frame, slot);
+        }
         wanted
     }
 
@@ -124,8 +137,12 @@ impl Marks {
 }
 
 /// The numbers of the set bits.
-pub(super) fn bits(set: u64) -> impl Iterator<Item = usize> {
-    (0..64).filter(move |bit| set >> bit & 1 == 1)
+pub(super) fn bits(mut set: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let bit = set.trailing_zeros();
+        set &= set.wrapping_sub(1);
+        (bit < u64::BITS).then_some(bit as usize)
+    })
 }
 
 #[cfg(test)]

@@ -57,7 +57,6 @@ impl Verifier<'_> {
     /// Marks the scalars in registers and slots of several frames
     /// (`mark_chain_precision_batch`).
     pub(crate) fn mark_chain(&mut self, marks: Marks) -> VerifyResult {
-        let mut cache = self.arena.take_backtrack_cache();
         let mut chain = Chain {
             program: self.program,
             maps: &self.maps,
@@ -65,9 +64,10 @@ impl Verifier<'_> {
             arena: &mut self.arena,
             log: &mut self.log,
         };
-        let done = chain.mark(&self.state, self.position.pc(), marks, Some(&mut cache));
-        self.arena.return_backtrack_cache(cache);
-        done.map(|_| ())
+        let cache = Some(&mut self.backtrack_cache);
+        chain
+            .mark(&self.state, self.position.pc(), marks, cache)
+            .map(|_| ())
     }
 
     /// Records which operands of the current comparison are stack pointers: backtracking

@@ -5,17 +5,17 @@
 //! freed once all paths from it are explored (`free_list`).
 
 use super::ids::IdMap;
-use super::scc::{Visit, VisitId, Visits};
+use super::scc::{VisitId, Visits};
 use crate::util::Pc;
 use crate::verifier::explore::counts::Counts;
-use crate::verifier::precision::BacktrackCache;
 use crate::verifier::state::{Frame, State, StateId};
 
 /// A checkpoint (`struct bpf_verifier_state_list`).
 #[derive(Debug)]
 pub(super) struct Checkpoint {
     pub state: State,
-    /// The next checkpoint in its list.
+    /// Its list, and the next checkpoint there.
+    pub list: ListId,
     pub next: Option<StateId>,
     /// How many states it pruned, and how many it was compared with in vain.
     pub hits: u32,
@@ -29,6 +29,18 @@ pub(super) struct Checkpoint {
     pub visit: Option<VisitId>,
 }
 
+/// The number of a list of checkpoints.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ListId(u32);
+
+/// A list of checkpoints.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct List {
+    pub head: Option<StateId>,
+    /// Whether all paths from a checkpoint in it are explored that was not cleaned yet.
+    pub uncleaned: bool,
+}
+
 /// The explored states (`explored_states` and `free_list`).
 #[derive(Debug, Default)]
 pub(crate) struct Arena {
@@ -37,8 +49,7 @@ pub(crate) struct Arena {
     free: Vec<StateId>,
     /// States whose memory can be reused.
     spare: Vec<State>,
-    /// The head of each list.
-    lists: Vec<Option<StateId>>,
+    lists: Vec<List>,
     /// The number of checkpoints in lists, and of those that left their list but aren't
     /// freed.
     listed: u64,
@@ -52,15 +63,13 @@ pub(crate) struct Arena {
     total: u64,
     peak: u64,
     max_per_insn: u64,
-    /// For the path since the last checkpoint.
-    pub(super) backtrack_cache: BacktrackCache,
 }
 
 impl Arena {
     /// The explored states of a program with `slots` slots.
     pub(crate) fn new(slots: usize) -> Self {
         Self {
-            lists: vec![None; slots],
+            lists: vec![List::default(); slots],
             ..Self::default()
         }
     }
@@ -78,11 +87,11 @@ impl Arena {
     pub(crate) fn clear(&mut self) {
         let len = u32::try_from(self.checkpoints.len()).unwrap_or(u32::MAX);
         self.free = (0..len).rev().map(StateId).collect();
-        self.lists.fill(None);
+        self.lists.fill(List::default());
         self.visits.clear();
     }
 
-    /// Takes the id map for a comparison; `last_id` is the last id assigned.
+    /// Takes the id map for comparisons; `last_id` is the last id assigned.
     pub(super) fn take_ids(&mut self, last_id: u32) -> IdMap {
         let mut ids = std::mem::take(&mut self.ids);
         ids.reset(last_id);
@@ -90,18 +99,8 @@ impl Arena {
     }
 
     /// Returns the id map for reuse.
-    pub(super) fn return_ids(&mut self, ids: &mut IdMap) {
-        self.ids = std::mem::take(ids);
-    }
-
-    /// Takes the cache for backtracking from the current instruction.
-    pub(crate) fn take_backtrack_cache(&mut self) -> BacktrackCache {
-        std::mem::take(&mut self.backtrack_cache)
-    }
-
-    /// Returns the cache for reuse on the same path.
-    pub(crate) fn return_backtrack_cache(&mut self, cache: BacktrackCache) {
-        self.backtrack_cache = cache;
+    pub(super) fn return_ids(&mut self, ids: IdMap) {
+        self.ids = ids;
     }
 
     /// Updates the peak number of states, including back edges (`update_peak_states`).
@@ -138,41 +137,44 @@ impl Arena {
         &mut self.checkpoints[id.0 as usize]
     }
 
-    /// The first checkpoint in the list for an instruction in a call from `callsite`. The
-    /// kernel hashes the two, so the list may contain checkpoints of other instructions.
-    pub(super) fn first(&self, pc: Pc, callsite: Option<Pc>) -> Option<StateId> {
-        *self.lists.get(self.list(pc, callsite))?
+    /// A checkpoint, and the visits of loops.
+    pub(super) fn checkpoint_and_visits(&mut self, id: StateId) -> (&mut Checkpoint, &Visits) {
+        (&mut self.checkpoints[id.0 as usize], &self.visits)
     }
 
-    fn list(&self, pc: Pc, callsite: Option<Pc>) -> usize {
+    /// The list for an instruction in a call from `callsite`. The kernel hashes the two, so
+    /// the list may contain checkpoints of other instructions.
+    pub(super) fn list_of(&self, pc: Pc, callsite: Option<Pc>) -> ListId {
         let main = Pc(u32::MAX);
         let hash = pc.0 ^ callsite.unwrap_or(main).0;
-        hash as usize % self.lists.len().max(1)
+        ListId(hash % u32::try_from(self.lists.len()).unwrap_or(u32::MAX))
     }
 
-    /// Stores a copy of a state at the head of its list. The copy takes the jump history;
-    /// the history of `state` is cleared.
-    pub(super) fn insert(&mut self, state: &mut State, slots: usize) -> StateId {
-        if self.lists.len() != slots {
-            self.lists.resize(slots, None);
-        }
-        let list = self.list(state.pc, state.frame().callsite);
-        let next = self.lists.get(list).copied().flatten();
-        let id = self.store(state);
+    pub(super) fn list(&self, list: ListId) -> &List {
+        &self.lists[list.0 as usize]
+    }
+
+    pub(super) fn list_mut(&mut self, list: ListId) -> &mut List {
+        &mut self.lists[list.0 as usize]
+    }
+
+    /// Stores a copy of a state at the head of its list, with its jump history, which is
+    /// cleared in `state`.
+    pub(super) fn insert(&mut self, state: &mut State, list: ListId) -> StateId {
+        let id = self.store(state, list);
+        let next = self.list_mut(list).head.replace(id);
         let checkpoint = self.checkpoint_mut(id);
-        std::mem::swap(&mut checkpoint.state.history, &mut state.history);
+        // The copy is as long as it has to be; `state` keeps its memory for the next one.
+        checkpoint.state.history.clone_from(&state.history);
         state.history.clear();
         checkpoint.next = next;
-        if let Some(head) = self.lists.get_mut(list) {
-            *head = Some(id);
-        }
         self.listed += 1;
         self.total += 1;
         id
     }
 
     /// Stores a copy of a state, without its history, in a freed entry or at the end.
-    fn store(&mut self, state: &State) -> StateId {
+    fn store(&mut self, state: &State, list: ListId) -> StateId {
         let Some(id) = self.free.pop() else {
             let id = u32::try_from(self.checkpoints.len()).unwrap_or(u32::MAX);
             let state = State {
@@ -183,6 +185,7 @@ impl Arena {
             };
             self.checkpoints.push(Checkpoint {
                 state,
+                list,
                 next: None,
                 hits: 0,
                 misses: 0,
@@ -194,7 +197,8 @@ impl Arena {
         };
         let checkpoint = self.checkpoint_mut(id);
         copy_state(&mut checkpoint.state, state);
-        (checkpoint.next, checkpoint.hits, checkpoint.misses) = (None, 0, 0);
+        (checkpoint.list, checkpoint.next) = (list, None);
+        (checkpoint.hits, checkpoint.misses) = (0, 0);
         (checkpoint.dropped, checkpoint.visit) = (false, None);
         id
     }
@@ -204,16 +208,10 @@ impl Arena {
     pub(super) fn drop_from_list(&mut self, id: StateId, before: Option<StateId>) {
         let checkpoint = self.checkpoint_mut(id);
         checkpoint.dropped = true;
-        let (next, pc) = (checkpoint.next.take(), checkpoint.state.pc);
-        let callsite = checkpoint.state.frame().callsite;
+        let (list, next) = (checkpoint.list, checkpoint.next.take());
         match before {
             Some(before) => self.checkpoint_mut(before).next = next,
-            None => {
-                let list = self.list(pc, callsite);
-                if let Some(head) = self.lists.get_mut(list) {
-                    *head = next;
-                }
-            }
+            None => self.list_mut(list).head = next,
         }
         self.listed -= 1;
         self.dropped += 1;
@@ -235,11 +233,7 @@ impl Arena {
     /// Whether the checkpoint may still get precision marks: it is in a loop with back
     /// edges that is still being explored (`incomplete_read_marks`).
     pub(super) fn is_incomplete(&self, id: StateId) -> bool {
-        let visit = self
-            .checkpoint(id)
-            .visit
-            .and_then(|visit| self.visits.get(visit));
-        visit.is_some_and(Visit::is_incomplete)
+        self.visits.is_incomplete(self.checkpoint(id).visit)
     }
 
     /// A copy of a state for another branch. The path from its checkpoint has one branch

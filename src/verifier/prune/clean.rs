@@ -1,7 +1,7 @@
 //! Removes dead registers and slots from checkpoints, so that comparisons ignore them
 //! (`clean_live_states`).
 
-use super::arena::Arena;
+use super::arena::{Arena, ListId};
 use crate::isa::Reg;
 use crate::util::Pc;
 use crate::verifier::liveness::{CallChain, StackLiveness};
@@ -12,24 +12,29 @@ use crate::verifier::structure::Structure;
 
 impl Arena {
     /// Cleans the checkpoints at `pc` with the calls of `current` that are final: all paths
-    /// from them are explored, and their marks are complete.
+    /// from them are explored, and their marks are complete. `list` is their list.
     pub(super) fn clean(
         &mut self,
         current: &State,
         pc: Pc,
+        list: ListId,
         structure: &Structure,
         liveness: &mut StackLiveness,
     ) {
-        let mut next = self.first(pc, current.frame().callsite);
+        if !self.list(list).uncleaned {
+            return;
+        }
+        let mut uncleaned = false;
+        let mut next = self.list(list).head;
         while let Some(id) = next {
             let checkpoint = self.checkpoint(id);
             next = checkpoint.next;
             let state = &checkpoint.state;
-            let clean = state.branches == 0
-                && !state.cleaned
-                && state.pc == pc
-                && state.same_callsites(current)
-                && !self.is_incomplete(id);
+            if state.branches > 0 || state.cleaned {
+                continue;
+            }
+            let clean = state.pc == pc && state.same_callsites(current) && !self.is_incomplete(id);
+            uncleaned |= !clean;
             if clean {
                 let state = self.get_mut(id);
                 let last = state.current();
@@ -58,5 +63,6 @@ impl Arena {
                 }
             }
         }
+        self.list_mut(list).uncleaned = uncleaned;
     }
 }

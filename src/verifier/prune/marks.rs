@@ -25,16 +25,19 @@ impl Verifier<'_> {
 
     /// Ends a path: updates the branch counts of its checkpoints (`update_branch_counts`).
     pub(crate) fn end_of_path(&mut self) -> VerifyResult {
-        self.arena.backtrack_cache.clear();
+        self.backtrack_cache.clear();
         self.state.branches = self.state.branches.saturating_sub(1);
         let mut parent = self.state.parent;
         while let Some(id) = parent {
-            let state = self.arena.get_mut(id);
+            let checkpoint = self.arena.checkpoint_mut(id);
+            let state = &mut checkpoint.state;
             state.branches = state.branches.saturating_sub(1);
             if state.branches > 0 {
                 break;
             }
             parent = state.parent;
+            let list = checkpoint.list;
+            self.arena.list_mut(list).uncleaned = true;
             self.exit_loop(id)?;
             self.arena.free_if_done(id);
         }

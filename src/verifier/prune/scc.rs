@@ -81,13 +81,6 @@ pub(super) struct Visit {
     pub backedges: Vec<State>,
 }
 
-impl Visit {
-    /// Whether checkpoints in it may still get precision marks.
-    pub(super) fn is_incomplete(&self) -> bool {
-        !self.backedges.is_empty()
-    }
-}
-
 /// All loop visits.
 #[derive(Debug, Default)]
 pub(super) struct Visits {
@@ -100,6 +93,12 @@ pub(super) struct Visits {
 impl Visits {
     pub(super) fn get(&self, id: VisitId) -> Option<&Visit> {
         self.visits.get(id.0 as usize)
+    }
+
+    /// Whether checkpoints in this visit may still get precision marks.
+    pub(super) fn is_incomplete(&self, id: Option<VisitId>) -> bool {
+        id.and_then(|id| self.get(id))
+            .is_some_and(|visit| !visit.backedges.is_empty())
     }
 
     pub(super) fn get_mut(&mut self, id: VisitId) -> Option<&mut Visit> {

@@ -167,28 +167,27 @@ impl Comparison<'_> {
 
     fn slot(&mut self, old: &Slot, current: Option<&Slot>) -> bool {
         // Bytes of unknown value have not been relied on.
-        if self.level == ExactLevel::NotExact && old.is_all_misc() {
+        let inexact = self.level == ExactLevel::NotExact;
+        if inexact && old.is_all_misc() {
             return true;
         }
         let Some(current) = current else {
             return false;
         };
-        for at in 0..SLOT {
-            let kind = old.bytes[at];
-            let differs = kind != current.bytes[at];
-            if self.level != ExactLevel::NotExact && differs {
-                return false;
-            }
-            if matches!(kind, SlotKind::Invalid | SlotKind::Misc) {
-                continue;
-            }
-            // Eight unknown bytes are read as an unknown scalar, which subsumes any scalar.
-            if let (Some(a), Some(b)) = (as_number(old), as_number(current)) {
-                return self.reg(a, b);
-            }
-            if differs {
-                return false;
-            }
+        let same = old.same_kinds(current);
+        if !same && !inexact {
+            return false;
+        }
+        if old.is_scalar_spill64()
+            && let Some(number) = as_number(current)
+        {
+            return self.reg(&old.reg, number);
+        }
+        let subsumes = |(old, current): (&SlotKind, &SlotKind)| {
+            matches!(old, SlotKind::Invalid | SlotKind::Misc) || old == current
+        };
+        if !same && !std::iter::zip(&old.bytes, &current.bytes).all(subsumes) {
+            return false;
         }
         match old.bytes[SLOT - 1] {
             SlotKind::Spill => self.reg(&old.reg, &current.reg),
@@ -224,7 +223,8 @@ const fn subsumes_range(old: i32, current: i32) -> bool {
     old == current || old >= 0 && old <= current
 }
 
-/// The scalar that an 8-byte load would give (`scalar_reg_for_stack`).
+/// The scalar that an 8-byte load would give (`scalar_reg_for_stack`): eight unknown bytes
+/// are read as an unknown scalar.
 fn as_number(slot: &Slot) -> Option<&RegState> {
     if slot.is_scalar_spill64() {
         Some(&slot.reg)
@@ -245,21 +245,26 @@ pub(super) fn same_value(old: &RegState, current: &RegState) -> bool {
 }
 
 /// Whether the innermost frames are identical, as a quick check (`states_maybe_looping`).
-/// `hint` is the register that differed last.
+/// `hint` is the register that differed last: inlined is the test that it still does.
+#[inline]
 pub(super) fn may_loop(old: &State, current: &State, hint: &mut u8) -> bool {
     let (old_regs, regs) = (&old.frame().regs, &current.frame().regs);
-    let differs = |at: usize| match (old_regs.get(at), regs.get(at)) {
-        (Some(a), Some(b)) => !same_value(a, b) || (a.id, a.ref_id) != (b.id, b.ref_id),
-        _ => false,
-    };
-    if old.frames.len() != current.frames.len() || differs(usize::from(*hint)) {
-        return false;
+    match (
+        old_regs.get(usize::from(*hint)),
+        regs.get(usize::from(*hint)),
+    ) {
+        (Some(a), Some(b)) if a.var.bits != b.var.bits => false,
+        _ => old.frames.len() == current.frames.len() && same_registers(old_regs, regs, hint),
     }
-    match (0..).take(regs.len()).find(|at| differs(usize::from(*at))) {
-        Some(at) => *hint = at,
-        None => return true,
-    }
-    false
+}
+
+/// Whether two frames have the same registers; sets `hint` to the first that differs.
+fn same_registers(old: &[RegState], current: &[RegState], hint: &mut u8) -> bool {
+    let same =
+        |(a, b): (&RegState, &RegState)| same_value(a, b) && (a.id, a.ref_id) == (b.id, b.ref_id);
+    let mut pairs = (0..).zip(std::iter::zip(old, current));
+    let different = pairs.find(|(_, pair)| !same(*pair));
+    different.inspect(|(at, _)| *hint = *at).is_none()
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Compares the current state with the checkpoints at an instruction (`is_state_visited`).
 
+use super::arena::{Checkpoint, ListId};
+use super::ids::IdMap;
 use super::scc::Loop;
 use super::subsume::{Comparison, ExactLevel, may_loop};
 use crate::spec::ProgFlags;
@@ -8,7 +10,8 @@ use crate::verifier::env::Verifier;
 use crate::verifier::log::log;
 use crate::verifier::reject::{Reject, VerifyResult};
 use crate::verifier::stack_object::iterator::steps_differ;
-use crate::verifier::state::{LinkedSet, StateId};
+use crate::verifier::state::{Entry, LinkedSet, State, StateId};
+use crate::verifier::structure::InsnInfo;
 
 /// The history length from which a checkpoint is always created.
 const LONG_HISTORY: usize = 40;
@@ -28,6 +31,61 @@ enum Found {
     InfiniteLoop { since: StateId },
 }
 
+/// The comparison of the current state with checkpoints.
+struct Search<'a> {
+    current: &'a State,
+    insns: &'a [InsnInfo],
+    /// Whether dead registers are compared, too, as the oracle checks them.
+    strictly: bool,
+    ids: IdMap,
+    /// The last id assigned.
+    last_id: u32,
+}
+
+impl Search<'_> {
+    /// Whether the checkpoint is in the same entry of an asynchronous callback; if not,
+    /// reaching its instruction again is not a loop.
+    fn is_same_entry(&self, old: &State) -> bool {
+        match (old.frame().entry, self.current.frame().entry) {
+            (Entry::AsyncCallback(old), Entry::AsyncCallback(current)) => old == current,
+            (Entry::AsyncCallback(_), _) => false,
+            _ => true,
+        }
+    }
+
+    /// Whether the checkpoint subsumes the current state.
+    fn is_subsumed(&mut self, checkpoint: &mut Checkpoint, level: ExactLevel) -> bool {
+        let (insns, level) = if self.strictly {
+            ([].as_slice(), ExactLevel::RangeWithin)
+        } else {
+            (self.insns, level)
+        };
+        self.ids.reset(self.last_id);
+        let mut comparison = Comparison {
+            insns,
+            ids: &mut self.ids,
+            level,
+            hint: checkpoint.hints[0],
+        };
+        let subsumed = comparison.states(&checkpoint.state, self.current);
+        checkpoint.hints[0] = comparison.hint;
+        subsumed
+    }
+
+    /// Whether the current state is a repetition: the same path passed an identical state,
+    /// and nothing has changed that could end the loop.
+    #[inline]
+    fn is_infinite_loop(&mut self, checkpoint: &mut Checkpoint) -> bool {
+        let (old, current) = (&checkpoint.state, self.current);
+        may_loop(old, current, &mut checkpoint.hints[1])
+            && self.is_same_entry(old)
+            && old.may_goto_depth == current.may_goto_depth
+            && old.callback_unroll_depth == current.callback_unroll_depth
+            && self.is_subsumed(checkpoint, ExactLevel::Exact)
+            && !steps_differ(&checkpoint.state, self.current)
+    }
+}
+
 impl Verifier<'_> {
     /// Compares the current state with the checkpoints at `pc`, and creates one if the
     /// heuristics say so. Returns whether the path is pruned (`is_state_visited`).
@@ -35,6 +93,7 @@ impl Verifier<'_> {
         let force = self.program.flags.contains(ProgFlags::TEST_STATE_FREQ)
             || self.insn_info(pc).force_checkpoint
             || self.state.history.len() > LONG_HISTORY;
+        let list = self.arena.list_of(pc, self.state.frame().callsite);
         let since = self.counts.since(self.arena.counts_before);
         let (jumps, processed) = (since.jumps(), since.processed());
         // Checkpoints have a minimum distance.
@@ -44,9 +103,9 @@ impl Verifier<'_> {
 
         if self.recorder.is_none() {
             self.arena
-                .clean(&self.state, pc, self.structure, &mut self.liveness);
+                .clean(&self.state, pc, list, self.structure, &mut self.liveness);
         }
-        match self.find(pc, rare, &mut add) {
+        match self.find(pc, list, rare, &mut add) {
             Found::Subsumed { by, looping } => {
                 self.arena.checkpoint_mut(by).hits += 1;
                 if self.insn_info(pc).jmp_point {
@@ -62,131 +121,95 @@ impl Verifier<'_> {
             Found::Nothing => {}
         }
         if add {
-            self.add_checkpoint(pc);
+            self.add_checkpoint(pc, list);
         }
         Ok(false)
     }
 
-    /// Compares with each checkpoint at `pc`.
-    fn find(&mut self, pc: Pc, rare: bool, add: &mut bool) -> Found {
+    /// Compares with each checkpoint at `pc`, in this list. Not inlined: its inner loop
+    /// needs the machine's registers.
+    #[inline(never)]
+    fn find(&mut self, pc: Pc, list: ListId, rare: bool, add: &mut bool) -> Found {
         let info = self.insn_info(pc);
         let (forced, calls_back) = (info.force_checkpoint, info.calls_callback);
         let advances = info.advances_iterator;
-        let may_goto = matches!(self.code().insn(pc), Some(crate::isa::Insn::MayGoto { .. }));
+        let active_iterator = advances && self.advances_active_iterator();
+        let may_goto =
+            forced && matches!(self.code().insn(pc), Some(crate::isa::Insn::MayGoto { .. }));
+        let last_id = self.ids.last();
+        let mut search = Search {
+            current: &self.state,
+            insns: &self.structure.insns,
+            strictly: self.recorder.is_some(),
+            ids: self.arena.take_ids(last_id),
+            last_id,
+        };
+        let arena = &mut self.arena;
         let mut count = 0;
         // From the checkpoint compared last: a call with a callback uses the previous
         // value.
         let mut looping = false;
-        let (mut before, mut next) = (None, self.arena.first(pc, self.state.frame().callsite));
-        while let Some(id) = next {
+        let (mut before, mut next) = (None, arena.list(list).head);
+        let found = loop {
+            let Some(id) = next else {
+                arena.note_list(count);
+                break Found::Nothing;
+            };
             count += 1;
-            let checkpoint = self.arena.checkpoint(id);
-            let state = &checkpoint.state;
+            let (checkpoint, visits) = arena.checkpoint_and_visits(id);
             next = checkpoint.next;
-            if state.pc != pc {
+            if checkpoint.state.pc != pc {
                 before = Some(id);
                 continue;
             }
-            if state.branches > 0 {
-                let other_depth = state.may_goto_depth != self.state.may_goto_depth;
-                if self.is_same_entry(id) {
-                    if advances
-                        && self.is_subsumed(id, ExactLevel::RangeWithin)
-                        && self.advances_active_iterator()
-                    {
-                        return Found::Subsumed {
-                            by: id,
-                            looping: true,
-                        };
+            let exploring = checkpoint.state.branches > 0;
+            if exploring {
+                // At other instructions, an unfinished path ends only in an infinite loop.
+                if forced && search.is_same_entry(&checkpoint.state) {
+                    let within = ExactLevel::RangeWithin;
+                    let other_depth =
+                        checkpoint.state.may_goto_depth != search.current.may_goto_depth;
+                    let converges = active_iterator || may_goto && other_depth;
+                    if converges && search.is_subsumed(checkpoint, within) {
+                        let looping = true;
+                        break Found::Subsumed { by: id, looping };
                     }
-                    if may_goto && other_depth && self.is_subsumed(id, ExactLevel::RangeWithin) {
-                        return Found::Subsumed {
-                            by: id,
-                            looping: true,
-                        };
+                    if calls_back && search.is_subsumed(checkpoint, within) {
+                        break Found::Subsumed { by: id, looping };
                     }
-                    if calls_back {
-                        if self.is_subsumed(id, ExactLevel::RangeWithin) {
-                            return Found::Subsumed { by: id, looping };
-                        }
-                    } else if !advances && self.is_infinite_loop(id) {
-                        return Found::InfiniteLoop { since: id };
-                    }
+                }
+                if !calls_back && !advances && search.is_infinite_loop(checkpoint) {
+                    break Found::InfiniteLoop { since: id };
                 }
                 if rare {
                     *add = false;
                 }
             } else {
-                looping = self.arena.is_incomplete(id);
+                looping = visits.is_incomplete(checkpoint.visit);
                 let level = if looping {
                     ExactLevel::RangeWithin
                 } else {
                     ExactLevel::NotExact
                 };
-                if self.is_subsumed(id, level) {
-                    return Found::Subsumed { by: id, looping };
+                if search.is_subsumed(checkpoint, level) {
+                    break Found::Subsumed { by: id, looping };
                 }
             }
-            let checkpoint = self.arena.checkpoint_mut(id);
             checkpoint.misses += u32::from(*add);
-            let long = forced && checkpoint.state.branches > 0;
-            let misses_per_hit = if long {
+            let misses_per_hit = if forced && exploring {
                 LOOP_MISSES_PER_HIT
             } else {
                 MISSES_PER_HIT
             };
             if checkpoint.misses > checkpoint.hits * misses_per_hit + misses_per_hit {
-                self.arena.drop_from_list(id, before);
+                arena.drop_from_list(id, before);
             } else {
                 before = Some(id);
             }
-        }
-        self.arena.note_list(count);
-        Found::Nothing
-    }
-
-    /// Whether the checkpoint is in the same entry of an asynchronous callback; if not,
-    /// reaching this instruction again is not a loop.
-    fn is_same_entry(&self, id: StateId) -> bool {
-        use crate::verifier::state::Entry::AsyncCallback;
-        match (self.arena.get(id).frame().entry, self.state.frame().entry) {
-            (AsyncCallback(old), AsyncCallback(current)) => old == current,
-            (AsyncCallback(_), _) => false,
-            _ => true,
-        }
-    }
-
-    fn is_subsumed(&mut self, id: StateId, level: ExactLevel) -> bool {
-        let mut ids = self.arena.take_ids(self.ids.last());
-        let checkpoint = self.arena.checkpoint(id);
-        let (insns, level) = match self.recorder {
-            None => (self.structure.insns.as_slice(), level),
-            // The oracle checks dead registers, too.
-            Some(_) => ([].as_slice(), ExactLevel::RangeWithin),
         };
-        let mut comparison = Comparison {
-            insns,
-            ids: &mut ids,
-            level,
-            hint: checkpoint.hints[0],
-        };
-        let subsumed = comparison.states(&checkpoint.state, &self.state);
-        let hint = comparison.hint;
-        self.arena.return_ids(&mut ids);
-        self.arena.checkpoint_mut(id).hints[0] = hint;
-        subsumed
-    }
-
-    /// Whether the current state is a repetition: the same path passed an identical state,
-    /// and nothing has changed that could end the loop.
-    fn is_infinite_loop(&mut self, id: StateId) -> bool {
-        let checkpoint = self.arena.checkpoint_mut(id);
-        let (old, current) = (&checkpoint.state, &self.state);
-        old.may_goto_depth == current.may_goto_depth
-            && old.callback_unroll_depth == current.callback_unroll_depth
-            && may_loop(old, current, &mut checkpoint.hints[1])
-            && self.is_subsumed(id, ExactLevel::Exact)
-            && !steps_differ(self.arena.get(id), &self.state)
+        let ids = search.ids;
+        self.arena.return_ids(ids);
+        found
     }
 
     fn infinite_loop(&self, pc: Pc, since: StateId) -> Reject {
@@ -202,18 +225,16 @@ impl Verifier<'_> {
 
     /// Makes the current state a checkpoint. Its precision marks are cleared: the code that
     /// follows has not required any yet.
-    fn add_checkpoint(&mut self, pc: Pc) {
+    fn add_checkpoint(&mut self, pc: Pc, list: ListId) {
         self.arena.counts_before = self.counts;
-        self.arena.backtrack_cache.clear();
+        self.backtrack_cache.clear();
         for reg in self.state.all_regs_mut() {
             if reg.is_scalar() {
                 reg.precise = false;
             }
         }
         (self.state.pc, self.state.last) = (pc, self.position.prev());
-        let id = self
-            .arena
-            .insert(&mut self.state, self.structure.code.len());
+        let id = self.arena.insert(&mut self.state, list);
         self.arena.note_peak();
         if let Some(of) = Loop::of(&self.state, &self.structure.insns) {
             let (visit, first) = self.arena.visits.enter(of, id);

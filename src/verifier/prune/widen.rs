@@ -24,8 +24,8 @@ impl Verifier<'_> {
     /// from the previous checkpoint there.
     pub(crate) fn widen_callback(&mut self, pc: Pc) -> VerifyResult {
         if let Some(before) = self.arena.above(&self.state, self.frame().callsite, pc) {
-            let ids = &mut self.arena.take_ids(self.ids.last());
-            widen(self.arena.get(before), &mut self.state, ids);
+            let mut ids = self.arena.take_ids(self.ids.last());
+            widen(self.arena.get(before), &mut self.state, &mut ids);
             self.arena.return_ids(ids);
         }
         Ok(())
@@ -34,8 +34,8 @@ impl Verifier<'_> {
     /// Widens the state that was pushed last, which continues the loop.
     pub(crate) fn widen_pending(&mut self, before: StateId) {
         if let Some(state) = self.worklist.last_mut() {
-            let ids = &mut self.arena.take_ids(self.ids.last());
-            widen(self.arena.get(before), state, ids);
+            let mut ids = self.arena.take_ids(self.ids.last());
+            widen(self.arena.get(before), state, &mut ids);
             self.arena.return_ids(ids);
         }
     }
@@ -52,7 +52,7 @@ impl Arena {
     /// The last checkpoint at `pc`, in a call from `callsite`, above the state `below`
     /// (`find_prev_entry`).
     fn above(&self, below: &State, callsite: Option<Pc>, pc: Pc) -> Option<StateId> {
-        let mut next = self.first(pc, callsite);
+        let mut next = self.list(self.list_of(pc, callsite)).head;
         while let Some(id) = next {
             let checkpoint = self.checkpoint(id);
             let state = &checkpoint.state;

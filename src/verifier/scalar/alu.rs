@@ -13,6 +13,17 @@ impl Scalar {
     /// unknown amount or by at least the width.
     #[must_use]
     pub fn alu(op: AluOp, width: Width, dst: &Self, src: &Self) -> Self {
+        use AluOp::{Add, And, Mul, Or, Sub, Xor};
+        if matches!(op, Add | Sub | Mul | And | Or | Xor)
+            && let (Some(a), Some(b)) = (dst.exact(), src.exact())
+        {
+            return Self::constant(op.eval(width, a, b));
+        }
+        Self::bounded(op, width, dst, src)
+    }
+
+    /// The destination after the operation, from the bits and the intervals.
+    pub(super) fn bounded(op: AluOp, width: Width, dst: &Self, src: &Self) -> Self {
         match (Self::computed(op, width, dst, src), width) {
             (None, _) => Self::UNKNOWN,
             (Some(_), Width::W64) if op == AluOp::Mov => *src,

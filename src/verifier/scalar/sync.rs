@@ -16,8 +16,8 @@ impl Scalar {
     /// The same members, with bits and intervals refined by each other.
     #[must_use]
     pub fn synced(self) -> Self {
-        // A constant can't be refined.
-        if self.exact().is_some() {
+        // Neither a constant nor an unknown number can be refined.
+        if self.exact().is_some() || self.is_unknown() {
             return self;
         }
         let mut number = self.within_bits();
@@ -36,7 +36,7 @@ impl Scalar {
     /// (`reg_bounds_sanity_check`).
     #[must_use]
     pub fn is_consistent(&self) -> bool {
-        self.contradiction().is_none()
+        self.exact().is_some() || self.contradiction().is_none()
     }
 
     /// The kernel's line about an inconsistent scalar, found in `context` (`alu`,

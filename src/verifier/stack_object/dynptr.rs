@@ -5,6 +5,8 @@
 //! be overwritten. Others end when a store destroys them. Memory that a program gets from a
 //! dynptr (a slice) becomes invalid with it: it has the dynptr's id, or its reference.
 
+use smallvec::SmallVec;
+
 use crate::isa::Reg;
 use crate::spec::call::TypeFlags;
 use crate::verifier::env::Verifier;
@@ -212,6 +214,7 @@ impl Verifier<'_> {
             self.clear_dynptr(frame, main);
             return Ok(true);
         }
+        self.forget_slices(dynptr.ref_id);
         self.release(dynptr.ref_id);
         let count = self.state.frames.get(usize::from(frame));
         for at in 1..count.map_or(0, |frame| frame.stack.len()) {
@@ -224,6 +227,22 @@ impl Verifier<'_> {
             }
         }
         Ok(true)
+    }
+
+    /// Makes the slices of the dynptrs with this reference unknown scalars: their memory goes
+    /// with the reference. Linux 6.18 keeps those of `bpf_dynptr_slice`.
+    fn forget_slices(&mut self, ref_id: u32) {
+        let slots = self.state.frames.iter().flat_map(|frame| &frame.stack);
+        let ids: SmallVec<[u32; 4]> = slots
+            .map(|slot| slot.reg)
+            .filter(|reg| matches!(reg.kind, Kind::Dynptr { .. }) && reg.ref_id == ref_id)
+            .map(|reg| reg.id)
+            .collect();
+        for reg in self.state.all_regs_mut() {
+            if matches!(reg.kind, Kind::Mem { .. }) && ids.contains(&reg.dynptr_id) {
+                *reg = RegState::UNKNOWN;
+            }
+        }
     }
 
     /// Empties both slots (`invalidate_dynptr`).

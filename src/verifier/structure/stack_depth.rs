@@ -10,8 +10,8 @@ use super::raw::{self, Callee};
 use super::usage::Usage;
 use crate::isa::RawInsn;
 use crate::program::Program;
-use crate::spec::ProgType;
 use crate::spec::limits::{MAX_CALL_FRAMES, MAX_TAIL_CALL_STACK, STACK_SIZE};
+use crate::spec::{AttachType, ProgType};
 use crate::util::{Errno, Pc};
 use crate::verifier::reject::{Reject, VerifyResult, reject};
 
@@ -36,7 +36,7 @@ pub(crate) fn check_max_stack_depth(
         private: vec![Private::Unknown; count],
     };
     let tail_calls = structure.subprograms.iter().any(|sub| sub.has_tail_call);
-    let may_be_private = !tail_calls && has_private_stack(program.prog_type);
+    let may_be_private = !tail_calls && has_private_stack(program);
     // An asynchronous callback can interrupt the main program. So its functions are known
     // to use the common stack before the main program is checked.
     for root in (0..count).rev() {
@@ -48,12 +48,16 @@ pub(crate) fn check_max_stack_depth(
 }
 
 /// Whether functions with a large frame can have a private stack (`bpf_enable_priv_stack`):
-/// programs that are called without a trampoline, or with one that prevents recursion.
-fn has_private_stack(prog_type: ProgType) -> bool {
-    matches!(
-        prog_type,
-        ProgType::Kprobe | ProgType::Tracepoint | ProgType::PerfEvent | ProgType::RawTracepoint
-    )
+/// programs that are called without a trampoline, or that the kernel keeps from recursion
+/// (`bpf_prog_check_recur`).
+fn has_private_stack(program: &Program) -> bool {
+    match program.prog_type {
+        ProgType::Kprobe | ProgType::Tracepoint | ProgType::PerfEvent | ProgType::RawTracepoint => {
+            true
+        }
+        ProgType::Tracing => program.expected_attach_type != Some(AttachType::TraceIter),
+        _ => false,
+    }
 }
 
 /// Whether a function has a private stack.

@@ -87,8 +87,7 @@ fn exception_callback(program: &Program) -> VerifyResult<Option<u32>> {
         return Ok(None);
     };
     let mut names = btf
-        .own_types()
-        .filter(|ty| ty.kind() == Kind::DeclTag && ty.target_id() == Some(main.ty))
+        .decl_tags(main.ty)
         .filter(|ty| ty.component().is_none())
         .filter_map(|ty| ty.name().strip_prefix(TAG));
     let Some(name) = names.next() else {

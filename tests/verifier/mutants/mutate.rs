@@ -39,6 +39,7 @@ const CHANGES: &[(&str, u64, Change)] = &[
     ("two ways added", 5, add_two_ways),
     ("loop added", 5, add_loop),
     ("another helper", 1, change_helper),
+    ("another kfunc", 3, change_kfunc),
     ("another map", 1, change_map),
     ("program type", 1, change_type),
     ("flags", 2, change_flags),
@@ -549,6 +550,15 @@ fn change_helper(mutant: &mut Mutant<'_>, random: &mut Random) -> Option<()> {
     let imm = i32::try_from(1 + random.below(211)).unwrap();
     let insn = &mut mutant.listing.items[at].insn;
     *insn = insn.with_imm(imm);
+    Some(())
+}
+
+/// Another of the program's kfuncs.
+fn change_kfunc(mutant: &mut Mutant<'_>, random: &mut Random) -> Option<()> {
+    let is_kfunc = |item: &Item| item.insn.opcode == 0x85 && item.insn.src() == 2;
+    let at = find(mutant, random, is_kfunc)?;
+    let other = find(mutant, random, is_kfunc)?;
+    mutant.listing.items[at].insn = mutant.listing.items[other].insn;
     Some(())
 }
 

@@ -1,8 +1,11 @@
 //! Random inputs: events for programs, and map contents.
 
+use std::collections::BTreeMap;
+
 use bpflab::Vm;
+use bpflab::btf::{Kind, Member, Type};
 use bpflab::program::Program;
-use bpflab::spec::{MapType, UpdateFlags};
+use bpflab::spec::{MapType, ProgType, UpdateFlags};
 use bpflab::vm::events::Event;
 
 /// The size of a context without layout: larger than any program of the corpus reads.
@@ -55,17 +58,58 @@ impl Inputs {
     }
 
     /// A random event for the program.
-    pub fn event(&mut self, vm: &Vm, program: &Program) -> Event {
+    pub fn event(&mut self, vm: &mut Vm, program: &Program) -> Event {
         let len = [14, 64, 200, 1500][self.below(4)];
         let len = len + self.below(40);
         let bytes = self.bytes(len);
         if Event::packet(bytes.clone()).accepts(program.prog_type) {
             return Event::packet(bytes);
         }
+        if program.prog_type == ProgType::Syscall {
+            return Event::bytes(self.bytes(CONTEXT));
+        }
+        if let Some(event) = self.typed(vm, program) {
+            return event;
+        }
         match vm.event_for(program, None) {
             Ok(event) if event.accepts(program.prog_type) => event,
             _ => Event::bytes(self.bytes(CONTEXT)),
         }
+    }
+
+    /// The arguments of a function or tracepoint whose prototype is known: an object for each
+    /// pointer to a structure, since the kernel passes no null there.
+    fn typed(&mut self, vm: &mut Vm, program: &Program) -> Option<Event> {
+        let btf = program.kernel_btf.as_ref()?;
+        if program.prog_type == ProgType::Netfilter {
+            let context = ["nf_hook_state", "sk_buff"].map(|name| {
+                let found = btf.find(name, Kind::Struct)?;
+                object(vm, found, true, &mut BTreeMap::new())
+            });
+            let context = context.map(Option::unwrap_or_default);
+            let bytes = context.map(u64::to_le_bytes).concat();
+            return Some(Event::input(ProgType::Netfilter, bytes));
+        }
+        let hook = btf.get(program.attach_btf_id?)?;
+        let prototype = btf.resolve(hook.target_id()?).ok()?;
+        // A tracepoint is a pointer to its prototype, whose first parameter is not passed.
+        let (prototype, skipped) = match prototype.kind() {
+            Kind::FuncProto => (prototype, 0),
+            Kind::Ptr => (btf.resolve(prototype.target_id()?).ok()?, 1),
+            _ => return None,
+        };
+        let (mut context, mut objects) = (Vec::new(), BTreeMap::new());
+        for param in prototype.params().skip(skipped) {
+            let ty = btf.resolve(param.ty).ok()?;
+            let to = (ty.kind() == Kind::Ptr).then(|| btf.resolve(ty.target_id()?).ok());
+            let to = to.flatten().filter(|to| to.kind() == Kind::Struct);
+            let object = to.and_then(|to| object(vm, to, true, &mut objects));
+            let argument = object.unwrap_or_else(|| self.next());
+            context.extend(argument.to_le_bytes());
+        }
+        context.resize(context.len() + 8, 0);
+        let event = Event::bytes(context);
+        event.accepts(program.prog_type).then_some(event)
     }
 
     /// Writes random contents to the maps that user space fills.
@@ -90,4 +134,40 @@ impl Inputs {
             }
         }
     }
+}
+
+/// The address of an object of a structure; one of each type. Its members that point to
+/// structures are not null, as in the kernel; if it is no argument and large, they are not set.
+fn object(
+    vm: &mut Vm,
+    ty: Type<'_>,
+    is_argument: bool,
+    objects: &mut BTreeMap<String, u64>,
+) -> Option<u64> {
+    if let Some(known) = objects.get(ty.name()) {
+        return Some(*known);
+    }
+    let mut made = vm.world().kernel(ty.name()).ok()?;
+    let address = made.address();
+    objects.insert(ty.name().to_owned(), address);
+    for member in members(ty).filter(|_| is_argument || ty.members().len() < 16) {
+        let to = ty.btf().resolve(member.ty).ok();
+        let to = to.filter(|to| to.kind() == Kind::Ptr);
+        let to = to.and_then(|to| ty.btf().resolve(to.target_id()?).ok());
+        let to = to.filter(|to| to.kind() == Kind::Struct && !to.name().is_empty());
+        if let Some(to) = to.and_then(|to| object(vm, to, false, objects)) {
+            made = made.clone().set(member.name, to).unwrap_or(made);
+        }
+    }
+    Some(address)
+}
+
+/// The members of a type, with those of anonymous ones.
+fn members(ty: Type<'_>) -> impl Iterator<Item = Member<'_>> {
+    ty.members().flat_map(move |member| {
+        let inner = member.name.is_empty().then(|| ty.btf().ty(member.ty));
+        let named = inner.is_none().then_some(member);
+        let inner = inner.map(|inner| inner.members());
+        named.into_iter().chain(inner.into_iter().flatten())
+    })
 }

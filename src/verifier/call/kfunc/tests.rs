@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::btf::{Btf, Builder, Encoding, Kind, Linkage, Param};
 use crate::isa::{Names, assemble_with};
-use crate::program::Program;
-use crate::spec::{ProgFlags, ProgType};
+use crate::program::{MapDef, Program};
+use crate::spec::{MapType, ProgFlags, ProgType};
 use crate::util::TypeId;
 use crate::verifier::{Options, verify};
 
@@ -20,6 +20,8 @@ fn kernel() -> Btf {
     let task = types.structure("task_struct", 8, &[]);
     let task = types.ptr(task);
     let void = types.ptr(TypeId(0));
+    let dynptr = types.structure("bpf_dynptr", 16, &[]);
+    let dynptr = types.ptr(dynptr);
     let nothing = TypeId(0);
     type Function<'a> = (&'a str, TypeId, &'a [(&'a str, TypeId)]);
     let functions: &[Function<'_>] = &[
@@ -52,6 +54,16 @@ fn kernel() -> Btf {
             void,
             &[("obj__ign", void), ("btf_id__k", word)],
         ),
+        (
+            "bpf_dynptr_slice",
+            void,
+            &[
+                ("p", dynptr),
+                ("offset", word),
+                ("buffer__opt", void),
+                ("buffer__szk", word),
+            ],
+        ),
         ("schedule", nothing, &[]),
     ];
     for (name, result, params) in functions {
@@ -79,7 +91,8 @@ impl Names for Kernel {
 }
 
 /// The error line of a sleepable syscall program; empty if it is accepted. The text has an
-/// instruction between `;`, and `save N` or `restore N` for calls with a stack slot.
+/// instruction between `;`, and `save N` or `restore N` for calls with a stack slot. Map 0 is a
+/// ring buffer.
 fn message(text: &str) -> String {
     let mut lines = Vec::new();
     for line in text.split(';').map(str::trim) {
@@ -97,6 +110,7 @@ fn message(text: &str) -> String {
     let insns = assemble_with(&lines.join("\n"), &kernel).unwrap().slots;
     let mut program = Program::new("p", ProgType::Syscall, insns);
     program.kernel_btf = Some(kernel.0);
+    program.maps = vec![MapDef::new("events", MapType::Ringbuf, 0, 0, 4096)].into();
     program.flags |= ProgFlags::SLEEPABLE;
     program.license = "GPL".to_owned();
     verify(&Arc::new(program), &Options::default())
@@ -166,6 +180,20 @@ fn interrupt_states_are_restored_in_order() {
     ] {
         assert_eq!(message(text), error, "{text}");
     }
+}
+
+#[test]
+fn a_slice_of_a_record_goes_with_the_record() {
+    // `bpf_ringbuf_reserve_dynptr` and `bpf_ringbuf_submit_dynptr`.
+    let reserve = "r1 = map[idx:0]; r2 = 8; r3 = 0; r4 = r10; r4 += -16; \
+                   call 198";
+    let slice = "r1 = r10; r1 += -16; r2 = 0; r3 = 0; r4 = 8; call bpf_dynptr_slice; r6 = r0";
+    let load = "if r6 == 0 goto pc+1; r7 = *(u8 *)(r6 +0)";
+    let submit = "r1 = r10; r1 += -16; r2 = 0; call 199";
+    let before = format!("{reserve}; {slice}; {load}; {submit}");
+    assert_eq!(message(&before), "");
+    let after = format!("{reserve}; {slice}; {submit}; {load}");
+    assert_eq!(message(&after), "R6 invalid mem access 'scalar'");
 }
 
 #[test]

@@ -114,6 +114,7 @@ proptest! {
                 let expected = Scalar::constant(op.eval(width, x, y));
                 let known = !number.is_unknown();
                 prop_assert!(!known || number == expected, "{op:?} {width:?} {number:x?}");
+                prop_assert_eq!(number, Scalar::bounded(op, width, &a, &b));
             }
         }
     }

@@ -1,6 +1,7 @@
 //! `bpf_fastcall` spills, and the stack of call chains. Each figure was seen on Linux 6.18.
 
 use super::*;
+use crate::spec::AttachType;
 use crate::util::Pc;
 
 /// The final stack size of the first function, from 16 bytes.
@@ -74,10 +75,16 @@ fn one_call_that_keeps_nothing_keeps_the_stack() {
 
 /// A chain of functions that call each other, with these depths.
 fn chain(prog_type: ProgType, depths: &[u32]) -> String {
+    chain_at(prog_type, None, depths)
+}
+
+fn chain_at(prog_type: ProgType, attach_type: Option<AttachType>, depths: &[u32]) -> String {
     let calls = depths.len() - 1;
     let text = "call pc+1\nexit\n".repeat(calls) + "r0 = 0\nexit";
-    let program = program(prog_type, &text);
+    // The structure of a tracing program needs an attach target.
+    let mut program = program(ProgType::Xdp, &text);
     let structure = structure(&program).unwrap();
+    (program.prog_type, program.expected_attach_type) = (prog_type, attach_type);
     let mut usage = Usage::new(&structure);
     for (function, depth) in (0..).zip(depths) {
         usage.grow_stack(function, *depth);
@@ -120,6 +127,10 @@ fn watching_programs_have_private_stacks() {
     }
     let error = "combined stack size of 2 calls is 528. Too large";
     assert_eq!(chain(ProgType::RawTracepointWritable, &[512, 8]), error);
+    let tracing = |attach_type| chain_at(ProgType::Tracing, Some(attach_type), &[512, 8]);
+    assert_eq!(tracing(AttachType::TraceRawTp), "ok");
+    assert_eq!(tracing(AttachType::TraceFentry), "ok");
+    assert_eq!(tracing(AttachType::TraceIter), error);
 }
 
 /// An asynchronous callback is not part of the chain. A function that both call uses the
