@@ -1,6 +1,5 @@
 //! Exception callbacks: where a program continues after `bpf_throw`.
 
-use crate::btf::Kind;
 use crate::program::Program;
 
 /// Prefix of the BTF declaration tag that names a main function's exception callback
@@ -12,9 +11,7 @@ const MARK: &str = "exception_callback:";
 pub(super) fn callback(program: &Program) -> Option<i64> {
     let btf = program.btf.as_ref()?;
     let main = program.subprograms.first()?.type_id?;
-    let mut marks = btf.types().filter(|ty| {
-        ty.kind() == Kind::DeclTag && ty.target_id() == Some(main) && ty.component().is_none()
-    });
+    let mut marks = btf.decl_tags(main).filter(|ty| ty.component().is_none());
     let name = marks.find_map(|ty| ty.name().strip_prefix(MARK))?;
     let mut functions = program.subprograms.iter();
     let found = functions.find(|function| function.name == name);

@@ -66,9 +66,9 @@ impl Vm {
             Fires::Iterator => self.iterator(target)?,
             Fires::StructOps => match target.split_once('.') {
                 Some((name, member)) => self.struct_ops_call(name, member)?,
-                None => context(program.prog_type, self.arch())?,
+                None => context(program.prog_type, program.arch)?,
             },
-            Fires::Context => context(program.prog_type, self.arch())?,
+            Fires::Context => context(program.prog_type, program.arch)?,
         })
     }
 

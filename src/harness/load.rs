@@ -149,6 +149,12 @@ impl Vm {
             .collect::<Result<Vec<_>>>()?;
         self.share_types(programs.iter().map(Arc::as_ref));
         self.layouts.clear();
+        let mut kernels = programs
+            .iter()
+            .filter_map(|program| program.kernel_btf.as_ref());
+        if let Some(kernel) = kernels.next() {
+            self.machine.show_maps(&maps, kernel);
+        }
         if self.kernel_btf.is_none() {
             let mut kernels = programs.iter().filter_map(|program| program.kernel_types());
             self.kernel_btf = kernels.next().cloned();

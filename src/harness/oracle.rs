@@ -8,7 +8,11 @@ use super::vm::Vm;
 use crate::engine::{Step, Watch};
 use crate::isa::Reg;
 use crate::util::{MapId, Pc};
-use crate::verifier::oracle::{Agreement, PacketEnds, Run, Trace, ValuePlace, Violation};
+use crate::verifier::oracle::{
+    Agreement, Held, HeldDynptr, HeldIterator, ObjectPlace, PacketEnds, Run, Trace, ValuePlace,
+    Violation,
+};
+use crate::vm::dynptr::{Dynptr, DynptrKind};
 use crate::vm::events::Event;
 use crate::vm::memory::{AccessKind, Address, Body, Region};
 use crate::vm::{Outcome, ProgramHandle};
@@ -225,5 +229,50 @@ impl Run for Seen<'_> {
         let space = &self.step.machine.space;
         let writable = || space.check(address, len, AccessKind::Write).is_ok();
         space.check(address, len, AccessKind::Read).is_ok() || writable()
+    }
+
+    fn object(&self, address: u64) -> Option<ObjectPlace> {
+        let memory = self.step.machine.world.kernel_memory();
+        let object = memory.object_at(address)?;
+        let ty = object.block_type()?;
+        Some(ObjectPlace {
+            btf: ty.btf.clone(),
+            ty: ty.id,
+            offset: address.wrapping_sub(object.address()),
+        })
+    }
+
+    fn dynptr(&self, address: u64) -> Option<HeldDynptr> {
+        let machine = self.step.machine;
+        let found = Dynptr::load(&machine.space, address).ok()?;
+        if found.is_null() {
+            return Some(HeldDynptr { kind: None });
+        }
+        let kind = found.kind()?;
+        // The memory of packets moves.
+        let start = found.data.wrapping_add(found.offset.into());
+        let is_plain = matches!(kind, DynptrKind::Local | DynptrKind::Ringbuf);
+        if is_plain && !self.is_readable(start, found.size().into()) {
+            return None;
+        }
+        let kind = Some(kind.name());
+        Some(HeldDynptr { kind })
+    }
+
+    fn iterator(&self, address: u64) -> Option<HeldIterator> {
+        let (structure, drained) = self.step.machine.held_iterator(address)?;
+        Some(HeldIterator { structure, drained })
+    }
+
+    fn held(&self) -> Held {
+        let machine = self.step.machine;
+        let (rcu, preempt) = machine.critical_sections();
+        Held {
+            references: machine.held_references().to_vec(),
+            count: machine.count_references(),
+            interrupts: machine.saved_interrupts().to_vec(),
+            rcu,
+            preempt,
+        }
     }
 }

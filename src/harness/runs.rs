@@ -56,7 +56,7 @@ impl Context {
                 hidden: region.hidden as usize,
                 has_pointers: !region.pointers.is_empty(),
             }),
-            Body::Elements(_) | Body::Pages(_) | Body::Opaque => None,
+            Body::Elements(_) | Body::Pages(_) | Body::Object(_) | Body::Opaque => None,
         }
     }
 }

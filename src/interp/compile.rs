@@ -373,7 +373,7 @@ impl Compiler<'_> {
             }
             MemRef::Packet { base, off } => (PACKET, base, wide(off)),
             MemRef::Table { base, off } => (TABLE, base, wide(off)),
-            MemRef::Checked { .. } => return None,
+            MemRef::Kernel { .. } | MemRef::Checked { .. } => return None,
         })
     }
 }

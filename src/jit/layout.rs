@@ -27,6 +27,8 @@ pub(super) const FRAME_END: i32 = field(offset_of!(Run<'static>, host.frame_end)
 pub(super) const CONTEXT: i32 = field(offset_of!(Run<'static>, host.context));
 /// The host address of the table of deltas.
 pub(super) const DELTAS: i32 = field(offset_of!(Run<'static>, host.deltas));
+/// The host address of the table of recently read kernel objects.
+pub(super) const RECENT: i32 = field(offset_of!(Run<'static>, recent));
 
 /// The difference from a packet address to its host address.
 pub(super) const PACKET: i32 = field(offset_of!(Run<'static>, packet));

@@ -123,7 +123,8 @@ impl<'a> Accesses<'a> {
             _ => Yield::Scalar,
         };
         Ok(match (mem, yields) {
-            (_, Yield::Scalar | Yield::Argument(_)) | (MemRef::Checked { .. }, _) => Op::Load {
+            (_, Yield::Scalar | Yield::Argument(_) | Yield::Kernel(_))
+            | (MemRef::Checked { .. }, _) => Op::Load {
                 size,
                 dst,
                 mem,
@@ -143,7 +144,8 @@ impl<'a> Accesses<'a> {
         let field = field_at(self.verified.program(), off, size, Mode::Read);
         let (at, yields) = field.ok_or(LowerError::Unsupported(pc))?;
         match yields {
-            Yield::Scalar | Yield::Argument(_) => {}
+            // Loads through kernel pointers are checked, whatever the context holds.
+            Yield::Scalar | Yield::Argument(_) | Yield::Kernel(_) => {}
             pointer => {
                 let or_null = matches!(pointer, Yield::SocketOrNull | Yield::SockCommonOrNull);
                 let field = (at, u32::from(size.bytes()), or_null);
@@ -188,6 +190,9 @@ impl<'a> Accesses<'a> {
             // The access may be to a value of an inner map.
             Some(Through::Other) if has(Passes::TABLE) && !self.deletes.any => {
                 MemRef::Table { base, off }
+            }
+            Some(Through::Kernel) if has(Passes::KERNEL) && is_plain_load(&insn) => {
+                MemRef::Kernel { base, off, size }
             }
             _ => checked,
         })
@@ -248,6 +253,11 @@ impl<'a> Accesses<'a> {
         self.map_index.insert(id, index);
         Some(index)
     }
+}
+
+/// Whether an instruction only loads, in no particular order.
+const fn is_plain_load(insn: &Insn) -> bool {
+    matches!(insn, Insn::Load { .. } | Insn::LoadSx { .. })
 }
 
 /// How the keys of a map of this definition map to elements.

@@ -36,6 +36,7 @@ pub struct Lowered {
     pub(super) cpus: u32,
     /// See [`Lowered::known`].
     pub(super) known: Vec<u8>,
+    pub(super) reads_kernel: bool,
     /// For each operation its notes; empty if there are none.
     pub(super) notes: Vec<Notes>,
     pub(super) overlay: Overlay,
@@ -198,6 +199,12 @@ impl Lowered {
     #[must_use]
     pub fn ops(&self) -> &[Op] {
         &self.ops
+    }
+
+    /// Whether an operation loads with [`MemRef::Kernel`](super::MemRef::Kernel).
+    #[must_use]
+    pub const fn reads_kernel(&self) -> bool {
+        self.reads_kernel
     }
 
     /// The operations of a function.

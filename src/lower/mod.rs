@@ -92,6 +92,8 @@ bitflags! {
         /// Accesses to values of a map whose elements the program deletes address them
         /// directly where no call since the look-up may have removed the element.
         const FRESH = 1 << 10;
+        /// Loads through typed pointers find objects that were read before in a table.
+        const KERNEL = 1 << 11;
     }
 }
 

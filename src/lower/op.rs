@@ -173,7 +173,7 @@ pub enum Order {
 }
 
 /// The memory of an access, and how its host address is found. Addresses and offsets wrap.
-/// All but `Checked` were proved to be in bounds and allowed.
+/// All but `Kernel` and `Checked` were proved to be in bounds and allowed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MemRef {
     /// The function's own frame: the host address of the frame's end (what `r10`
@@ -213,6 +213,18 @@ pub enum MemRef {
         /// Added to it.
         off: i16,
     },
+    /// An object of the mocked kernel, or nothing: the verifier did not check the address, and
+    /// a load that finds no bytes gives 0. Only loads have it. Objects that the CPU has read
+    /// before are found in a table (`vm/memory/recent.rs`); loads from others are done as
+    /// `Checked`.
+    Kernel {
+        /// Holds the address.
+        base: Reg,
+        /// Added to it.
+        off: i16,
+        /// How many bytes are loaded.
+        size: Size,
+    },
     /// Any address: [`Space::load`](crate::vm::memory::Space::load), `store` or `update` at
     /// `base` + `off`, which fault if no region has it.
     Checked {
@@ -232,6 +244,7 @@ impl MemRef {
             Self::MapValue { base, .. }
             | Self::Packet { base, .. }
             | Self::Table { base, .. }
+            | Self::Kernel { base, .. }
             | Self::Checked { base, .. } => Some(base),
         }
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{Bindings, LowerError, Lowered, MemRef, Notes, Op, Order, Passes, lower};
+use crate::btf::{Builder, Encoding, Member};
 use crate::isa::{AluOp, Operand, Reg, Size, assemble_with};
 use crate::program::{MapDef, Program};
 use crate::spec::{MapType, ProgFlags, ProgType};
@@ -48,8 +49,12 @@ fn ops(text: &str, passes: Passes) -> Vec<Op> {
 
 /// The memory references of a program's loads.
 fn mem_refs(text: &str, passes: Passes) -> Vec<MemRef> {
-    let mem_refs = ops(text, passes).into_iter().filter_map(|op| match op {
-        Op::Load { mem, .. } => Some(mem),
+    loads(&ops(text, passes))
+}
+
+fn loads(ops: &[Op]) -> Vec<MemRef> {
+    let mem_refs = ops.iter().filter_map(|op| match op {
+        Op::Load { mem, .. } | Op::LoadSx { mem, .. } => Some(*mem),
         _ => None,
     });
     mem_refs.collect()
@@ -229,11 +234,7 @@ fn what_a_program_deletes_is_accessed_checked_afterwards() {
     let hash = MapDef::new("counts", MapType::Hash, 4, 8, 4);
     let mem_refs = |text: &str, passes| {
         let lowered = lowered(text, std::slice::from_ref(&hash), passes).unwrap();
-        let loads = lowered.ops().iter().filter_map(|op| match op {
-            Op::Load { mem, .. } => Some(*mem),
-            _ => None,
-        });
-        loads.collect::<Vec<_>>()
+        loads(lowered.ops())
     };
     let there = MemRef::MapValue {
         base: Reg::R0,
@@ -245,6 +246,36 @@ fn what_a_program_deletes_is_accessed_checked_afterwards() {
     assert_eq!(mem_refs(&text, !Passes::FRESH), all_checked);
     assert_eq!(mem_refs(&text, !Passes::LOOKUP), all_checked);
     assert_eq!(mem_refs(LOOKUP, !Passes::FRESH), [there]);
+}
+
+#[test]
+fn a_task_is_read_from_the_table_of_recent_objects() {
+    let mut btf = Builder::new();
+    let int = btf.int("int", 4, Encoding::Signed);
+    let pid = Member {
+        name: "pid",
+        ty: int,
+        bit_offset: 64,
+        bitfield: None,
+    };
+    btf.structure("task_struct", 16, &[pid]);
+    let text = "call bpf_get_current_task_btf
+        r1 = *(u32 *)(r0 + 8)
+        r2 = *(s32 *)(r0 + 8)
+        r0 = 0
+        exit";
+    let mut program = Program::new("p", ProgType::Xdp, Vec::new());
+    program.insns = assemble_with(text, &program).unwrap().slots;
+    program.license = "GPL".into();
+    program.kernel_btf = Some(btf.build().unwrap());
+    let (base, off, size) = (Reg::R0, 8, Size::W);
+    for (passes, expected) in [
+        (Passes::KERNEL, MemRef::Kernel { base, off, size }),
+        (!Passes::KERNEL, checked(base, off)),
+    ] {
+        let lowered = bound(program.clone(), &[], passes).unwrap();
+        assert_eq!(loads(lowered.ops()), [expected; 2], "{passes:?}");
+    }
 }
 
 /// As tracing programs do: look up, or update and look up again.

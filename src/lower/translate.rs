@@ -65,9 +65,11 @@ pub fn lower(
         ..
     } = lowering;
     let (maps, context, deferred) = accesses.into_parts();
+    let reads_kernel = |op: &Op| matches!(op.mem(), Some(MemRef::Kernel { .. }));
     let mut lowered = Lowered {
         program: Arc::clone(program),
         space: bindings.machine.space.id(),
+        reads_kernel: ops.iter().any(reads_kernel),
         ops,
         pcs: kept.pcs,
         ordinals: kept.ordinals,

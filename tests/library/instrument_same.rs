@@ -196,7 +196,7 @@ fn of_type(prog_type: ProgType, count: u32) {
         prog_type: Some(prog_type),
         defined: true,
         recorded: false,
-        tail_calls: false,
+        ..Options::default()
     };
     let mut seen = Seen::default();
     hold(prog_type.name(), count, options, |_, subject| {

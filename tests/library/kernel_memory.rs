@@ -471,6 +471,29 @@ fn what_is_not_there_reads_as_zero_and_the_outcome_says_where() {
     assert_eq!(outcome.probed.len(), 11);
 }
 
+/// The second run finds the objects where the first one left them.
+#[test]
+fn an_object_that_was_freed_is_gone_on_every_engine() {
+    for engine in [EngineKind::Checked, EngineKind::Interp, EngineKind::Jit] {
+        let mut object = Object::open(OBJECT).unwrap();
+        object.set_target(Target::Kernel(kernel()));
+        object.load_only(["read_current"]).unwrap();
+        let vm = Vm::new(object.clone()).unwrap();
+        let mut test = Test { vm, object };
+        test.vm.set_engine(engine);
+        test.vm.world().task().set_pid(8);
+        let task = test.vm.world().current_task().unwrap();
+        let task = task.set("real_parent.tgid", 3).unwrap();
+        for (frees, parent, probed) in [(false, 3, 0), (false, 3, 0), (true, 0, 1)] {
+            assert!(!frees || task.at("real_parent").unwrap().free());
+            let outcome = test.run("read_current", 0);
+            assert_eq!(outcome.runs[0].ran_on.engine, engine);
+            assert_eq!((test.number("pid"), test.number("parent")), (8, parent));
+            assert_eq!(outcome.probed.len(), probed, "{engine}");
+        }
+    }
+}
+
 #[test]
 fn core_read_goes_the_same_way() {
     let mut test = Test::new();

@@ -22,6 +22,7 @@ mod isa_text;
 mod jit;
 mod jit_large;
 mod kernel_memory;
+mod kernel_structures;
 mod kfuncs;
 mod kfuncs_world;
 mod layering;

@@ -48,6 +48,9 @@ pub(crate) struct Run<'a> {
     /// The difference that, added to a packet address, gives the host address; 0 without a
     /// packet.
     pub packet: u64,
+    /// The host address of the [table of recently read kernel
+    /// objects](crate::vm::memory::RecentBlocks).
+    pub recent: u64,
     /// The current values of the first pointers of
     /// [`ContextUse`](crate::lower::ContextUse); 0 for missing ones.
     pub pointers: [u64; POINTERS],
@@ -143,6 +146,7 @@ impl<'a> Run<'a> {
             left: 0,
             unwind: 0,
             packet: 0,
+            recent: machine.space.recent().host_address(),
             pointers: [0; POINTERS],
             known: [0; KNOWN],
             granted: i64::try_from(budget.0).unwrap_or(i64::MAX),
@@ -185,6 +189,7 @@ impl<'a> Run<'a> {
         if !self.lowered.known().is_empty() {
             self.lowered.read_known(&mut machine.world, &mut self.known);
         }
+        self.forget_freed(machine);
         self.executed = 0;
         let result = match self.entry_point {
             Some(entry_point) => self.execute_native(machine, entry_point),
@@ -220,6 +225,7 @@ impl<'a> Run<'a> {
     ) -> Result<u64, Box<Fault>> {
         let [_, r1, r2, r3, r4, r5, ..] = &mut self.host.regs;
         [*r1, *r2, *r3, *r4, *r5] = args;
+        self.forget_freed(machine);
         if let Some(native) = self.native() {
             return self.execute_native(machine, native.entry_point(function));
         }
@@ -263,6 +269,16 @@ impl<'a> Run<'a> {
             self.code = image.threaded();
             self.set_limit();
             self.refresh_pointers(machine);
+            self.forget_freed(machine);
+        }
+    }
+
+    /// Makes the program see which kernel objects were freed: before it runs, and after each
+    /// call that may free one.
+    #[inline]
+    fn forget_freed(&self, machine: &Machine) {
+        if self.lowered.reads_kernel() {
+            machine.space.forget_freed();
         }
     }
 
@@ -304,6 +320,7 @@ impl<'a> Run<'a> {
         if self.is_native && helper.moves_pointers {
             self.refresh_pointers(machine);
         }
+        self.forget_freed(machine);
         result.map_err(|problem| match problem {
             // A fault in a callback is reported with its own position.
             HelperProblem::Callback(fault) => fault,

@@ -11,7 +11,7 @@ use super::run::{Next, Run, Stop};
 use crate::isa::{AtomicOp, Operand, Reg, Size, Width, low32, movsx, neg, sign_extend32};
 use crate::lower::{CPU, Keys, MemRef, Op, Order, Target};
 use crate::spec::helpers::id;
-use crate::vm::memory::raw;
+use crate::vm::memory::{RecentBlocks, raw};
 use crate::vm::{FaultKind, HelperProblem, Machine};
 
 /// The resolved target of an access.
@@ -174,6 +174,7 @@ impl Run<'_> {
             MemRef::MapValue { base, off, .. }
             | MemRef::Packet { base, off }
             | MemRef::Table { base, off }
+            | MemRef::Kernel { base, off, .. }
             | MemRef::Checked { base, off } => (self.reg(base), i64::from(off)),
         };
         base.wrapping_add_signed(off)
@@ -196,6 +197,10 @@ impl Run<'_> {
             }
             MemRef::Packet { .. } => in_table(Host::Own),
             MemRef::Table { .. } => in_table(Host::Shared),
+            MemRef::Kernel { size, .. } => {
+                let host = self.recent(address, size);
+                host.map_or(Host::Judged(address), Host::Shared)
+            }
             MemRef::Checked { .. } => Host::Judged(address),
         }
     }
@@ -209,12 +214,24 @@ impl Run<'_> {
         unsafe { raw::load_own(entry, Size::Dw) }
     }
 
+    /// The host address of a load from a recently read kernel object.
+    fn recent(&self, address: u64, size: Size) -> Option<u64> {
+        let entry = self.recent + (address & u64::from(RecentBlocks::INDEX));
+        // SAFETY: the table has an entry for each index, and lives as long as the machine,
+        // which only this run uses.
+        let word = |offset: u8| unsafe { raw::load_own(entry + u64::from(offset), Size::Dw) };
+        let offset = address.wrapping_sub(word(RecentBlocks::START));
+        let is_inside = offset < word(RecentBlocks::limit(size));
+        is_inside.then(|| word(RecentBlocks::HOST).wrapping_add(offset))
+    }
+
     fn load(&self, machine: &Machine, at: Target, mem: MemRef, size: Size) -> Result<u64, Stop> {
         match self.host(mem) {
             // SAFETY: the verifier proved that the access is in bounds of a live object;
             // nothing else uses these bytes.
             Host::Own(host) => Ok(unsafe { raw::load_own(host, size) }),
-            // SAFETY: in bounds, as above.
+            // SAFETY: in bounds, as above, or of an object that the table of recently read
+            // ones keeps alive.
             Host::Shared(host) => Ok(unsafe { raw::load(host, size) }),
             Host::Judged(address) => {
                 let loaded = machine.space.load(address, size.bytes().into());

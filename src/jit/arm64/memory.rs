@@ -9,6 +9,7 @@ use crate::isa::{Operand, Reg, SignedSize, Size, Width};
 use crate::jit::layout;
 use crate::lower::{MemRef, Notes, Order, Target};
 use crate::spec::limits::STACK_SIZE;
+use crate::vm::memory::RecentBlocks;
 
 /// The host address of an access: a register and an offset.
 #[derive(Debug, Clone, Copy)]
@@ -129,6 +130,28 @@ impl Emitter<'_> {
                 );
                 At {
                     base: address,
+                    off: Off::Reg(SECOND),
+                }
+            }
+            MemRef::Kernel { base, off, size } => {
+                let address = self.plus(in_register(base), off);
+                let judged = self.stub(judged);
+                let entry = |off: u8| At {
+                    base: SECOND,
+                    off: Off::Imm(off.into()),
+                };
+                self.load_from(THIRD, field(layout::RECENT));
+                asm!(self
+                    ; and XSP(SECOND), X(address), u64::from(RecentBlocks::INDEX)
+                    ; add X(SECOND), X(SECOND), X(THIRD)
+                );
+                self.load_from(THIRD, entry(RecentBlocks::START));
+                asm!(self ; sub X(FIRST), X(address), X(THIRD));
+                self.load_from(THIRD, entry(RecentBlocks::limit(size)));
+                asm!(self ; cmp X(FIRST), X(THIRD) ; b.hs =>judged);
+                self.load_from(SECOND, entry(RecentBlocks::HOST));
+                At {
+                    base: FIRST,
                     off: Off::Reg(SECOND),
                 }
             }

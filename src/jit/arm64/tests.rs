@@ -172,6 +172,18 @@ fn accesses() {
     assert_eq!(table[..2], [0xd368_de8b, 0xf86b_7b8b]);
     assert_eq!(table[2] & 0xff00_001f, 0xb400_000b);
     assert_eq!(table[3..], [0xf86b_6a93]);
+    let (off, size) = (8, Size::Dw);
+    let kernel = load(MemRef::Kernel { base, off, size });
+    assert_eq!(kernel[0], 0x9100_228a); // add x10, x20, #8
+    // ldr x12, [x26, #…] ; and x11, x10, #0xfc0 ; add x11, x11, x12 ; ldr x12, [x11] ;
+    // sub x10, x10, x12 ; ldr x12, [x11, #40] ; cmp x10, x12
+    assert_eq!(kernel[1] & 0xffc0_03ff, 0xf940_034c);
+    let found = [0x927a_154b, 0x8b0c_016b, 0xf940_016c];
+    assert_eq!(kernel[2..5], found);
+    assert_eq!(kernel[5..8], [0xcb0c_014a, 0xf940_156c, 0xeb0c_015f]);
+    assert_eq!(kernel[8] & 0xff00_001f, 0x5400_0002); // b.hs …
+    // ldr x11, [x11, #8] ; ldr x19, [x10, x11]
+    assert_eq!(kernel[9..], [0xf940_056b, 0xf86b_6953]);
     let zero = words(|e| {
         e.store(0, Size::W, stack(-4), Operand::Imm(0), Order::Relaxed);
     });

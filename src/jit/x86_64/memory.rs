@@ -7,7 +7,9 @@ use super::operand::{At, Opcode};
 use super::pins::Pin;
 use super::regs::{FIRST, FRAME, Host, RUN, SECOND, host};
 use crate::isa::{Operand, Reg, SignedSize, Size};
+use crate::jit::layout;
 use crate::lower::{MemRef, Target};
+use crate::vm::memory::RecentBlocks;
 
 impl Emitter<'_> {
     /// Emits the code that computes the host address of the access by operation `op`; none
@@ -49,6 +51,21 @@ impl Emitter<'_> {
                 self.with_memory(Opcode::load(Size::Dw), FIRST, entry);
                 asm!(self ; test Rq(FIRST), Rq(FIRST) ; jz =>judged);
                 At::indexed(base, FIRST, off.into())
+            }
+            MemRef::Kernel { base, off, size } => {
+                let base = host(base)?;
+                let judged = self.stub(Stub::Step(op));
+                self.with_memory(Opcode::LEA, FIRST, At::new(base, off.into()));
+                asm!(self
+                    ; mov Rd(SECOND), Rd(FIRST)
+                    ; and Rd(SECOND), RecentBlocks::INDEX.into()
+                    ; add Rq(SECOND), [Rq(RUN) + layout::RECENT]
+                    ; sub Rq(FIRST), [Rq(SECOND) + RecentBlocks::START.into()]
+                    ; cmp Rq(FIRST), [Rq(SECOND) + RecentBlocks::limit(size).into()]
+                    ; jae =>judged
+                    ; add Rq(FIRST), [Rq(SECOND) + RecentBlocks::HOST.into()]
+                );
+                At::new(FIRST, 0)
             }
             MemRef::Checked { .. } => return None,
         })

@@ -114,7 +114,10 @@ fn pin_of(mem: MemRef) -> Option<Pin> {
         MemRef::Packet { .. } => Some(Pin::Packet),
         MemRef::Context { .. } => Some(Pin::Context),
         MemRef::MapValue { map, .. } => Some(Pin::Map(map)),
-        MemRef::Stack { .. } | MemRef::Table { .. } | MemRef::Checked { .. } => None,
+        MemRef::Stack { .. }
+        | MemRef::Table { .. }
+        | MemRef::Kernel { .. }
+        | MemRef::Checked { .. } => None,
     }
 }
 

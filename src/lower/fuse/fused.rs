@@ -10,9 +10,10 @@
 //!   none of these.
 //! - Counts are those of the plain operations. All of them are executed, except for
 //!   [`Branch::skips`] and [`Fused::skipped`].
-//! - It can't fault ([`MemRef::Checked`] is never fused). If an access has to be checked
-//!   ([`MemRef::Table`] or [`MemRef::Packet`] with an entry of 0), this is found before
-//!   anything else is done, and the plain operations are executed instead.
+//! - It can't fault ([`MemRef::Kernel`] and [`MemRef::Checked`] are never fused). If an
+//!   access has to be checked ([`MemRef::Table`] or [`MemRef::Packet`] with an entry of 0),
+//!   this is found before anything else is done, and the plain operations are executed
+//!   instead.
 //! - Only the last operation has an effect on memory, so a budget that ends in the middle
 //!   needs no fused form: the partial results can't be observed.
 

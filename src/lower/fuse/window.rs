@@ -80,7 +80,7 @@ impl<'a> Window<'a> {
 
 /// Whether an access may be fused: it can't fault.
 pub(super) const fn is_sure(mem: MemRef) -> bool {
-    !matches!(mem, MemRef::Checked { .. })
+    !matches!(mem, MemRef::Kernel { .. } | MemRef::Checked { .. })
 }
 
 /// Whether the host address is known without a table look-up.

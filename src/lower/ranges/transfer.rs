@@ -193,7 +193,9 @@ impl State {
         let known = match mem {
             MemRef::Stack { off } => self.slot(off, size.bytes()),
             // A 32-bit field may load as a 64-bit pointer.
-            MemRef::Table { .. } | MemRef::Checked { .. } => return Value::UNKNOWN,
+            MemRef::Table { .. } | MemRef::Kernel { .. } | MemRef::Checked { .. } => {
+                return Value::UNKNOWN;
+            }
             MemRef::Context { .. } | MemRef::MapValue { .. } | MemRef::Packet { .. } => None,
         };
         match known {
@@ -211,7 +213,9 @@ impl State {
             // These are not on a stack.
             (MemRef::Context { .. } | MemRef::MapValue { .. } | MemRef::Packet { .. }, _) => {}
             // A caller's stack, or this one at a variable offset.
-            (MemRef::Table { .. } | MemRef::Checked { .. }, _) => self.forget_all(),
+            (MemRef::Table { .. } | MemRef::Kernel { .. } | MemRef::Checked { .. }, _) => {
+                self.forget_all();
+            }
         }
     }
 

@@ -223,6 +223,6 @@ impl Placed {
 fn block(space: &Space, address: Address) -> Option<(&SharedBytes, Range<usize>)> {
     match &space.region(address)?.body {
         Bytes::Bytes { bytes, window } => Some((bytes, window.clone())),
-        Bytes::Elements(_) | Bytes::Pages(_) | Bytes::Opaque => None,
+        Bytes::Elements(_) | Bytes::Pages(_) | Bytes::Object(_) | Bytes::Opaque => None,
     }
 }

@@ -12,6 +12,7 @@ mod fault;
 pub mod inject;
 mod loaded;
 mod map_addresses;
+mod map_objects;
 mod mocks;
 mod names;
 mod nesting;

@@ -57,6 +57,16 @@ impl Machine {
         records.chain(self.still_held()).collect()
     }
 
+    /// The number of references that the running program holds: to records, sockets, iterators
+    /// and objects.
+    pub(crate) fn count_references(&self) -> usize {
+        let held = &self.run.held;
+        self.run.reserved.len()
+            + self.unreleased_sockets().len()
+            + held.references.len()
+            + held.iterators.len()
+    }
+
     /// Whether the running program holds no references to sockets or from kfuncs.
     fn holds_nothing(&self) -> bool {
         self.run.sockets.holds_nothing() && self.run.held.is_empty()

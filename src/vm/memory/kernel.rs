@@ -2,12 +2,12 @@
 //! addresses that look like Linux's on x86-64
 //! (`Documentation/arch/x86/x86_64/mm.rst`).
 //!
-//! All CPUs of a machine share it, and objects may be added while programs run. Engines never
-//! keep host addresses of it and prove nothing about its contents: each access is checked.
+//! All CPUs of a machine share it, and objects may be added while programs run. Nothing is proved
+//! about it: each access is checked.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::address::Address;
@@ -171,7 +171,14 @@ pub struct KernelMemoryFull {
 
 /// All objects in kernel memory. Clones share them.
 #[derive(Clone, Default)]
-pub struct KernelBlocks(Arc<RwLock<Blocks>>);
+pub struct KernelBlocks(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    blocks: RwLock<Blocks>,
+    /// How many objects were freed or replaced.
+    frees: AtomicU64,
+}
 
 struct Blocks {
     /// Objects by address; they don't overlap. Freed objects remain without their bytes.
@@ -235,11 +242,28 @@ impl Blocks {
 
 impl KernelBlocks {
     fn read(&self) -> RwLockReadGuard<'_, Blocks> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
+        self.0.blocks.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, Blocks> {
-        self.0.write().unwrap_or_else(PoisonError::into_inner)
+        self.0
+            .blocks
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes whenever an object is freed or replaced, which [`Block::is_live`] shows then.
+    #[inline]
+    pub(super) fn frees(&self) -> u64 {
+        self.0.frees.load(Ordering::Acquire)
+    }
+
+    /// Makes handles of an object stale; false if they were already.
+    fn end(&self, block: &Block) -> bool {
+        let was_live = block.live.swap(false, Ordering::Relaxed);
+        let frees = u64::from(was_live);
+        self.0.frees.fetch_add(frees, Ordering::Release);
+        was_live
     }
 
     /// Whether both are the same memory.
@@ -299,9 +323,10 @@ impl KernelBlocks {
             return blocks.put_at(address, new);
         };
         let put = blocks.put_at(address, new);
-        match &put {
-            Ok(_) => old.live.store(false, Ordering::Relaxed),
-            Err(_) => drop(blocks.by_address.insert(address, old)),
+        if put.is_ok() {
+            self.end(&old);
+        } else {
+            blocks.by_address.insert(address, old);
         }
         put
     }
@@ -326,7 +351,7 @@ impl KernelBlocks {
     /// Frees an object. Its addresses are not reused. False if it was freed already.
     pub fn free(&self, block: &Block) -> bool {
         let mut blocks = self.write();
-        if !block.live.swap(false, Ordering::Relaxed) {
+        if !self.end(block) {
             return false;
         }
         let Some(there) = blocks.by_address.get_mut(&block.address) else {

@@ -8,6 +8,7 @@ mod kernel;
 mod name;
 mod pages;
 pub(crate) mod raw;
+mod recent;
 mod region;
 mod shared;
 mod slab;
@@ -26,6 +27,7 @@ pub use kernel::{Area, Block, BlockType, KernelBlocks, NewBlock};
 pub use name::Name;
 #[doc(hidden)]
 pub use pages::Pages;
+pub(crate) use recent::RecentBlocks;
 #[doc(hidden)]
 pub use region::{Body, PointerField, Region, Rights};
 #[doc(hidden)]

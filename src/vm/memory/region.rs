@@ -37,6 +37,8 @@ pub enum Body {
     Elements(Arc<Slab>),
     /// The pages of an arena.
     Pages(Arc<Pages>),
+    /// An object that all CPUs share, such as the kernel's structure of a map.
+    Object(Arc<SharedBytes>),
     /// An object with an address but no bytes: a map, a function, a socket.
     Opaque,
 }
@@ -162,8 +164,8 @@ impl Region {
         Slab::span(value_size)
     }
 
-    /// Whether all CPUs share the region: map values, and objects without bytes. A block of
-    /// bytes belongs to the CPU that inserted it.
+    /// Whether all CPUs share the region: map values, objects of maps, and objects without
+    /// bytes. A block of bytes belongs to the CPU that inserted it.
     pub(super) const fn is_shared(&self) -> bool {
         !matches!(self.body, Body::Bytes { .. })
     }

@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use super::address::Address;
 use super::fault::{AccessFault, AccessKind, Pointer, Problem};
 use super::kernel::KernelBlocks;
+use super::recent::RecentBlocks;
 use super::region::{Body, Region, Rights};
 use super::shared::SharedBytes;
 use crate::spec::ContextKind;
@@ -25,6 +26,7 @@ pub struct Space {
     stale: Mutex<Vec<Pointer>>,
     deltas: Deltas,
     kernel: KernelBlocks,
+    recent: RecentBlocks,
 }
 
 /// For each slot, the offset from addresses to host addresses ([`Space::deltas`]).
@@ -120,6 +122,7 @@ impl Default for Space {
             stale: Mutex::default(),
             deltas: Deltas::new(),
             kernel: KernelBlocks::default(),
+            recent: RecentBlocks::default(),
         }
     }
 }
@@ -149,6 +152,18 @@ impl Space {
     /// Replaces the kernel memory.
     pub fn set_kernel(&mut self, kernel: KernelBlocks) {
         self.kernel = kernel;
+        self.recent.clear();
+    }
+
+    /// The kernel objects that this CPU read last.
+    pub(crate) const fn recent(&self) -> &RecentBlocks {
+        &self.recent
+    }
+
+    /// Makes engines see which kernel objects were freed.
+    #[inline]
+    pub(crate) fn forget_freed(&self) {
+        self.recent.forget_freed(&self.kernel);
     }
 
     /// The same address space for another CPU. Map values, objects without bytes and kernel
@@ -187,6 +202,7 @@ impl Space {
             stale: Mutex::default(),
             deltas,
             kernel: self.kernel.clone(),
+            recent: RecentBlocks::default(),
         }
     }
 
@@ -337,6 +353,9 @@ impl Space {
         kind: AccessKind,
         access: impl FnOnce(&SharedBytes, usize) -> Option<T>,
     ) -> Result<Option<T>, Problem> {
+        if matches!(kind, AccessKind::Read) {
+            return self.recent.read(&self.kernel, value, len, access);
+        }
         let (block, at) = self.kernel.find(value, len, kind)?;
         Ok(access(block.bytes(), at))
     }
@@ -408,6 +427,8 @@ impl Space {
                     .then_some(location)
                     .ok_or(Problem::NoPage)
             }
+            Body::Object(bytes) if end <= bytes.len() => Ok(Location { bytes, at: offset }),
+            Body::Object(_) => Err(Problem::Bounds),
             Body::Opaque => Err(Problem::Opaque),
         }
     }
@@ -565,6 +586,7 @@ impl Space {
                 let present = pages.are_present(at, into.len());
                 pages.bytes().read(at, into).filter(|()| present)
             }
+            Body::Object(bytes) => bytes.read(offset, into),
             Body::Opaque => None,
         }
     }
@@ -627,6 +649,12 @@ impl Space {
                 place: region.name.to_string(),
                 offset: address.offset() - i64::from(pages.start()),
                 len: pages.bytes().len() as u64,
+                live,
+            },
+            Body::Object(bytes) => Pointer::Region {
+                place: region.name.to_string(),
+                offset: address.offset(),
+                len: bytes.len() as u64,
                 live,
             },
             Body::Opaque => Pointer::Region {

@@ -27,6 +27,18 @@ impl DynptrKind {
         Self::Xdp,
         Self::SkbMeta,
     ];
+
+    /// Its name in the verifier's log (`dynptr_type_str`, `kernel/bpf/log.c`).
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Ringbuf => "ringbuf",
+            Self::Skb => "skb",
+            Self::Xdp => "xdp",
+            Self::SkbMeta => "skb_meta",
+        }
+    }
 }
 
 /// `struct bpf_dynptr_kern` (`include/linux/bpf.h`).

@@ -68,7 +68,7 @@ fn parts(
 fn block(space: &Space, region: Address) -> Option<Arc<SharedBytes>> {
     match &space.region(region)?.body {
         Body::Bytes { bytes, .. } => Some(bytes.clone()),
-        Body::Elements(_) | Body::Pages(_) | Body::Opaque => None,
+        Body::Elements(_) | Body::Pages(_) | Body::Object(_) | Body::Opaque => None,
     }
 }
 

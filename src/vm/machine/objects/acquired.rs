@@ -28,6 +28,23 @@ impl Iterator {
             Self::Objects { kind, .. } => *kind,
         }
     }
+
+    /// Whether it has no further elements.
+    fn is_drained(&self) -> bool {
+        match self {
+            Self::Num { last, end } => last.wrapping_add(1) >= *end,
+            Self::Bits { words, next } => {
+                let rest = words.iter().enumerate().skip(next / 64);
+                let bits = |at: usize, word: u64| match next.checked_sub(at * 64) {
+                    Some(first @ 0..64) => word >> first,
+                    Some(_) => 0,
+                    None => word,
+                };
+                rest.into_iter().all(|(at, word)| bits(at, *word) == 0)
+            }
+            Self::Objects { left, .. } => left.as_slice().is_empty(),
+        }
+    }
 }
 
 /// Resources that one running program acquired and has not released.
@@ -81,8 +98,33 @@ impl AcquiredResources {
         found.map(|(_, iterator)| iterator)
     }
 
+    /// The structure of the iterator at an address, and whether it has no further elements.
+    pub(in crate::vm) fn iterator_state(&self, at: u64) -> Option<(&'static str, bool)> {
+        let found = self.iterators.iter().rfind(|(place, _)| *place == at);
+        found.map(|(_, iterator)| (iterator.kind().structure(), iterator.is_drained()))
+    }
+
     /// Removes the iterator at an address.
     pub(in crate::vm) fn end(&mut self, at: u64) {
         self.iterators.retain(|(place, _)| *place != at);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_iterator_is_drained_after_its_last_element() {
+        let num = |last| Iterator::Num { last, end: 3 }.is_drained();
+        assert_eq!([-1, 1, 2].map(num), [false, false, true]);
+        let bits = |next| {
+            let words = vec![1 << 63, 1];
+            Iterator::Bits { words, next }.is_drained()
+        };
+        assert_eq!(
+            [0, 63, 64, 65, 128].map(bits),
+            [false, false, false, true, true]
+        );
     }
 }

@@ -22,6 +22,27 @@ impl Machine {
         &mut self.run.held
     }
 
+    /// The structure of the iterator of the running program at an address, and whether it has no
+    /// further elements.
+    pub(crate) fn held_iterator(&self, at: u64) -> Option<(&'static str, bool)> {
+        self.run.held.iterator_state(at)
+    }
+
+    /// The addresses of the objects to which the running program has references.
+    pub(crate) fn held_references(&self) -> &[u64] {
+        &self.run.held.references
+    }
+
+    /// The nesting depths of RCU read sections and of disabled preemption.
+    pub(crate) const fn critical_sections(&self) -> (u32, u32) {
+        (self.run.held.rcu, self.run.held.preempt)
+    }
+
+    /// The addresses of the running program's saved interrupt states.
+    pub(crate) fn saved_interrupts(&self) -> &[u64] {
+        &self.run.held.interrupts
+    }
+
     /// Acquires a reference to an object for the running program.
     pub fn acquire(&mut self, object: u64) {
         self.run.held.acquire(object);

@@ -103,6 +103,12 @@ impl KernelObject {
         }
     }
 
+    /// Its type, if it has one.
+    #[must_use]
+    pub(crate) const fn block_type(&self) -> Option<&BlockType> {
+        self.ty.as_ref()
+    }
+
     /// Whether its type, and so its fields, are known.
     #[must_use]
     pub const fn has_type(&self) -> bool {

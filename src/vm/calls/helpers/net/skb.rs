@@ -35,7 +35,7 @@ pub struct Skb<'a> {
 fn bytes_at(space: &Space, address: Address) -> Option<Arc<SharedBytes>> {
     match &space.region(address)?.body {
         Body::Bytes { bytes, .. } => Some(bytes.clone()),
-        Body::Elements(_) | Body::Pages(_) | Body::Opaque => None,
+        Body::Elements(_) | Body::Pages(_) | Body::Object(_) | Body::Opaque => None,
     }
 }
 
