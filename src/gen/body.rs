@@ -19,11 +19,11 @@ pub(super) struct Open {
 pub(super) struct Body<'a> {
     pub choices: &'a mut Choices,
     pub code: &'a mut Code,
-    pub setting: &'a Setting,
+    pub setting: &'a Setting<'a>,
     /// The number of the function in the setting.
     pub number: usize,
     /// The possible steps.
-    pub steps: &'static [Step],
+    pub steps: Steps,
     pub state: State,
     pub open: Vec<Open>,
     /// Jumps below this index end after the current loop or block.
@@ -34,12 +34,26 @@ pub(super) struct Body<'a> {
     pub loops: usize,
     /// The number of references that are not released yet.
     pub held: usize,
+    /// The number of critical sections around the current step.
+    pub sections: usize,
+    /// Bytes of the stack that objects take.
+    pub room: i16,
+    /// The offsets of the dynptrs on the stack.
+    pub dynptrs: Vec<i16>,
     /// The last number of a pointer that may be null.
     pub maybes: u16,
     /// The number of results that were dropped because they depend on the machine.
     pub masked: usize,
     /// The functions that are called from here, by number.
     pub called: Vec<usize>,
+}
+
+/// The possible steps of a program.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Steps {
+    pub plain: &'static [Step],
+    /// Those with kernel objects, in the main function.
+    pub objects: &'static [Step],
 }
 
 /// A step and its weight.
@@ -49,9 +63,9 @@ impl<'a> Body<'a> {
     pub(super) fn new(
         choices: &'a mut Choices,
         code: &'a mut Code,
-        setting: &'a Setting,
+        setting: &'a Setting<'a>,
         number: usize,
-        steps: &'static [Step],
+        steps: Steps,
     ) -> Self {
         let arguments = &setting.functions[number].arguments;
         Self {
@@ -66,6 +80,9 @@ impl<'a> Body<'a> {
             pinned: RegSet::EMPTY,
             loops: 0,
             held: 0,
+            sections: 0,
+            room: 0,
+            dynptrs: Vec::new(),
             maybes: 0,
             masked: 0,
             called: Vec::new(),
@@ -74,7 +91,9 @@ impl<'a> Body<'a> {
 
     /// Generates one step.
     pub(super) fn step(&mut self) {
-        let steps = self.steps;
+        let Steps { plain, objects } = self.steps;
+        let with_objects = !objects.is_empty() && self.is_main() && self.choices.chance(45);
+        let steps = if with_objects { objects } else { plain };
         let total: u16 = steps.iter().map(|step| step.0).sum();
         let mut at = u16::try_from(self.choices.below(usize::from(total))).unwrap_or_default();
         for (weight, step) in steps {

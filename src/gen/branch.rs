@@ -3,7 +3,7 @@
 use super::body::{Body, Open};
 use super::code::Label;
 use super::setting::Role;
-use super::state::{Holds, Slot};
+use super::state::{Holds, Slot, State};
 use crate::isa::{AluOp, Insn, JumpOp, Operand, Reg, RegSet, Width};
 
 /// The most open forward jumps.
@@ -55,6 +55,36 @@ impl Body<'_> {
         let imm = self.returnable().map_or(imm, |most| imm & most);
         self.alu(AluOp::Mov, Width::W64, Reg::R0, Operand::Imm(imm));
         self.code.emit(Insn::Exit);
+    }
+
+    /// Steps during which these registers are not overwritten, and after which all their
+    /// jumps end.
+    pub(super) fn within(&mut self, pinned: RegSet, steps: usize) {
+        let (before, base) = (self.pinned, self.base);
+        self.pinned = before.union(pinned);
+        self.base = self.open.len();
+        for _ in 0..steps {
+            self.step();
+        }
+        self.close_all(self.base);
+        self.base = base;
+        self.pinned = before;
+    }
+
+    /// The body of a loop, which begins with the state `before` in each round.
+    pub(super) fn rounds(&mut self, pinned: RegSet, before: &State) {
+        let pointers = |holds| !matches!(holds, Holds::Nothing | Holds::Number);
+        let steps = 1 + self.choices.below(5);
+        self.loops += 1;
+        self.within(pinned.union(before.with(pointers)), steps);
+        self.loops -= 1;
+        // The next round begins with the same state as the first.
+        for reg in before.with(|holds| holds == Holds::Number).iter() {
+            if self.state.get(reg) != Holds::Number {
+                let imm = self.choices.imm();
+                self.mov_imm(reg, imm);
+            }
+        }
     }
 
     /// Whether the function may return here.
@@ -134,34 +164,13 @@ pub(super) fn count(body: &mut Body<'_>) {
     body.mov_imm(counter, 0);
     body.state.set(counter, Holds::Number);
     forget_what_may_change(body);
-
-    let (pinned, base) = (body.pinned, body.base);
-    let pointers = |holds| !matches!(holds, Holds::Nothing | Holds::Number);
-    body.pinned = pinned.union(body.state.with(pointers)).with(counter);
-    body.base = body.open.len();
-    body.loops += 1;
     let before = body.state.clone();
     let head = body.code.here();
     let ends_early = body.choices.chance(30).then(|| body.code.label());
     if let Some(out) = ends_early {
         body.code.aim(Insn::MayGoto { off: 0 }, out);
     }
-    for _ in 0..1 + body.choices.below(5) {
-        body.step();
-    }
-    body.close_all(body.base);
-    body.loops -= 1;
-    body.base = base;
-    body.pinned = pinned;
-
-    // The next round begins with the same state as the first.
-    for reg in before.with(|holds| holds == Holds::Number).iter() {
-        if body.state.get(reg) != Holds::Number {
-            let imm = body.choices.imm();
-            body.mov_imm(reg, imm);
-            body.state.set(reg, Holds::Number);
-        }
-    }
+    body.rounds(RegSet::of(&[counter]), &before);
     body.add_imm(counter, 1);
     let op = body.choices.pick(&[JumpOp::Lt, JumpOp::Ne, JumpOp::Slt]);
     let width = body.choices.pick(Width::ALL);
@@ -180,11 +189,11 @@ pub(super) fn count(body: &mut Body<'_>) {
 }
 
 /// Removes from the state what the body of a loop might change.
-fn forget_what_may_change(body: &mut Body<'_>) {
+pub(super) fn forget_what_may_change(body: &mut Body<'_>) {
     for reg in Reg::ALL {
         let holds = body.state.get(reg);
         let lost = RegSet::CALLER_SAVED.contains(reg) && holds != Holds::Number;
-        if lost || matches!(holds, Holds::Maybe(..)) {
+        if lost || holds.maybe().is_some() {
             body.state.set(reg, Holds::Nothing);
         }
     }

@@ -10,17 +10,12 @@ use crate::isa::{AluOp, CallTarget, Insn, JumpOp, Operand, Pseudo, Reg, RegSet, 
 /// The end of the main program: the whole result is stored in a map, for a kernel returns
 /// only its lower half.
 pub(super) fn keep_result(body: &mut Body<'_>) {
-    let source = Pseudo::MapIdxValue {
-        index: maps::RESULTS,
-        off: 0,
-    };
-    let dst = Reg::R1;
-    body.code.emit(Insn::LoadPseudo { dst, source });
+    body.value_of(Reg::R1, maps::RESULTS);
     body.store(Size::Dw, Reg::R1, 0, Operand::Reg(Reg::R0));
 }
 
-/// Registers that do not change while arguments are set up.
-const KEPT: RegSet = RegSet::of(&[Reg::R6, Reg::R7, Reg::R8, Reg::R9]);
+/// Registers that calls keep, and that do not change while arguments are set up.
+pub(super) const KEPT: RegSet = RegSet::of(&[Reg::R6, Reg::R7, Reg::R8, Reg::R9]);
 
 impl Body<'_> {
     /// The functions of a role that may be called from here: only later ones, so that calls
@@ -33,7 +28,7 @@ impl Body<'_> {
 
     /// Sets an argument register to something of this kind; returns whether that was
     /// possible.
-    fn argument(&mut self, dst: Reg, wanted: Holds) -> bool {
+    pub(super) fn argument(&mut self, dst: Reg, wanted: Holds) -> bool {
         match wanted {
             Holds::Number => {
                 let numbers = self.state.with(|holds| holds == Holds::Number);
@@ -70,7 +65,11 @@ impl Body<'_> {
                 };
                 self.mov(dst, reg);
             }
-            Holds::Nothing | Holds::PacketEnd | Holds::Maybe(..) => return false,
+            Holds::Nothing
+            | Holds::PacketEnd
+            | Holds::Maybe(..)
+            | Holds::Object { .. }
+            | Holds::MaybeObject(..) => return false,
         }
         true
     }
@@ -181,12 +180,7 @@ fn wait(body: &mut Body<'_>, last: Label) {
     if frames == 0 {
         return;
     }
-    let source = Pseudo::MapIdxValue {
-        index: maps::WAITING,
-        off: 0,
-    };
-    let dst = Reg::R1;
-    body.code.emit(Insn::LoadPseudo { dst, source });
+    body.value_of(Reg::R1, maps::WAITING);
     body.load(Size::Dw, Reg::R2, Reg::R1, 0);
     let insn = Insn::JumpIf {
         op: JumpOp::Gt,

@@ -3,7 +3,7 @@
 use super::body::{Body, Step};
 use super::setting::Role;
 use super::state::{BUFFER, BUFFER_AT, Holds};
-use super::{branch, calls, compute, look_up, memory, output, packet, tracing};
+use super::{branch, calls, compute, look_up, memory, objects, output, packet, scopes, tracing};
 use crate::isa::{AluOp, Insn, Operand, Reg, RegSet, Size, Width};
 
 /// All steps with their weights. The first one is the simplest, which zeros select.
@@ -49,6 +49,20 @@ pub(super) const STEPS: &[Step] = &[
     (8, calls::function),
     (4, calls::callback),
     (2, calls::tail),
+];
+
+/// The steps with kernel objects, in programs that use them.
+pub(super) const OBJECTS: &[Step] = &[
+    (6, objects::current),
+    (14, objects::argument),
+    (3, objects::stored),
+    (24, objects::load_member),
+    (34, objects::any_call),
+    (10, look_up::null_check),
+    (8, scopes::section),
+    (12, scopes::iterate),
+    (14, scopes::dynptr),
+    (12, scopes::use_dynptr),
 ];
 
 /// The steps of programs that test tail calls: nothing that uses much stack.

@@ -15,6 +15,13 @@ impl Body<'_> {
         self.state.set(dst, Holds::Nothing);
     }
 
+    /// The address of the only value of a map.
+    pub(super) fn value_of(&mut self, dst: Reg, index: u32) {
+        let source = Pseudo::MapIdxValue { index, off: 0 };
+        self.code.emit(Insn::LoadPseudo { dst, source });
+        self.state.set(dst, Holds::Nothing);
+    }
+
     /// Stores a key on the stack, mostly a small one, and puts its address into a register.
     fn key_into(&mut self, dst: Reg) {
         let number = self.choices.below(8);
@@ -81,21 +88,19 @@ impl Body<'_> {
 /// Checks one of the pointers that may be null; if it is, the path skips the following
 /// steps, or returns.
 pub(super) fn null_check(body: &mut Body<'_>) {
-    let maybes = body.state.with(|holds| matches!(holds, Holds::Maybe(..)));
+    let maybes = body.state.with(|holds| holds.maybe().is_some());
     let Some(reg) = body.one_of(maybes) else {
         return;
     };
-    let Holds::Maybe(id, _) = body.state.get(reg) else {
+    let Some(id) = body.state.get(reg).maybe() else {
         return;
     };
-    let is_null = |holds| match holds {
-        Holds::Maybe(number, _) if number == id => Holds::Number,
-        other => other,
-    };
-    let is_there = |holds| match holds {
-        Holds::Maybe(number, area) if number == id => Holds::Pointer(area),
-        other => other,
-    };
+    let is_it = move |holds: Holds| holds.maybe() == Some(id);
+    let is_null = |holds| if is_it(holds) { Holds::Number } else { holds };
+    let is_there = |holds: Holds| if is_it(holds) { holds.checked() } else { holds };
+    if body.slips() {
+        return body.state.change(is_there);
+    }
     if body.may_leave() && body.choices.chance(40) {
         let there = body.code.label();
         let insn = Insn::JumpIf {

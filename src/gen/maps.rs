@@ -23,6 +23,8 @@ pub(super) const OUTER: u32 = 10;
 const INNER: u32 = 11;
 /// One value: an upper bound of the frames that wait below the targets of tail calls.
 pub(super) const WAITING: u32 = 12;
+/// One value, with a pointer to a task; only with a kernel.
+pub(super) const KPTRS: u32 = 13;
 
 /// Maps whose values can be looked up.
 pub(super) const VALUES: [u32; 4] = [ARRAY, HASH, PER_CPU_ARRAY, PER_CPU_HASH];
@@ -63,8 +65,17 @@ fn row(map: u32) -> Option<&'static (&'static str, MapType, u32, u32, u32)> {
 /// The value size of the maps inside [`OUTER`].
 pub(super) const INNER_VALUE: i16 = 16;
 
+/// The structure of the values of [`KPTRS`], and its members with their structures.
+pub(super) const KPTR_VALUE: &str = "kptrs";
+pub(super) const KPTR_MEMBER: &str = "task";
+pub(super) const KPTR_OBJECT: &str = "task_struct";
+
 /// The map definitions with contents. `others` are the programs of the prog array.
-pub(super) fn definitions(choices: &mut Choices, others: &[String]) -> Arc<[MapDef]> {
+pub(super) fn definitions(
+    choices: &mut Choices,
+    others: &[String],
+    has_kernel: bool,
+) -> Arc<[MapDef]> {
     let mut defs: Vec<MapDef> = TABLE
         .iter()
         .map(|(name, map_type, key, value, entries)| {
@@ -95,6 +106,9 @@ pub(super) fn definitions(choices: &mut Choices, others: &[String]) -> Arc<[MapD
             let value = choices.contents(def.value_size as usize).into();
             def.initial.push(Initial::Bytes { key: bytes, value });
         }
+    }
+    if has_kernel {
+        defs.push(MapDef::new(KPTR_VALUE, MapType::Array, 4, 8, 1));
     }
     defs.into()
 }

@@ -19,8 +19,10 @@
 //! | `state` | the contents of registers and slots |
 //! | `setting` | the program's type, its context, its functions |
 //! | `maps` | the maps |
+//! | `kernel` | the types and functions of a kernel that a program can use |
 //! | `body` | a function being generated: the common state of all steps |
 //! | `compute`, `branch`, `memory`, `look_up`, `packet`, `output`, `tracing`, `calls` | the steps |
+//! | `objects`, `scopes` | the steps with kernel objects: typed pointers, kfuncs; references, sections, iterators, dynptrs |
 //! | `function` | a whole function: its start, its steps, its end |
 //! | `whole` | a program of several functions, and the targets of its tail calls |
 
@@ -31,17 +33,21 @@ mod choices;
 mod code;
 mod compute;
 mod function;
+mod kernel;
 mod look_up;
 mod maps;
 mod memory;
+mod objects;
 mod options;
 mod output;
 mod packet;
+mod scopes;
 mod setting;
 mod state;
 mod tracing;
 mod whole;
 
 pub use choices::Choices;
+pub use kernel::KernelTypes;
 pub use options::Options;
 pub use whole::{Made, TYPES, make, make_all};

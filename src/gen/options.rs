@@ -1,10 +1,11 @@
 //! Options of program generation.
 
+use super::kernel::KernelTypes;
 use crate::spec::ProgType;
 
 /// Which programs are generated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Options {
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Options<'a> {
     /// The type of the programs; any of [`TYPES`](super::TYPES) if none is given.
     pub prog_type: Option<ProgType>,
     /// Omits undefined and machine-dependent behaviour, so that a kernel's run has the same
@@ -20,9 +21,13 @@ pub struct Options {
     /// static and global, up to the limit of tail calls and beyond, and continue with the
     /// results that the callers get.
     pub tail_calls: bool,
+    /// Programs that use this kernel's objects: typed pointers, kfuncs, dynptrs, iterators.
+    pub kernel: Option<&'a KernelTypes>,
+    /// With a kernel: makes a mistake now and then, such as a missing null check or release.
+    pub mistakes: bool,
 }
 
-impl Options {
+impl Options<'_> {
     /// Tracing programs of a type, to be recorded in a kernel and replayed.
     #[must_use]
     pub const fn recorded(prog_type: ProgType) -> Self {
@@ -31,6 +36,8 @@ impl Options {
             defined: true,
             recorded: true,
             tail_calls: false,
+            kernel: None,
+            mistakes: false,
         }
     }
 

@@ -168,31 +168,14 @@ pub(super) fn ring_reserve(body: &mut Body<'_>) {
 
     let area = Area::new(MemoryKind::Record, len);
     body.state.set(home, Holds::Pointer(area));
-    let (base, pinned) = (body.base, body.pinned);
-    body.base = body.open.len();
-    body.pinned = pinned.with(home);
-    body.held += 1;
     // Unwritten bytes would have their old contents.
     for at in 0..len / 8 {
         let imm = body.choices.imm();
         body.store(Size::Dw, home, 8 * at, Operand::Imm(imm));
     }
-    for _ in 0..body.choices.below(6) {
-        body.step();
-    }
-    body.close_all(body.base);
-    body.held -= 1;
-    body.pinned = pinned;
-    body.base = base;
+    body.inside(RegSet::of(&[home]), 6);
     body.mov(Reg::R1, home);
     body.mov_imm(Reg::R2, 0);
     body.call(release, Holds::Nothing);
-    let gone = |holds| match holds {
-        Holds::Pointer(Area {
-            kind: MemoryKind::Record,
-            ..
-        }) => Holds::Nothing,
-        other => other,
-    };
-    body.state.change(gone);
+    body.forget_records();
 }

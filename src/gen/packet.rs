@@ -155,7 +155,7 @@ fn may_change_packet(body: &Body<'_>) -> bool {
 }
 
 /// Forgets pointers into the packet.
-fn forget_packets(body: &mut Body<'_>) {
+pub(super) fn forget_packets(body: &mut Body<'_>) {
     let change = |holds| match holds {
         Holds::Pointer(Area {
             kind: MemoryKind::Packet,

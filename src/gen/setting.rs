@@ -1,12 +1,14 @@
 //! The environment of a generated program: its type, its context, its functions.
 
 use super::code::Label;
+use super::kernel::{Hook, Iterator, Kfunc};
 use super::state::{Area, BUFFER, Holds, MemoryKind};
 use super::{Options, maps};
 use crate::isa::Size;
 use crate::spec::context::{self, Arch, Mode, Yield, check, layout};
 use crate::spec::helpers::{Caller, helper_by_name};
-use crate::spec::{ContextKind, PacketAccess, ProgType, ReturnRule, Traits};
+use crate::spec::kfuncs::{self, KfuncFlags, ParameterKind};
+use crate::spec::{AttachType, ContextKind, PacketAccess, ProgType, ReturnRule, Traits};
 use crate::util::HelperId;
 
 /// An access to the context that the kernel allows.
@@ -18,9 +20,15 @@ pub(super) struct Field {
 
 /// The common environment of a program's functions.
 #[derive(Debug)]
-pub(super) struct Setting {
+pub(super) struct Setting<'a> {
     pub prog_type: ProgType,
-    pub options: Options,
+    pub options: Options<'a>,
+    /// Where the program attaches, if its arguments are typed.
+    pub hook: Option<&'a Hook>,
+    /// The kernel's functions and iterators that the program may call, except for those of
+    /// the steps in `scopes`.
+    pub kfuncs: Vec<Kfunc>,
+    pub iterators: Vec<Iterator>,
     /// Bytes of the context, for types that get it as bytes.
     pub context_len: usize,
     pub reads: Vec<Field>,
@@ -80,12 +88,54 @@ impl Function {
     }
 }
 
+/// Kfuncs of which the verifier does not know the effect, or, from the BTF alone, whether the
+/// kernel has them.
+const UNJUDGED: [&str; 3] = ["__bpf_trap", "bpf_throw", "bpf_verify_pkcs7_signature"];
+
+/// Whether a kfunc can be called by itself: not a part of what `scopes` generates.
+fn is_plain(row: &kfuncs::Kfunc) -> bool {
+    let parts = KfuncFlags::RELEASE
+        .union(KfuncFlags::ITER_NEW)
+        .union(KfuncFlags::ITER_NEXT)
+        .union(KfuncFlags::ITER_DESTROY);
+    let sections = ["bpf_rcu_read", "bpf_preempt", "bpf_local_irq"];
+    let needs = |kind| {
+        row.parameters
+            .iter()
+            .any(|parameter| parameter.kind == kind)
+    };
+    let unknown = [
+        ParameterKind::Callback,
+        ParameterKind::Program,
+        ParameterKind::ListHead,
+        ParameterKind::ListNode,
+        ParameterKind::RbRoot,
+        ParameterKind::RbNode,
+        ParameterKind::ConstString,
+        ParameterKind::Map,
+        ParameterKind::IrqFlag,
+        ParameterKind::Workqueue,
+        ParameterKind::TaskWork,
+        ParameterKind::ResSpinLock,
+        ParameterKind::Allocated,
+        ParameterKind::Refcounted,
+        ParameterKind::Iterator,
+    ];
+    let begins_dynptr = row.parameters.iter().any(|parameter| parameter.uninit);
+    !row.flags.intersects(parts)
+        && !begins_dynptr
+        && !sections.iter().any(|start| row.name.starts_with(start))
+        && !unknown.into_iter().any(needs)
+        && !UNJUDGED.contains(&row.name)
+        && !row.name.contains("obj_new")
+}
+
 /// Fields of a packet's context that the test does not control: they differ between
 /// kernels.
 const NOT_OURS: &[&str] = &["hash", "napi_id", "hwtstamp", "queue_mapping"];
 
-impl Setting {
-    pub(super) fn new(prog_type: ProgType, options: Options) -> Self {
+impl<'a> Setting<'a> {
+    pub(super) fn new(prog_type: ProgType, options: Options<'a>, hook: Option<&'a Hook>) -> Self {
         let kind = prog_type.info().context;
         let known = layout(kind, Arch::HOST);
         let context_len = match (kind, known) {
@@ -101,6 +151,9 @@ impl Setting {
         let mut setting = Self {
             prog_type,
             options,
+            hook,
+            kfuncs: Vec::new(),
+            iterators: Vec::new(),
             context_len,
             reads: Vec::new(),
             signed_reads: Vec::new(),
@@ -145,19 +198,47 @@ impl Setting {
             }
         }
         setting.packet = data.zip(end);
+        if let Some(kernel) = options.kernel {
+            let functions = kernel.functions.iter().copied();
+            let may_call = |it: &Kfunc| {
+                let compares = !options.defined || it.row.name.starts_with("bpf_dynptr_");
+                setting.allows(it.row) && is_plain(it.row) && compares
+            };
+            setting.kfuncs = functions.filter(may_call).collect();
+            let iterators = kernel.iterators.iter().copied();
+            // The kernel's objects differ from ours.
+            let may_use = |it: &Iterator| {
+                let own = ["bpf_iter_num_new", "bpf_iter_bits_new"];
+                let compares = !options.defined || own.contains(&it.new.row.name);
+                setting.allows(it.new.row) && compares
+            };
+            setting.iterators = iterators.filter(may_use).collect();
+        }
         setting
+    }
+
+    /// The attach type, if the program's type does not imply one.
+    fn attach_type(&self) -> Option<AttachType> {
+        self.prog_type
+            .attach_type(self.hook.map(|hook| hook.attach_type))
+    }
+
+    /// Whether the program may call a kfunc.
+    pub(super) fn allows(&self, row: &kfuncs::Kfunc) -> bool {
+        row.allows(self.prog_type, self.attach_type())
     }
 
     /// The helper of this name, if programs of the type may call it.
     pub(super) fn helper(&self, name: &str) -> Option<HelperId> {
         let helper = helper_by_name(name)?;
-        helper.prototype(&Caller::of(self.prog_type))?;
+        let caller = Caller::of(self.prog_type);
+        helper.prototype(&caller.with_attach_type(self.attach_type()))?;
         Some(helper.id)
     }
 
     /// Whether programs of the type return a single bit (`check_return_code`).
     pub(super) fn returns_bit(&self) -> bool {
-        self.prog_type.return_rule(self.prog_type.attach_type(None)) != ReturnRule::Any
+        self.prog_type.return_rule(self.attach_type()) != ReturnRule::Any
     }
 
     /// The kernel's name of the context's structure in the types of global functions
@@ -182,6 +263,10 @@ impl Setting {
 
     /// Whether a map may be used: programs that may sleep have fewer.
     pub(super) fn has_map(&self, map: u32) -> bool {
-        self.prog_type != ProgType::Syscall || ![maps::JUMPS, maps::PERF].contains(&map)
+        // Programs with mistakes share maps, and a prog array keeps the type of its first
+        // user.
+        let has_jumps = self.options.kernel.is_none() || map != maps::JUMPS;
+        let may_sleep = self.prog_type == ProgType::Syscall;
+        has_jumps && (!may_sleep || ![maps::JUMPS, maps::PERF].contains(&map))
     }
 }

@@ -1,6 +1,7 @@
 //! The generator's knowledge at a point of the program: the contents of each register and
 //! stack slot, on all paths there.
 
+use super::kernel::StructIndex;
 use crate::isa::{Reg, RegSet, Size};
 
 /// The kind of memory that a pointer points to.
@@ -94,9 +95,33 @@ pub(super) enum Holds {
     Pointer(Area),
     /// A pointer or null; equal ids are the same pointer.
     Maybe(u16, Area),
+    /// An object of the kernel; `sure` if its functions take the pointer.
+    Object {
+        of: StructIndex,
+        sure: bool,
+    },
+    /// An object or null.
+    MaybeObject(u16, StructIndex),
 }
 
 impl Holds {
+    /// The id of a pointer that may be null.
+    pub(super) const fn maybe(self) -> Option<u16> {
+        match self {
+            Self::Maybe(id, _) | Self::MaybeObject(id, _) => Some(id),
+            _ => None,
+        }
+    }
+
+    /// The contents if it is not null.
+    pub(super) const fn checked(self) -> Self {
+        match self {
+            Self::Maybe(_, area) => Self::Pointer(area),
+            Self::MaybeObject(_, of) => Self::Object { of, sure: true },
+            other => other,
+        }
+    }
+
     /// The contents that are valid for both.
     fn join(self, other: Self) -> Self {
         match (self, other) {

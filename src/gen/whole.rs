@@ -4,15 +4,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::body::Body;
+use super::body::{Body, Steps};
 use super::choices::Choices;
 use super::code::Code;
-use super::function::{STEPS, TAIL_CALLS, write};
+use super::function::{OBJECTS, STEPS, TAIL_CALLS, write};
+use super::kernel::Hook;
 use super::maps;
 use super::options::Options;
 use super::setting::{Function, Role, Setting};
 use super::state::{Area, BUFFER, Holds, MemoryKind};
-use crate::btf::{Btf, Builder, Encoding, FuncInfo, Linkage, Param};
+use crate::btf::{Btf, Builder, Encoding, FuncInfo, Kind, Linkage, Member, Param};
 use crate::program::{MapDef, Program, Subprogram};
 use crate::spec::{ProgFlags, ProgType};
 use crate::util::TypeId;
@@ -53,7 +54,7 @@ const PACKETS: [usize; 8] = [64, 14, 15, 20, 34, 61, 100, 300];
 
 /// Generates a program from a sequence of bytes; the same bytes give the same program.
 pub fn make(choices: &mut Choices, options: Options) -> Made {
-    let mut types = Types::new();
+    let mut types = Types::new(options.kernel.is_some());
     let made = make_with(choices, options, &mut types);
     typed(made, types.builder.build().ok())
 }
@@ -64,7 +65,7 @@ pub fn make_all<'a>(
     rows: impl IntoIterator<Item = &'a mut Choices>,
     options: Options,
 ) -> Vec<Made> {
-    let mut types = Types::new();
+    let mut types = Types::new(options.kernel.is_some());
     let rows = rows.into_iter();
     let made: Vec<_> = rows
         .map(|choices| make_with(choices, options, &mut types))
@@ -76,10 +77,14 @@ pub fn make_all<'a>(
 }
 
 /// Generates a program without its BTF.
-fn make_with(choices: &mut Choices, options: Options, types: &mut Types) -> Made {
-    let prog_type = match options.prog_type {
-        Some(prog_type) => prog_type,
-        None => choices.pick(TYPES),
+fn make_with<'a>(choices: &mut Choices, options: Options<'a>, types: &'a mut Types) -> Made {
+    let hooks = options.kernel.map_or(&[][..], |kernel| &kernel.hooks[..]);
+    let wants_hook = !hooks.is_empty() && options.prog_type.is_none() && choices.chance(40);
+    let hook = wants_hook.then(|| &hooks[choices.below(hooks.len())]);
+    let prog_type = match (hook, options.prog_type) {
+        (Some(_), _) => Hook::PROG_TYPE,
+        (None, Some(prog_type)) => prog_type,
+        (None, None) => choices.pick(TYPES),
     };
     let targets = choices.below(2 * MOST_TARGETS).saturating_sub(1);
     let names: Vec<String> = (1..=targets).map(|n| format!("made{n}")).collect();
@@ -88,7 +93,8 @@ fn make_with(choices: &mut Choices, options: Options, types: &mut Types) -> Made
     let mut maker = Maker {
         prog_type,
         options,
-        maps: maps::definitions(choices, &jumps),
+        hook,
+        maps: maps::definitions(choices, &jumps, options.kernel.is_some()),
         types,
         masked: 0,
     };
@@ -97,7 +103,7 @@ fn make_with(choices: &mut Choices, options: Options, types: &mut Types) -> Made
         .iter()
         .map(|name| Arc::new(maker.program(choices, name)))
         .collect();
-    let setting = Setting::new(prog_type, options);
+    let setting = Setting::new(prog_type, options, hook);
     let len = if setting.packet.is_some() || setting.loads_packets() {
         choices.pick(&PACKETS)
     } else {
@@ -113,8 +119,18 @@ fn make_with(choices: &mut Choices, options: Options, types: &mut Types) -> Made
 
 /// The same with its BTF.
 fn typed(mut made: Made, btf: Option<Btf>) -> Made {
+    let mut maps = made.program.maps.to_vec();
+    if let (Some(btf), Some(def)) = (&btf, maps.get_mut(maps::KPTRS as usize)) {
+        let id = |name, kind| btf.find(name, kind).map(|ty| ty.id());
+        def.key_type = id("int", Kind::Int);
+        def.value_type = id(maps::KPTR_VALUE, Kind::Struct);
+        def.special = def.special_fields(btf).unwrap_or_default();
+    }
+    let maps: Arc<[MapDef]> = maps.into();
     for program in [&mut made.program].into_iter().chain(&mut made.others) {
-        Arc::make_mut(program).btf.clone_from(&btf);
+        let program = Arc::make_mut(program);
+        program.btf.clone_from(&btf);
+        program.maps = maps.clone();
     }
     made
 }
@@ -122,7 +138,8 @@ fn typed(mut made: Made, btf: Option<Btf>) -> Made {
 /// The common state of programs that are generated together.
 struct Maker<'a> {
     prog_type: ProgType,
-    options: Options,
+    options: Options<'a>,
+    hook: Option<&'a Hook>,
     maps: Arc<[MapDef]>,
     types: &'a mut Types,
     masked: usize,
@@ -131,15 +148,21 @@ struct Maker<'a> {
 impl Maker<'_> {
     /// Generates a program with the functions that it calls, without its BTF.
     fn program(&mut self, choices: &mut Choices, name: &str) -> Program {
-        let mut setting = Setting::new(self.prog_type, self.options);
+        let mut setting = Setting::new(self.prog_type, self.options, self.hook);
         let mut code = Code::default();
         setting.functions = match self.options.tail_calls {
             true => relays(choices, &setting, &mut code, name),
             false => functions(choices, self.options, &mut code, name),
         };
-        let steps = match self.options.tail_calls {
-            true => TAIL_CALLS,
-            false => STEPS,
+        let steps = Steps {
+            plain: match self.options.tail_calls {
+                true => TAIL_CALLS,
+                false => STEPS,
+            },
+            objects: match self.options.kernel {
+                Some(_) => OBJECTS,
+                None => &[],
+            },
         };
         // Functions call only later ones; those never called are omitted.
         let mut called = vec![0];
@@ -172,6 +195,12 @@ impl Maker<'_> {
             });
         }
         program.license = "GPL".into();
+        program.kernel_btf = self.options.kernel.map(|kernel| kernel.btf.clone());
+        if let Some(hook) = self.hook {
+            program.expected_attach_type = Some(hook.attach_type);
+            program.attach_target = Some(hook.name.to_owned());
+            program.attach_btf_id = Some(hook.id);
+        }
         program.maps = self.maps.clone();
         if self.prog_type == ProgType::Syscall {
             program.flags = ProgFlags::SLEEPABLE;
@@ -226,7 +255,7 @@ fn functions(
 /// which a tail call passes on.
 fn relays(
     choices: &mut Choices,
-    setting: &Setting,
+    setting: &Setting<'_>,
     code: &mut Code,
     program: &str,
 ) -> Vec<Function> {
@@ -277,10 +306,22 @@ struct Types {
 }
 
 impl Types {
-    fn new() -> Self {
+    fn new(has_kernel: bool) -> Self {
         let mut builder = Builder::new();
         let int = builder.int("int", 4, Encoding::Signed);
         let long = builder.int("unsigned long long", 8, Encoding::Unsigned);
+        if has_kernel {
+            let object = builder.forward(maps::KPTR_OBJECT, false);
+            let tagged = builder.type_tag("kptr", object, false);
+            let ty = builder.ptr(tagged);
+            let member = Member {
+                name: maps::KPTR_MEMBER,
+                ty,
+                bit_offset: 0,
+                bitfield: None,
+            };
+            builder.structure(maps::KPTR_VALUE, 8, &[member]);
+        }
         Self {
             builder,
             int,
