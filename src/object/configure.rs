@@ -3,7 +3,6 @@
 
 use std::path::Path;
 
-use super::compressed;
 use super::error::{ErrorLocation, ObjectError, Problem};
 use super::map_mut::MapMut;
 use super::model::{Entry, Extern, Note, Object, unknown};
@@ -12,6 +11,7 @@ use super::target::Target;
 use crate::btf::{Btf, Refusal};
 use crate::program::{MapDef, MapOrigin};
 use crate::spec::{AttachType, ProgFlags, ProgType, Section, SectionFlags, section_rules};
+use crate::util::compressed;
 
 type Result<T> = std::result::Result<T, ObjectError>;
 

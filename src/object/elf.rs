@@ -44,6 +44,7 @@ type Result<T> = std::result::Result<T, ObjectError>;
 /// section and offset.
 pub(super) fn read(bytes: &[u8]) -> Result<Image<'_>> {
     let header = read_header(bytes)?;
+    check_bpf(&header)?;
     let file = File::new(bytes, &header)?;
     let sections = file.sections()?;
     let symbols = file.symbols(&sections)?;
@@ -54,6 +55,25 @@ pub(super) fn read(bytes: &[u8]) -> Result<Image<'_>> {
         relocations,
         file_size: bytes.len(),
     })
+}
+
+/// Whether bytes begin as an ELF file.
+pub(super) fn is_elf(bytes: &[u8]) -> bool {
+    bytes.starts_with(header::ELFMAG)
+}
+
+/// The BTF of an ELF file of any machine, such as a kernel.
+///
+/// # Errors
+/// Anything that is not a little-endian 64-bit ELF file with sections.
+pub(super) fn btf(bytes: &[u8]) -> Result<Option<&[u8]>> {
+    let file = File::new(bytes, &read_header(bytes)?)?;
+    for (index, header) in file.headers.iter().enumerate() {
+        if file.name(index, header)? == ".BTF" {
+            return file.contents(header, ".BTF").map(Some);
+        }
+    }
+    Ok(None)
 }
 
 fn at(offset: u64, problem: Problem) -> ObjectError {
@@ -70,7 +90,7 @@ fn malformed(offset: u64, text: impl Into<String>) -> ObjectError {
 
 /// Checks the ELF header.
 fn read_header(bytes: &[u8]) -> Result<Header> {
-    if !bytes.starts_with(header::ELFMAG) {
+    if !is_elf(bytes) {
         let begins = match bytes {
             [] => "it is empty".to_owned(),
             _ => {
@@ -115,7 +135,11 @@ fn read_header(bytes: &[u8]) -> Result<Header> {
             return Err(malformed(5, text));
         }
     }
-    let header = Elf::parse_header(bytes).map_err(|error| malformed(0, error.to_string()))?;
+    Elf::parse_header(bytes).map_err(|error| malformed(0, error.to_string()))
+}
+
+/// Checks that a file is a relocatable BPF object.
+fn check_bpf(header: &Header) -> Result<()> {
     if header.e_type != header::ET_REL {
         let kind = header::et_to_str(header.e_type);
         return Err(not_bpf(
@@ -132,7 +156,7 @@ fn read_header(bytes: &[u8]) -> Result<Header> {
         );
         return Err(not_bpf(0x12, text));
     }
-    Ok(header)
+    Ok(())
 }
 
 /// The file, its section headers, and the table of their names.
@@ -226,16 +250,27 @@ impl<'a> File<'a> {
             })
     }
 
+    /// Offset of a section's header.
+    fn place(&self, index: usize) -> u64 {
+        self.table.saturating_add(index as u64 * SECTION_SIZE)
+    }
+
+    fn name(&self, index: usize, header: &SectionHeader) -> Result<&'a str> {
+        if header.sh_type == sh::SHT_NULL {
+            return Ok("");
+        }
+        string(self.names, header.sh_name as u64).map_err(|why| {
+            malformed(
+                self.place(index),
+                format!("name of section #{index}: {why}"),
+            )
+        })
+    }
+
     fn sections(&self) -> Result<Vec<Section<'a>>> {
         let mut sections = Vec::with_capacity(self.headers.len());
         for (index, header) in self.headers.iter().enumerate() {
-            let place = self.table.saturating_add(index as u64 * SECTION_SIZE);
-            let name = if header.sh_type == sh::SHT_NULL {
-                ""
-            } else {
-                string(self.names, header.sh_name as u64)
-                    .map_err(|why| malformed(place, format!("name of section #{index}: {why}")))?
-            };
+            let name = self.name(index, header)?;
             let ignored = is_debug(name);
             let flags = header.sh_flags;
             if flags & u64::from(sh::SHF_COMPRESSED) != 0 && !ignored {

@@ -8,11 +8,10 @@ use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHashMap;
 
-use super::compressed;
 use super::types::resolve;
 use crate::btf::{Btf, Encoding, Kind};
 use crate::spec::BuildOptions;
-use crate::util::TypeId;
+use crate::util::{TypeId, compressed};
 
 /// The kernel that bpflab models, as `KERNEL_VERSION(6, 18, 0)`.
 const LINUX_KERNEL_VERSION: u64 = 6 << 16 | 18 << 8;

@@ -2,7 +2,7 @@
 //! programs can be built elsewhere (as `bpftool gen min_core_btf`).
 
 use super::model::{ExternKind, Object};
-use super::resolve::{attach_btf_id, needs_kernel};
+use super::resolve::{self, attach_btf_id};
 use super::target::Target;
 use crate::btf::{Btf, Kind, PartIds, essential_name};
 use crate::isa::{CallTarget, Insn, decode_all};
@@ -16,7 +16,7 @@ impl Object {
     /// available.
     #[must_use]
     pub fn kernel_types(&self) -> Option<Btf> {
-        let kernel = needs_kernel(self).then(|| self.target.kernel()).flatten()?;
+        let kernel = resolve::kernel(self)?;
         let wanted = self.wanted_types(&kernel);
         let programs = |object: &Self| -> Vec<_> {
             let programs = object.every_program();
@@ -37,8 +37,8 @@ impl Object {
         Some(smallest.unwrap_or(kernel))
     }
 
-    /// The types that its programs or their verification need.
-    fn wanted_types(&self, kernel: &Btf) -> Vec<TypeId> {
+    /// The types of a kernel that its programs or their verification need.
+    pub(crate) fn wanted_types(&self, kernel: &Btf) -> Vec<TypeId> {
         let mut wanted = Vec::new();
         // CO-RE candidates and arguments of global functions are looked up by name.
         let own = self.btf.iter().flat_map(Btf::own_types);
@@ -95,8 +95,11 @@ const fn is_type(kind: Kind) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::btf::tests::vmlinux;
+    use crate::verifier::{Decision, Options, verify};
 
     fn object(name: &str, kernel: &Btf) -> Object {
         let mut object = Object::open(format!("tests/objects/{name}.bpf.o")).unwrap();
@@ -136,6 +139,46 @@ mod tests {
             object.set_target(Target::Kernel(part));
             assert_eq!(insns(&object), before, "{name}");
         }
+    }
+
+    #[test]
+    fn an_outline_of_the_kernel_gives_the_same_verdicts() {
+        let Some(bytes) = vmlinux() else {
+            return;
+        };
+        let kernel = Btf::parse(&bytes).unwrap();
+        let verdicts = |object: &mut Object, kernel: &Btf| -> Vec<_> {
+            object.set_target(Target::Kernel(kernel.clone()));
+            let programs = object.every_program().map(|program| {
+                let program = Arc::new(program.map_err(|error| error.to_string())?);
+                let verdict = verify(&program, &Options::default()).verdict;
+                Ok((program.name.clone(), verdict.decision, verdict.message))
+            });
+            programs.collect::<Vec<Result<_, String>>>()
+        };
+        let mut accepted = 0;
+        for name in [
+            "examples/bpf/exits",
+            "tests/objects/kernel_memory",
+            "tests/objects/probes",
+            "tests/objects/contexts",
+            "tests/objects/kfuncs",
+            "tests/objects/dynptrs",
+            "tests/objects/local_storage",
+            "tests/objects/ksyms",
+            "tests/objects/core_types",
+        ] {
+            let mut object = Object::open(format!("{name}.bpf.o")).unwrap();
+            let outline = kernel.outline(object.wanted_types(&kernel)).unwrap();
+            assert!(outline.to_bytes().len() < bytes.len() / 10, "{name}");
+            let whole = verdicts(&mut object, &kernel);
+            assert_eq!(verdicts(&mut object, &outline), whole, "{name}");
+            let is_accepted = |verdict: &&Result<(String, Decision, String), String>| {
+                matches!(verdict, Ok((_, Decision::Accept, _)))
+            };
+            accepted += whole.iter().filter(is_accepted).count();
+        }
+        assert!(accepted > 30, "{accepted}");
     }
 
     #[test]

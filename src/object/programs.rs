@@ -7,6 +7,7 @@ use super::core::{Relocated, Relocator};
 use super::error::{ErrorLocation, ObjectError, Problem};
 use super::model::{Entry, Object};
 use super::resolve::{self, Resolved};
+use super::target::Target;
 use super::untyped::no_type;
 use crate::btf::{Btf, FuncInfo, LineInfo, Linkage};
 use crate::isa::RawInsn;
@@ -108,9 +109,7 @@ impl Iterator for Programs<'_> {
 
 impl Prepared {
     fn new(object: &Object) -> Self {
-        let kernel = resolve::needs_kernel(object)
-            .then(|| object.target.kernel())
-            .flatten();
+        let kernel = resolve::kernel(object);
         let externs = resolve::resolve(object, kernel.as_ref());
         let budget = object.file_size.saturating_mul(BYTES_PER_FILE_BYTE);
         Self {
@@ -127,6 +126,16 @@ impl Prepared {
         };
         if let (Some(refusal), Some(_)) = (&object.btf_refusal, &entry.member) {
             let text = format!("the kernel refuses it ({refusal}), and struct_ops needs it");
+            let name = entry.name.clone();
+            let error = ObjectError::new(ErrorLocation::Entry { name }, Problem::Btf(text));
+            return Err(error.of(&object.file));
+        }
+        if let Some(kernel) = &self.kernel
+            && let Some(target) = entry.btf_target()
+            && Target::is_bundled(kernel)
+            && resolve::attach_btf_id(entry, kernel).is_none()
+        {
+            let text = format!("the bundled types lack `{target}`; give a kernel's BTF");
             let name = entry.name.clone();
             let error = ObjectError::new(ErrorLocation::Entry { name }, Problem::Btf(text));
             return Err(error.of(&object.file));

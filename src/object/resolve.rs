@@ -164,8 +164,19 @@ pub(super) fn attach_btf_id(entry: &Entry, kernel: &Btf) -> Option<TypeId> {
     kernel.find(&name, kind).map(|ty| ty.id())
 }
 
+/// The BTF that an object is relocated for, if relocating needs a kernel's and there is one.
+pub(super) fn kernel(object: &Object) -> Option<Btf> {
+    let attaches = |kernel: &Btf| {
+        let mut entries = object.entries.iter();
+        entries.any(|entry| attach_btf_id(entry, kernel).is_some())
+    };
+    needs_kernel(object)
+        .then(|| object.target.kernel(attaches))
+        .flatten()
+}
+
 /// Whether relocating this object needs the kernel's BTF.
-pub(super) fn needs_kernel(object: &Object) -> bool {
+fn needs_kernel(object: &Object) -> bool {
     object.code.iter().any(|code| !code.core.is_empty())
         || object.externs.iter().any(|ext| {
             matches!(

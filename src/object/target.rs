@@ -4,16 +4,18 @@
 use std::path::Path;
 use std::sync::OnceLock;
 
-use super::compressed;
 use super::error::{ErrorLocation, ObjectError, Problem};
+use super::{bundled, elf};
 use crate::btf::Btf;
+use crate::util::compressed;
 
 /// The kernel that an object's programs are relocated for.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub enum Target {
-    /// The running kernel, if it exports its BTF (`/sys/kernel/btf/vmlinux`), otherwise
-    /// [`Own`](Self::Own).
+    /// The running kernel, if it exports its BTF (`/sys/kernel/btf/vmlinux`). Otherwise
+    /// [bundled](Self::bundled) types for an object with a program that attaches to one of
+    /// their functions or tracepoints, and [`Own`](Self::Own) for any other.
     #[default]
     Auto,
     /// The kernel of this BTF.
@@ -27,8 +29,8 @@ impl Target {
     /// The file of the running kernel's BTF.
     pub const RUNNING: &str = "/sys/kernel/btf/vmlinux";
 
-    /// The kernel described by a BTF file: raw BTF like `/sys/kernel/btf/vmlinux`, plain or
-    /// compressed with gzip or xz.
+    /// The kernel described by a BTF file: raw BTF like `/sys/kernel/btf/vmlinux` or the
+    /// kernel's ELF file (`vmlinux`), plain or compressed with gzip or xz.
     ///
     /// # Errors
     /// A file that can't be read or is not BTF.
@@ -39,10 +41,23 @@ impl Target {
             .map_err(|error| error.of(&path.display().to_string()))
     }
 
-    /// The kernel's BTF, if there is a kernel.
-    pub(super) fn kernel(&self) -> Option<Btf> {
+    /// The types that tracing programs commonly name, as bpflab describes them: no kernel's
+    /// BTF. Members are missing and offsets differ, so verdicts may differ from a kernel's.
+    #[must_use]
+    pub fn bundled() -> Self {
+        bundled::btf().map_or(Self::Own, Self::Kernel)
+    }
+
+    /// Whether a program's kernel types are the [bundled](Self::bundled) ones.
+    pub(crate) fn is_bundled(kernel: &Btf) -> bool {
+        bundled::btf().is_some_and(|bundled| bundled.same(kernel))
+    }
+
+    /// The kernel's BTF, if there is a kernel. `attaches` is whether programs attach to what a
+    /// BTF has.
+    pub(super) fn kernel(&self, attaches: impl Fn(&Btf) -> bool) -> Option<Btf> {
         match self {
-            Self::Auto => running_kernel(),
+            Self::Auto => running_kernel().or_else(|| bundled::btf().filter(attaches)),
             Self::Kernel(btf) => Some(btf.clone()),
             Self::Own => None,
         }
@@ -53,7 +68,13 @@ fn read(path: &Path) -> Result<Btf, ObjectError> {
     let fault = |problem| ObjectError::new(ErrorLocation::Object, problem);
     let bytes =
         compressed::read(path).map_err(|error| fault(Problem::Unreadable(error.to_string())))?;
-    Btf::parse(&bytes).map_err(|error| fault(Problem::Btf(error.to_string())))
+    let btf = if elf::is_elf(&bytes) {
+        let section = elf::btf(&bytes)?;
+        section.ok_or_else(|| fault(Problem::Btf("the ELF file has no section .BTF".to_owned())))?
+    } else {
+        &bytes
+    };
+    Btf::parse(btf).map_err(|error| fault(Problem::Btf(error.to_string())))
 }
 
 /// The running kernel's BTF, read once.

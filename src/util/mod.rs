@@ -2,6 +2,7 @@
 //! the offset, and timing of short runs.
 
 mod bursts;
+pub(crate) mod compressed;
 mod errno;
 mod glob;
 mod ids;

@@ -154,7 +154,8 @@ fn mutated_objects_are_errors_or_objects() {
     let (mut count, mut opened, mut most) = (0u64, 0u64, 0usize);
     let mut slowest = Duration::ZERO;
     let start = Instant::now();
-    while start.elapsed() < time {
+    // A slow machine makes fewer mutations in the time; the least number is made all the same.
+    while count < 200 || start.elapsed() < time {
         let mut numbers = Numbers(seed);
         let (file, original) = &originals[numbers.below(originals.len())];
         let bytes = mutate(original, &mut numbers);
@@ -184,5 +185,5 @@ fn mutated_objects_are_errors_or_objects() {
         seed += 1;
     }
     eprintln!("{count} mutations, {opened} opened, at most {most} bytes, {slowest:?} at most");
-    assert!(count > 100 && opened > 0);
+    assert!(opened > 0);
 }

@@ -7,10 +7,10 @@ use rustc_hash::FxHashMap;
 use serde_json::Value as Json;
 use thiserror::Error;
 
-use super::super::compressed;
 use super::case::Case;
 use crate::btf::Btf;
 use crate::program::Program;
+use crate::util::compressed;
 
 /// Maximum bytes of a line: a program of a million instructions has 16 million digits.
 const MAX_LINE: u64 = 256 << 20;
