@@ -53,6 +53,8 @@ pub mod compare;
 pub mod engine;
 #[doc(hidden)]
 pub mod r#gen;
+#[cfg(all(feature = "cli", feature = "kernel", target_os = "linux"))]
+mod guest;
 pub mod harness;
 #[doc(hidden)]
 pub mod instrument;

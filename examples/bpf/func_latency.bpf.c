@@ -64,6 +64,9 @@ int BPF_KRETPROBE(leave)
 		return 0;
 	depth = calls->depth - 1;
 	calls->depth = depth;
+	// Otherwise clang tests the value before the decrement, from which Linux 6.12 and older do
+	// not learn the bound of the index.
+	barrier_var(depth);
 	if (depth < MAX_DEPTH) {
 		slot = slot_of((bpf_ktime_get_ns() - calls->since[depth]) / 1000);
 		count = bpf_map_lookup_elem(&hist, &slot);

@@ -13,7 +13,9 @@
 #   // link whole: other         also NAME.whole.bpf.o: NAME.bpf.o and other.bpf.o,
 #                                linked by `bpftool gen object`
 #
-# Needs clang-19, llvm-objdump-19 (for --check), bpftool and libbpf's headers
+# The bundled kernel types, a C file too, become plain BTF, whose types --check compares.
+#
+# Needs clang-19, llvm-objcopy-19, llvm-objdump-19 (for --check), bpftool and libbpf's headers
 # (Debian: clang-19 llvm-19 bpftool libbpf-dev).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -24,6 +26,7 @@ case ${1-} in
 *) echo "usage: $0 [--check]" >&2; exit 2 ;;
 esac
 
+types=src/object/bundled/vmlinux
 folders=(examples/bpf tests/objects tests/verifier_mistakes benches/bpf)
 
 # -target bpf does not search the multiarch folder, where Debian has <asm/types.h>.
@@ -66,6 +69,11 @@ for source in "${sources[@]}"; do
 	done < <(sed -n 's|^// link ||p' "$source")
 done
 
+mkdir -p "$out/$(dirname $types)"
+compile $types.c "$out/$types.o"
+llvm-objcopy-19 --dump-section .BTF="$out/$types.btf" "$out/$types.o" /dev/null
+rm "$out/$types.o"
+
 if ! $check; then
 	echo "${#built[@]} objects built from ${#sources[@]} sources"
 	exit
@@ -81,6 +89,10 @@ for object in "${built[@]}"; do
 		failed=1
 	fi
 done
+if ! diff -u --label "$types.btf (committed)" --label "$types.btf (rebuilt)" \
+	<(bpftool btf dump file $types.btf) <(bpftool btf dump file "$out/$types.btf") >&2; then
+	failed=1
+fi
 if stray=$(find "${folders[@]}" -name '*.bpf.o' | sort |
 	grep -vxFf <(printf '%s\n' "${built[@]}")); then
 	printf 'no source builds this: %s\n' $stray >&2

@@ -20,6 +20,15 @@ pub(super) enum Exit {
     Unavailable = 3,
 }
 
+impl Exit {
+    /// The exit code of another process of bpflab.
+    #[cfg(all(feature = "kernel", target_os = "linux"))]
+    pub fn from_code(code: u8) -> Option<Self> {
+        let all = [Self::Fine, Self::No, Self::Bad, Self::Unavailable];
+        all.into_iter().find(|exit| *exit as u8 == code)
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit as u8)

@@ -10,16 +10,23 @@ use super::object_rules::{MapRule, TypeRule};
 use crate::btf::Btf;
 use crate::object::cases::{CaseError, Cases};
 use crate::object::{Entry, Object, Target};
-use crate::program::{MapDef, MapOrigin};
+use crate::program::{MapDef, MapOrigin, Program};
 use crate::spec::MapType;
 use crate::spec::limits::PAGE_SIZE;
+
+/// The object's own types, as a value of `--btf`.
+const OWN: &str = "own";
+/// The bundled types, as a value of `--btf`.
+const BUNDLED: &str = "bundled";
 
 /// Options of the kernel that programs are relocated for.
 #[derive(Debug, Args)]
 pub(super) struct KernelArguments {
-    /// Relocate for the kernel with this BTF file (plain, gzip, xz), or `own` for the object's
-    /// own types [default: the running kernel, if it has BTF]
-    #[arg(long, value_name = "FILE|own")]
+    /// Relocate for the kernel with this BTF file (BTF or vmlinux; plain, gzip, xz); `own` for
+    /// the object's own types; `bundled` for bpflab's description of common kernel types
+    /// [default: the running kernel; without its BTF `bundled` for objects that attach to one of
+    /// its functions or tracepoints, `own` for others]
+    #[arg(long, value_name = "FILE|own|bundled")]
     pub btf: Option<PathBuf>,
     /// Set kernel configuration for `__kconfig` variables: a configuration file, or one value
     /// (CONFIG_HZ=250)
@@ -105,15 +112,23 @@ impl KernelArguments {
     fn target(&self) -> Result<Option<Target>, Failure> {
         Ok(match &self.btf {
             None => None,
-            Some(own) if own.as_os_str() == "own" => Some(Target::Own),
+            Some(own) if own.as_os_str() == OWN => Some(Target::Own),
+            Some(bundled) if bundled.as_os_str() == BUNDLED => Some(Target::bundled()),
             Some(file) => Some(Target::file(file)?),
         })
     }
 
-    /// The file of the kernel's BTF, or `own`.
-    pub fn btf_name(&self) -> String {
-        let file = self.btf.as_deref().unwrap_or(Path::new(Target::RUNNING));
-        file.display().to_string()
+    /// The BTF that a program was relocated for: a file, `own` or `bundled`.
+    pub fn btf_name(&self, program: &Program) -> Option<String> {
+        let used = program.kernel_btf.as_ref()?;
+        Some(match program.kernel_types() {
+            None => OWN.to_owned(),
+            Some(_) if Target::is_bundled(used) => BUNDLED.to_owned(),
+            Some(_) => {
+                let file = self.btf.as_deref().unwrap_or(Path::new(Target::RUNNING));
+                file.display().to_string()
+            }
+        })
     }
 
     /// The BTF of the file given by `--btf`.
@@ -159,6 +174,15 @@ pub(super) fn skip_untyped(object: &mut Object, wanted: &[String]) -> Result<Vec
     Ok(said)
 }
 
+/// The warning about a program that was relocated for the bundled types.
+pub(super) fn bundled_types(program: &Program) -> Option<&'static str> {
+    let kernel = program.kernel_types()?;
+    Target::is_bundled(kernel).then_some(
+        "the kernel's types are bpflab's own description (--btf bundled): offsets differ from a \
+         kernel's, and verdicts may; give a kernel's BTF (--btf FILE)",
+    )
+}
+
 /// Warnings about an object: BTF that the kernel refuses, and maps that can't be created before
 /// their tool has completed them.
 pub(super) fn warnings(object: &Object) -> Vec<String> {
@@ -170,10 +194,14 @@ pub(super) fn warnings(object: &Object) -> Vec<String> {
         )
     });
     let maps = object.maps().iter().filter_map(|map| {
-        let attribute = unset(map)?;
+        let (missing, attribute) = match (unset(map), map.inner.as_deref().and_then(unset)) {
+            (Some(attribute), _) => (attribute.to_owned(), attribute),
+            (None, Some(of_inner)) => (format!("{of_inner} for its inner maps"), "inner"),
+            (None, None) => return None,
+        };
         let name = &map.name;
         Some(format!(
-            "{file}: map '{name}' ({}) has no {attribute}, which its tool sets at run time; set \
+            "{file}: map '{name}' ({}) has no {missing}, which its tool sets at run time; set \
              it: --map-def {name}.{attribute}=…",
             map.map_type
         ))

@@ -10,10 +10,11 @@ use serde_json::json;
 use super::exit::{Exit, Failure};
 use super::input::KernelArguments;
 use super::printer::Printer;
+use super::subjects::is_c_name;
 use crate::btf::Btf;
 use crate::compare::recording::{MAGIC, Recording};
 use crate::object::{Object, Target};
-use crate::report::{Inspection, ReadState, RecordingReport, Support};
+use crate::report::{Inspection, KfuncSupport, ReadState, RecordingReport, Support};
 
 /// Show what is in an object or a recording
 ///
@@ -26,12 +27,17 @@ use crate::report::{Inspection, ReadState, RecordingReport, Support};
   bpflab inspect --relocs prog.bpf.o        each relocation, CO-RE accesses as in C
   bpflab inspect --support prog.bpf.o       what its programs need, and what is supported
   bpflab inspect --btf-c /sys/kernel/btf/vmlinux > vmlinux.h
+  bpflab inspect --btf-part small.btf prog.bpf.o     the kernel's types that it needs
+  bpflab inspect --btf-part small.btf a.bpf.o b.bpf.o task_struct vfs_read
   bpflab inspect run.rec                    what a recording holds, and whether it is whole
   bpflab inspect --json prog.bpf.o | jq -r '.programs[].section'")]
 pub(super) struct Arguments {
-    /// Object file or recording; with --btf-c also a BTF file
+    /// Object file or recording; with --btf-c and --support also a BTF file
     #[arg(value_name = "FILE")]
     object: PathBuf,
+    /// With --btf-part: more object files, and C names of types and functions
+    #[arg(value_name = "OBJ|NAME", requires = "btf_part")]
+    more: Vec<PathBuf>,
     #[command(flatten)]
     kernel: KernelArguments,
     /// List each relocation
@@ -39,21 +45,39 @@ pub(super) struct Arguments {
     relocs: bool,
     /// List the contexts, helpers, kfuncs and maps that the programs need, and which of them
     /// are implemented, need a mock, or are unknown; exit code 1 if a program needs something
-    /// unknown
+    /// unknown. Of a kernel's BTF, count the kfuncs and how many are known, judged, and have a
+    /// body
     #[arg(long, conflicts_with_all = ["relocs", "btf_c"])]
     support: bool,
     /// Print the BTF as C declarations, as in a vmlinux.h; for a kernel module give the
     /// kernel's BTF by --btf
     #[arg(long, conflicts_with = "relocs")]
     btf_c: bool,
+    /// Write a small BTF file: the types of the kernel (--btf, or the running one) that the
+    /// programs of the objects need, and the named ones; for --btf elsewhere
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["relocs", "support", "btf_c"])]
+    btf_part: Option<PathBuf>,
 }
 
 pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, Failure> {
+    if let Some(file) = &arguments.btf_part {
+        return part(arguments, file, printer);
+    }
     if is_recording(&arguments.object) {
         return recording(arguments, printer);
     }
     if arguments.btf_c {
         return declarations(arguments, printer);
+    }
+    if arguments.support
+        && let Some(kfuncs) = kernel_kfuncs(&arguments.object)
+    {
+        if printer.is_json() {
+            printer.row(&kfuncs)?;
+        } else {
+            printer.text(format_args!("kfuncs: {kfuncs}\n"))?;
+        }
+        return Ok(Exit::Fine);
     }
     let object = arguments.kernel.open(&arguments.object)?;
     if arguments.support {
@@ -106,6 +130,55 @@ fn declarations(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, Fa
         printer.row(&json!({ "object": file, "c": text }))?;
     } else {
         printer.text(text)?;
+    }
+    Ok(Exit::Fine)
+}
+
+/// The kfuncs of a kernel's BTF file; none for another file.
+fn kernel_kfuncs(path: &Path) -> Option<KfuncSupport> {
+    match Target::file(path) {
+        Ok(Target::Kernel(btf)) => Some(KfuncSupport::of(&btf)).filter(|found| found.in_btf > 0),
+        _ => None,
+    }
+}
+
+/// Writes the part of the kernel's BTF that objects and names need.
+fn part(arguments: &Arguments, file: &Path, printer: &mut Printer) -> Result<Exit, Failure> {
+    let kernel = match arguments.kernel.btf()? {
+        Some(btf) => btf,
+        None => match Target::file(Target::RUNNING)? {
+            Target::Kernel(btf) => btf,
+            _ => return Err(Failure::bad("no kernel's BTF: give one (--btf FILE)")),
+        },
+    };
+    let mut wanted = Vec::new();
+    for one in std::iter::once(&arguments.object).chain(&arguments.more) {
+        let Some(name) = one.to_str().filter(|word| is_c_name(word)) else {
+            wanted.extend(Object::open(one)?.wanted_types(&kernel));
+            continue;
+        };
+        let known = wanted.len();
+        wanted.extend(kernel.named(name).map(|ty| ty.id()));
+        if wanted.len() == known {
+            let unknown = format!("the kernel's BTF has no type or function '{name}'");
+            return Err(Failure::bad(unknown));
+        }
+    }
+    let name = file.display().to_string();
+    let part = kernel.outline(wanted).map_err(Failure::bad)?;
+    let bytes = part.to_bytes();
+    std::fs::write(file, &bytes)
+        .map_err(|error| Failure::bad(format!("{name}: can't be written: {error}")))?;
+    let types = part.own_types().count();
+    let of = kernel.types().count();
+    if printer.is_json() {
+        let size = bytes.len();
+        printer.row(&json!({ "file": name, "types": types, "of": of, "bytes": size }))?;
+    } else {
+        let size = bytes.len();
+        printer.text(format_args!(
+            "{name}: {types} of {of} types, {size} bytes\n"
+        ))?;
     }
     Ok(Exit::Fine)
 }

@@ -14,6 +14,8 @@ mod inspect;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod kernel;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
+mod kernels;
+#[cfg(all(feature = "kernel", target_os = "linux"))]
 mod live;
 mod object_rules;
 mod printer;
@@ -23,6 +25,8 @@ mod replay;
 mod run;
 mod subjects;
 mod verify;
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+mod vm;
 
 use std::process::ExitCode;
 
@@ -60,6 +64,8 @@ enum Verb {
     #[cfg(all(feature = "kernel", target_os = "linux"))]
     Kernel(kernel::Arguments),
     #[cfg(all(feature = "kernel", target_os = "linux"))]
+    Kernels(kernels::Arguments),
+    #[cfg(all(feature = "kernel", target_os = "linux"))]
     Record(Box<record::Arguments>),
     ConformancePlugin(conformance::Arguments),
 }
@@ -67,6 +73,10 @@ enum Verb {
 /// Runs the command with the arguments of the process.
 #[must_use]
 pub fn main() -> ExitCode {
+    #[cfg(all(feature = "kernel", target_os = "linux"))]
+    if crate::guest::init::is_guest() {
+        crate::guest::init::main();
+    }
     let mut words: Vec<_> = std::env::args_os().collect();
     conformance::put_verb_first(&mut words);
     let parsed = Cli::try_parse_from(&words);
@@ -76,13 +86,36 @@ pub fn main() -> ExitCode {
     };
     let mut printer = Printer::new(json);
     let done = match parsed {
-        Ok(cli) => cli.verb.run(&mut printer),
+        Ok(cli) => cli.verb.here_or_in_guests(&mut printer),
         Err(error) => usage(&error, &mut printer),
     };
     printer.finish(done).into()
 }
 
 impl Verb {
+    #[cfg(all(feature = "kernel", target_os = "linux"))]
+    fn here_or_in_guests(self, printer: &mut Printer) -> Result<Exit, Failure> {
+        use vm::GuestVerb;
+
+        let (vm, guest) = match &self {
+            Self::Kernel(arguments) => arguments.vm(),
+            Self::Bench(arguments) => (arguments.vm(), GuestVerb::default()),
+            Self::Verify(arguments) => (&arguments.vm, arguments.guest_verb()),
+            Self::Record(arguments) => (&arguments.vm, arguments.guest_verb()),
+            Self::Compare(arguments) => (&arguments.vm, arguments.guest_verb()),
+            _ => return self.run(printer),
+        };
+        if vm.is_empty() {
+            return self.run(printer);
+        }
+        vm::run(vm, &guest, printer)
+    }
+
+    #[cfg(not(all(feature = "kernel", target_os = "linux")))]
+    fn here_or_in_guests(self, printer: &mut Printer) -> Result<Exit, Failure> {
+        self.run(printer)
+    }
+
     fn run(self, printer: &mut Printer) -> Result<Exit, Failure> {
         match self {
             Self::Inspect(arguments) => inspect::run(&arguments, printer),
@@ -95,6 +128,8 @@ impl Verb {
             Self::Replay(arguments) => replay::run(&arguments, printer),
             #[cfg(all(feature = "kernel", target_os = "linux"))]
             Self::Kernel(arguments) => kernel::run(&arguments, printer),
+            #[cfg(all(feature = "kernel", target_os = "linux"))]
+            Self::Kernels(arguments) => kernels::run(&arguments, printer),
             #[cfg(all(feature = "kernel", target_os = "linux"))]
             Self::Record(arguments) => record::run(&arguments, printer),
             Self::ConformancePlugin(arguments) => conformance::run(&arguments, printer),

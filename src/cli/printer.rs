@@ -12,6 +12,8 @@ use super::exit::{Exit, Failure};
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+const NOTE: Style = AnsiColor::Cyan.on_default().bold();
 
 /// Prints values as text or as JSON lines. Colours are used on terminals only.
 pub(super) struct Printer {
@@ -71,6 +73,21 @@ impl Printer {
         self.out.flush()?;
         say(WARNING, "warning", text);
         Ok(())
+    }
+
+    /// Prints a note to standard error.
+    #[cfg(all(feature = "kernel", target_os = "linux"))]
+    pub fn note(&mut self, text: &str) -> Result<(), Failure> {
+        self.out.flush()?;
+        say(NOTE, "note", text);
+        Ok(())
+    }
+
+    /// Prints what another process of bpflab has printed, at once.
+    #[cfg(all(feature = "kernel", target_os = "linux"))]
+    pub fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.out.write_all(bytes)?;
+        self.out.flush()
     }
 
     /// Prints an error to standard error only.

@@ -10,6 +10,7 @@ use super::exit::{Exit, Failure};
 use super::input::KernelArguments;
 use super::live::{LiveArguments, record_to};
 use super::printer::Printer;
+use super::vm::{GuestVerb, VmArguments};
 use crate::compare::live::{Live, LiveError, LiveEvents, Summary};
 use crate::report::RecordReport;
 
@@ -49,6 +50,8 @@ pub(super) struct Arguments {
     live: LiveArguments,
     #[command(flatten)]
     kernel: KernelArguments,
+    #[command(flatten)]
+    pub(super) vm: VmArguments,
 }
 
 /// What to record.
@@ -82,6 +85,14 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
 }
 
 impl Arguments {
+    /// What a virtual machine does.
+    pub(super) fn guest_verb(&self) -> GuestVerb {
+        GuestVerb {
+            output: Some(self.output.clone()),
+            ..GuestVerb::default()
+        }
+    }
+
     fn session(&self) -> Result<Session, Failure> {
         let (first, programs) = self
             .what

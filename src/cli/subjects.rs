@@ -7,7 +7,7 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::exit::Failure;
-use super::input::{KernelArguments, no_program, no_type, warnings};
+use super::input::{KernelArguments, bundled_types, no_program, no_type, warnings};
 use crate::object::cases::Cases;
 use crate::object::{ErrorLocation, ObjectError};
 use crate::program::Program;
@@ -62,9 +62,9 @@ impl ProgramArguments {
         self.cases.is_some()
     }
 
-    /// The file of the kernel's BTF, or `own`.
-    pub fn btf_name(&self) -> String {
-        self.kernel.btf_name()
+    /// The BTF that a program was relocated for: a file, `own` or `bundled`.
+    pub fn btf_name(&self, program: &Program) -> Option<String> {
+        self.kernel.btf_name(program)
     }
 
     /// Passes every program to `judge`, and goes on after errors.
@@ -123,7 +123,16 @@ impl ProgramArguments {
         for warning in warnings(&object) {
             judge(Found::Warning(warning))?;
         }
+        let mut bundled = None;
         for program in programs {
+            if let Ok(program) = &program
+                && bundled.is_none()
+            {
+                bundled = bundled_types(program);
+                if let Some(warning) = bundled {
+                    judge(Found::Warning(format!("{file}: {warning}")))?;
+                }
+            }
             judge(match program {
                 Ok(program) => {
                     Found::Program(Subject::of_program(file, &program), Arc::new(program))
@@ -182,7 +191,7 @@ fn each_case(
 }
 
 /// Whether a word can be the name of a C function; paths of files usually can't.
-fn is_c_name(word: &str) -> bool {
+pub(super) fn is_c_name(word: &str) -> bool {
     !word.starts_with(|c: char| c.is_ascii_digit())
         && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }

@@ -1,14 +1,17 @@
 //! The running kernel's build options and lockdown, as far as programs notice them: which of
-//! the helpers that depend on them it allows. The probe programs are loaded, never attached.
+//! the helpers that depend on them it allows, and whether it knows the addresses of variables.
+//! The probe programs are loaded, never attached.
 
 use super::error::{NoVerdict, NoVerdictKind};
 use super::load::{LoadOptions, load};
 use super::maps::LoadedMaps;
-use crate::isa::RawInsn;
+use super::target::running_btf;
+use crate::btf::Kind;
+use crate::isa::{PseudoKind, RawInsn};
 use crate::program::Program;
 use crate::spec::helpers::{Caller, Helper, helpers};
 use crate::spec::{BuildOptions, KernelConfig, Lockdown, ProgFlags, ProgType, Traits};
-use crate::util::HelperId;
+use crate::util::{Errno, HelperId};
 
 /// The running kernel's configuration.
 ///
@@ -17,9 +20,11 @@ use crate::util::HelperId;
 pub fn running_config() -> Result<KernelConfig, NoVerdict> {
     let mut build = BuildOptions::empty();
     for option in BuildOptions::all().iter() {
-        if all_there(|helper| BuildOptions::of_helper(helper) == option)? {
-            build |= option;
-        }
+        let on = match option {
+            BuildOptions::KALLSYMS_ALL => knows_variables()?,
+            of_helpers => all_there(|helper| BuildOptions::of_helper(helper) == of_helpers)?,
+        };
+        build.set(option, on);
     }
     let mut lockdown = Lockdown::None;
     for level in [Lockdown::Integrity, Lockdown::Confidentiality] {
@@ -38,6 +43,26 @@ fn all_there(wanted: impl Fn(HelperId) -> bool) -> Result<bool, NoVerdict> {
         }
     }
     Ok(true)
+}
+
+/// Whether the kernel knows the addresses of its variables. Without a variable in its BTF no
+/// program can ask.
+fn knows_variables() -> Result<bool, NoVerdict> {
+    let variable = running_btf().and_then(|btf| btf.types().find(|ty| ty.kind() == Kind::Var));
+    let Some(variable) = variable else {
+        return Ok(true);
+    };
+    let id = variable.id().0.cast_signed();
+    let insns = [
+        RawInsn::new(0x18, 1, PseudoKind::BtfId.src(), 0, id),
+        RawInsn::default(),
+        RawInsn::new(0xb7, 0, 0, 0, 0),
+        RawInsn::new(0x95, 0, 0, 0, 0),
+    ];
+    let program = Program::new("variable", ProgType::SocketFilter, insns.to_vec());
+    let maps = LoadedMaps::create(&[], None)?;
+    let loaded = load(&program, &maps, &LoadOptions::default())?;
+    Ok(loaded.verdict.errno != Some(Errno::ENOENT))
 }
 
 /// Whether the kernel lets a program of the first type that may call the helper call it.

@@ -6,13 +6,14 @@ use super::availability::Privilege;
 use super::error::{Command, KernelError, NoVerdict, NoVerdictKind};
 use super::loaded_program::LoadedProgram;
 use super::log::{text, verdict};
+use super::machine::Uname;
 use super::maps::{LoadedMaps, name_field};
 use super::probe::{Probe, probe};
 use super::sys::{ProgFd, ProgRequest};
 use super::target::{Absent, translate};
 use crate::btf::Record;
 use crate::program::Program;
-use crate::spec::AttachType;
+use crate::spec::{AttachType, ProgFlags};
 use crate::util::{Errno, with};
 use crate::verifier::{LogLevel, Verdict};
 
@@ -96,7 +97,7 @@ pub fn load(
     } else {
         Vec::new()
     };
-    let request = ProgRequest {
+    let mut request = ProgRequest {
         prog_type: program.prog_type.number(),
         expected_attach_type: program.expected_attach_type.map_or(0, AttachType::number),
         insns: &insns,
@@ -112,7 +113,15 @@ pub fn load(
         maps: &descriptors,
         log_level: (options.log | LogLevel::STATISTICS).bits(),
     };
-    let (result, log) = load_logged(&request);
+    let (mut result, mut log) = load_logged(&request);
+    // The flag makes the verifier check its own scalars. Kernels before 6.8 do not know it, and
+    // refuse; without it their verdict is the same.
+    let checks_itself = ProgFlags::TEST_REG_INVARIANTS.bits();
+    let unknown = matches!(result, Err(Errno::EINVAL)) && log.is_empty();
+    if unknown && request.flags & checks_itself != 0 && Uname::here().is_before((6, 8)) {
+        request.flags &= !checks_itself;
+        (result, log) = load_logged(&request);
+    }
     let verdict = verdict(result.as_ref().err().copied(), log);
     if let Some(kind) = no_verdict(program, &verdict) {
         let mut error = failed(verdict.errno.unwrap_or(Errno::EINVAL));
@@ -122,6 +131,11 @@ pub fn load(
                  it was built without them, or a policy forbids them",
                 kind_of(program)
             );
+        }
+        if kind == NoVerdictKind::Feature && error.errno == Errno::E2BIG {
+            "this kernel knows fewer attributes of the call; that for maps (fd_array) came with \
+             Linux 5.14"
+                .clone_into(&mut error.log);
         }
         return Err(NoVerdict { kind, error });
     }
@@ -160,6 +174,9 @@ fn no_verdict(program: &Program, verdict: &Verdict) -> Option<NoVerdictKind> {
             true => NoVerdictKind::Feature,
             false => NoVerdictKind::Permission,
         }),
+        // `fd_array` is not known (`bpf_check_uarg_tail_zero`, `kernel/bpf/syscall.c`). Newer
+        // kernels have this error for programs without instructions.
+        (Errno::E2BIG, None) if Uname::here().is_before((5, 14)) => Some(NoVerdictKind::Feature),
         (_, None) => {
             matches!(probe(program.prog_type), Probe::Refused(_)).then_some(NoVerdictKind::Feature)
         }

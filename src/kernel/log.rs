@@ -46,7 +46,8 @@ fn read(log: &str) -> (&str, Option<Statistics>) {
         peak_states: after(" peak_states "),
         ..Statistics::default()
     };
-    for line in lines {
+    let mut in_front_of_report = false;
+    while let Some(line) = lines.next() {
         if let Some((before, time)) = line.split_once("verification time ") {
             statistics.time_us = first_number(time);
             // Not every error line ends with a newline.
@@ -57,12 +58,25 @@ fn read(log: &str) -> (&str, Option<Statistics>) {
             // Newer kernels append the stack depth of the deepest call chain to the list.
             let list = depths.split_whitespace().next().unwrap_or_default();
             statistics.stack_depth = list.split('+').filter_map(|d| d.parse().ok()).collect();
-        } else if !line.starts_with("; ") {
+        } else if line.is_empty() {
+            // Linux 7.3 has a report between empty lines here; the error line stands before it.
+            if !in_front_of_report {
+                lines.find(|line| line.starts_with("Verification failed: "));
+                in_front_of_report = true;
+            }
+        } else if !(line.starts_with("; ") || is_count(line)) {
             return (line, Some(statistics));
         }
         // A source line can follow the error line.
     }
     ("", Some(statistics))
+}
+
+/// Whether this is a line about instructions that Linux 7.2 and later put between the stack
+/// depths and the line "processed": `insns processed 2+5`, `subprog 0 (name) main insns_self 1 …`.
+fn is_count(line: &str) -> bool {
+    line.starts_with("insns processed ")
+        || (line.starts_with("subprog ") && line.contains(" insns_self "))
 }
 
 fn first_number(text: &str) -> Option<u64> {
@@ -92,6 +106,33 @@ mod tests {
         assert_eq!(statistics.stack_depth, [16, 0]);
         assert_eq!(statistics.max_states_per_insn, 2);
         assert_eq!((statistics.total_states, statistics.peak_states), (3, 4));
+    }
+
+    #[test]
+    fn newer_kernels_count_by_subprogram() {
+        let log = "R0 !read_ok\nverification time 7 usec\nstack depth 8+0 max 8\n\
+                   insns processed 2+5\n\
+                   subprog 0 (on_write) main insns_self 2 insns_total 7 stack 8\n\
+                   processed 7 insns (limit 1000000) max_states_per_insn 0 total_states 0 \
+                   peak_states 0 mark_read 0\n";
+        let (message, statistics) = read(log);
+        let statistics = statistics.unwrap();
+        assert_eq!((message, statistics.processed), ("R0 !read_ok", 7));
+        assert_eq!(
+            (statistics.time_us, statistics.stack_depth),
+            (Some(7), vec![8, 0])
+        );
+    }
+
+    #[test]
+    fn a_report_stands_between_the_error_line_and_the_statistics() {
+        let report = "\nVerification failed: Policy: not allowed\n\nReason:\n  It is so.\n\n";
+        let log = format!("R0 !read_ok\n{report}{STATISTICS}");
+        assert_eq!(read(&log).0, "R0 !read_ok");
+        // A leak is found at the exit, and its report comes first.
+        let log = format!("6: (95) exit\n{report}reference leak\n{STATISTICS}");
+        assert_eq!(read(&log).0, "reference leak");
+        assert_eq!(read(&format!("\n{STATISTICS}")).0, "");
     }
 
     #[test]

@@ -60,6 +60,7 @@ pub use machine::{Clocks, Uname, possible_cpus};
 pub use maps::LoadedMaps;
 pub use outputs::KernelRing;
 pub use sys::UnusedCall;
+pub(crate) use sys::init;
 pub use sys::{KernelBatch, ProgramInfo, RunStatistics, program_ids};
 pub use target::running_btf;
 pub use test_run::{TestRun, TestRunResult};

@@ -4,7 +4,9 @@ use std::fmt;
 
 use serde::Serialize;
 
+use super::kfuncs::KfuncSupport;
 use super::table::Table;
+use crate::btf::Btf;
 use crate::kernel::{Availability, TypeSupport};
 
 /// What the running kernel supports. Its fields are the keys of `--json`.
@@ -15,16 +17,19 @@ pub struct KernelCheck {
     pub usable: bool,
     /// What is missing, and what to do about it.
     pub missing: Vec<String>,
+    /// Its kfuncs; none without its BTF.
+    pub kfuncs: Option<KfuncSupport>,
     /// What is available.
     #[serde(flatten)]
     pub kernel: Availability,
 }
 
 impl KernelCheck {
-    /// A report on the kernel.
+    /// A report on the kernel and its BTF.
     #[must_use]
-    pub fn new(kernel: Availability) -> Self {
+    pub fn new(kernel: Availability, btf: Option<&Btf>) -> Self {
         Self {
+            kfuncs: btf.map(KfuncSupport::of),
             usable: kernel.usable(),
             missing: kernel.missing(),
             kernel,
@@ -53,6 +58,9 @@ impl fmt::Display for KernelCheck {
             None => "unknown",
         };
         table.row(["JIT", jit]);
+        if let Some(kfuncs) = &self.kfuncs {
+            table.row(["kfuncs", &kfuncs.to_string()]);
+        }
         let of = |wanted: fn(&TypeSupport) -> bool| {
             let names = kernel.prog_types.iter().filter(|ty| wanted(ty));
             names

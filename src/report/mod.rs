@@ -11,6 +11,9 @@ mod injected;
 mod inspection;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod kernel_check;
+#[cfg(all(feature = "cli", feature = "kernel", target_os = "linux"))]
+mod kernel_images;
+mod kfuncs;
 mod listing;
 #[cfg(all(feature = "jit", feature = "cli"))]
 mod machine_listing;
@@ -44,6 +47,9 @@ pub use inspection::{
 };
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 pub use kernel_check::KernelCheck;
+#[cfg(all(feature = "cli", feature = "kernel", target_os = "linux"))]
+pub use kernel_images::{KernelImageRow, KernelImages};
+pub use kfuncs::KfuncSupport;
 pub use listing::{ListedInsn, ListedLine, Listing};
 #[cfg(all(feature = "jit", feature = "cli"))]
 pub use machine_listing::{ListedMachineInsn, MachineListing};
@@ -65,6 +71,6 @@ pub use tally::{EventTally, FaultRow, ProgramTally, Returned};
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 pub use tracepoints::{TracepointDetail, TracepointRow};
 pub use verdict::{
-    Baseline, BaselineError, Before, Change, Changes, KernelSaid, LogDifference, Match, MatchTable,
-    MissingRow, Subject, VerdictRow, VerdictTable, VerdictTally,
+    Baseline, BaselineError, Before, Change, Changes, KernelSaid, KernelsTable, LogDifference,
+    Match, MatchTable, MissingRow, Subject, VerdictRow, VerdictTable, VerdictTally,
 };

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use bpflab::btf::{Builder, Encoding, Linkage, Member, Param};
+use bpflab::spec::BuildOptions;
 use bpflab::util::TypeId;
 use command::{bpflab, run};
 use serde_json::Value;
@@ -263,4 +264,51 @@ fn without_sys_each_cpu_is_watched() {
     // The shell, and the two commands with their children.
     assert_eq!(rows[0]["tracepoints"][0]["samples"], 5, "{}", rows[0]);
     assert_eq!(rows[0]["lost"], 0);
+}
+
+/// The rows of `bpflab verify … --vs-kernel`.
+fn beside_the_kernel(arguments: &[&str]) -> Vec<Value> {
+    let common = ["verify", "--vs-kernel", "--json", "--report", "never"];
+    let output = run(common.iter().chain(arguments), "");
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    rows(&output)
+}
+
+/// `__bpf_prog_map_compatible` (`kernel/bpf/core.c`).
+#[test]
+fn a_prog_array_of_another_program_type_is_no_verdict() {
+    if here::judge().is_none() {
+        return;
+    }
+    let object = "tests/objects/tail_calls.bpf.o";
+    let rows = beside_the_kernel(&[object, "--type", "to_last=perf_event"]);
+    let verdicts: Vec<_> = rows
+        .iter()
+        .map(|row| (&row["prog_type"], &row["kernel"]["verdict"]))
+        .collect();
+    let raw = Value::from("raw_tracepoint");
+    let perf = Value::from("perf_event");
+    let accept = Value::from("accept");
+    assert_eq!(
+        verdicts,
+        [&raw, &raw, &perf, &raw].map(|prog_type| (prog_type, &accept))
+    );
+}
+
+/// `CONFIG_KALLSYMS_ALL`.
+#[test]
+fn variables_have_addresses_where_the_kernel_knows_them() {
+    if here::judge().is_none() {
+        return;
+    }
+    let rows = beside_the_kernel(&["tests/objects/ksyms.bpf.o", "read_variable"]);
+    assert_eq!(rows[0]["match"]["verdict"], true, "{}", rows[0]);
+    let known = rows[0]["kernel"]["verdict"] == "accept";
+    let build = bpflab::kernel::running_config().expect("verdicts").build;
+    assert_eq!(build.contains(BuildOptions::KALLSYMS_ALL), known);
 }

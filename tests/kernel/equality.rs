@@ -18,10 +18,10 @@ use std::sync::Arc;
 
 use bpflab::Object;
 use bpflab::compare::{Engine, Kernel, Ours, Subject, Unable, difference};
-use bpflab::r#gen::Options;
+use bpflab::r#gen::{KernelTypes, Options};
 use bpflab::harness::EngineKind;
 use bpflab::isa::assemble;
-use bpflab::kernel::{LoadOptions, LoadedMaps, TestRun, load};
+use bpflab::kernel::{LoadOptions, LoadedMaps, TestRun, load, running_btf};
 use bpflab::object::Target;
 use bpflab::program::{Initial, Program};
 use bpflab::spec::{ProgFlags, ProgType};
@@ -58,6 +58,18 @@ fn as_in_the_kernel(tally: &mut Tally, subject: &Subject) -> Result<(), String> 
 
 #[test]
 fn the_kernel_gives_the_same_answer() {
+    gives_the_same_answer(None, 0.9);
+}
+
+/// Dynptrs, iterators and critical sections.
+#[test]
+fn the_kernel_gives_the_same_answer_with_objects() {
+    let kernel = running_btf().map(KernelTypes::new);
+    gives_the_same_answer(kernel.as_ref(), 0.7);
+}
+
+/// Runs programs of all types, of which at least this share is accepted.
+fn gives_the_same_answer(kernel: Option<&KernelTypes>, share: f64) {
     if here::kernel().is_none() {
         return;
     }
@@ -65,11 +77,18 @@ fn the_kernel_gives_the_same_answer() {
         let options = Options {
             prog_type: Some(prog_type),
             defined: true,
+            kernel,
             ..Options::default()
         };
-        let tally = hold(prog_type.name(), 60, options, as_in_the_kernel);
+        let mut engines = fast();
+        let tally = hold(prog_type.name(), 60, options, |tally, subject| {
+            if kernel.is_some() {
+                tally.agree(subject, &mut engines)?;
+            }
+            as_in_the_kernel(tally, subject)
+        });
         tally.tell();
-        assert!(tally.accepted() >= 0.9 && tally.faults == 0, "{tally:?}");
+        assert!(tally.accepted() >= share && tally.faults == 0, "{tally:?}");
     }
 }
 

@@ -9,6 +9,8 @@ pub mod corpus;
 pub mod here;
 pub mod law;
 pub mod machine;
+#[cfg(feature = "cli")]
+pub mod packages;
 pub mod random;
 pub mod score;
 pub mod skip;

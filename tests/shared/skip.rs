@@ -32,11 +32,13 @@ pub enum Need {
     Native,
     /// rustdoc's JSON, which takes a minute to make.
     Rustdoc,
+    /// qemu-system-x86_64, and kernels in the cache of `bpflab kernels`.
+    Guest,
 }
 
 impl Need {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Kernel,
         Self::Release,
         Self::Feature,
@@ -46,6 +48,7 @@ impl Need {
         Self::Tools,
         Self::Native,
         Self::Rustdoc,
+        Self::Guest,
     ];
 
     /// The word for it in `BPFLAB_REQUIRE` and in records.
@@ -60,6 +63,7 @@ impl Need {
             Self::Tools => "tools",
             Self::Native => "native",
             Self::Rustdoc => "rustdoc",
+            Self::Guest => "guest",
         }
     }
 }

@@ -8,6 +8,8 @@ use clap::Args;
 use clap::Subcommand;
 
 use crate::cli::run::{Engine, SetupArguments};
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+use crate::cli::vm::VmArguments;
 use crate::util::Bursts;
 
 /// Measure how long programs run on bpflab's engines, and in the kernel
@@ -49,6 +51,9 @@ pub(in crate::cli) struct Arguments {
     /// Spend MS milliseconds on a turn, in five bursts
     #[arg(long, value_name = "MS", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
     pub(super) time: u16,
+    #[cfg(all(feature = "kernel", target_os = "linux"))]
+    #[command(flatten)]
+    vm: VmArguments,
 }
 
 /// Benchmarks with arguments of their own.
@@ -59,6 +64,15 @@ pub(super) enum Verb {
 }
 
 impl Arguments {
+    /// The options for virtual machines.
+    #[cfg(all(feature = "kernel", target_os = "linux"))]
+    pub(in crate::cli) fn vm(&self) -> &VmArguments {
+        match &self.verb {
+            Some(Verb::Tracepoint(arguments)) => &arguments.vm,
+            None => &self.vm,
+        }
+    }
+
     /// The object file; empty if only a subcommand is parsed.
     pub(super) fn object(&self) -> &Path {
         self.object.as_deref().unwrap_or(Path::new(""))

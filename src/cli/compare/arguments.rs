@@ -7,6 +7,7 @@ use clap::Args;
 use crate::cli::input::KernelArguments;
 use crate::cli::live::LiveArguments;
 use crate::cli::run::Engine;
+use crate::cli::vm::{GuestVerb, VmArguments};
 use crate::harness::EngineKind;
 
 /// Compare programs in the running kernel with bpflab's engines (Linux, root)
@@ -58,9 +59,19 @@ pub(in crate::cli) struct Arguments {
     /// Fire each generated program N times
     #[arg(long, value_name = "N", default_value_t = 16, requires = "generated")]
     pub(super) firings: usize,
+    #[command(flatten)]
+    pub(in crate::cli) vm: VmArguments,
 }
 
 impl Arguments {
+    /// What a virtual machine does.
+    pub(in crate::cli) fn guest_verb(&self) -> GuestVerb {
+        GuestVerb {
+            output: self.output.clone(),
+            ..GuestVerb::default()
+        }
+    }
+
     /// The engines to replay on.
     pub(super) fn engines(&self) -> Vec<EngineKind> {
         let engines = match self.engine.as_slice() {

@@ -6,12 +6,14 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::printer::Printer;
 use crate::kernel::{Availability, LoadOptions, LoadedMaps, NoVerdict, load};
 use crate::program::{MapDef, Program};
+use crate::spec::Holds;
+use crate::util::Errno;
 use crate::verifier::{LogLevel, Verdict};
 
 /// Loads programs for their verdicts and unloads them.
 pub(in crate::cli) struct KernelJudge {
     options: LoadOptions,
-    /// The maps of the last program, which the object's other programs share.
+    /// The maps of the last program, which the object's other programs share if they can.
     maps: Option<(Arc<[MapDef]>, LoadedMaps)>,
 }
 
@@ -36,18 +38,44 @@ impl KernelJudge {
         printer: &mut Printer,
     ) -> Result<Result<Verdict, NoVerdict>, Failure> {
         let kept = self.maps.take();
-        let maps = match kept.filter(|(definitions, _)| Arc::ptr_eq(definitions, &program.maps)) {
-            Some((_, maps)) => maps,
-            None => match LoadedMaps::create(&program.maps, program.btf.as_ref()) {
-                Ok(maps) => maps,
-                Err(none) => return Ok(Err(none)),
-            },
-        };
-        if let Some(refused) = maps.btf_refused() {
-            printer.warn(&refused.to_string())?;
+        let kept = kept.filter(|(definitions, _)| Arc::ptr_eq(definitions, &program.maps));
+        if let Some((definitions, maps)) = kept {
+            let verdict = self.load(program, &maps, printer)?;
+            if !of_another_kind(program, &verdict) {
+                self.maps = Some((definitions, maps));
+                return Ok(verdict);
+            }
         }
-        let verdict = load(program, &maps, &self.options).map(|loaded| loaded.verdict);
+        let maps = match LoadedMaps::create(&program.maps, program.btf.as_ref()) {
+            Ok(maps) => maps,
+            Err(none) => return Ok(Err(none)),
+        };
+        let verdict = self.load(program, &maps, printer)?;
         self.maps = Some((program.maps.clone(), maps));
         Ok(verdict)
     }
+
+    fn load(
+        &self,
+        program: &Program,
+        maps: &LoadedMaps,
+        printer: &mut Printer,
+    ) -> Result<Result<Verdict, NoVerdict>, Failure> {
+        if let Some(refused) = maps.btf_refused() {
+            printer.warn(&refused.to_string())?;
+        }
+        Ok(load(program, maps, &self.options).map(|loaded| loaded.verdict))
+    }
+}
+
+/// Whether the kernel may have refused the program for the programs loaded before it: the first
+/// one that uses a map of programs decides which kind all others must be
+/// (`__bpf_prog_map_compatible`, `kernel/bpf/core.c`). Some objects have a prog array for each
+/// of several program types, and their tool loads every program once for each.
+fn of_another_kind(program: &Program, verdict: &Result<Verdict, NoVerdict>) -> bool {
+    let claimed = program.maps.iter().any(|map| {
+        let holds = map.map_type.info().holds;
+        matches!(holds, Holds::Program | Holds::Device | Holds::Cpu)
+    });
+    claimed && matches!(verdict, Ok(verdict) if verdict.errno == Some(Errno::EINVAL))
 }

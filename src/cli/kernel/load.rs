@@ -6,6 +6,7 @@ use super::judge::KernelJudge;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::printer::Printer;
 use crate::cli::subjects::{Found, ProgramArguments};
+use crate::cli::vm::VmArguments;
 use crate::report::{VerdictRow, VerdictTable, VerdictTally};
 use crate::verifier::LogLevel;
 
@@ -26,6 +27,8 @@ pub(super) struct Arguments {
     /// for statistics
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=7))]
     log: u32,
+    #[command(flatten)]
+    pub(super) vm: VmArguments,
 }
 
 pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, Failure> {

@@ -1,6 +1,7 @@
 //! `bpflab kernel`: queries the running kernel. One file per verb.
 
 mod check;
+mod exec;
 mod judge;
 mod load;
 mod tracepoints;
@@ -11,6 +12,7 @@ use clap::{Args, Subcommand};
 
 use super::exit::{Exit, Failure};
 use super::printer::Printer;
+use super::vm::{GuestVerb, VmArguments};
 
 /// Query the running kernel (Linux, root)
 #[derive(Debug, Args)]
@@ -28,6 +30,20 @@ enum Verb {
     Check(check::Arguments),
     Load(Box<load::Arguments>),
     Tracepoints(tracepoints::Arguments),
+    Exec(exec::Arguments),
+}
+
+impl Arguments {
+    /// The options for virtual machines.
+    pub(super) fn vm(&self) -> (&VmArguments, GuestVerb) {
+        let other = GuestVerb::default();
+        match &self.verb {
+            Verb::Check(arguments) => (&arguments.vm, other),
+            Verb::Load(arguments) => (&arguments.vm, GuestVerb::of_verdicts()),
+            Verb::Tracepoints(arguments) => (&arguments.vm, other),
+            Verb::Exec(arguments) => (&arguments.vm, GuestVerb::of_command()),
+        }
+    }
 }
 
 pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, Failure> {
@@ -35,5 +51,6 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
         Verb::Check(arguments) => check::run(arguments, printer),
         Verb::Load(arguments) => load::run(arguments, printer),
         Verb::Tracepoints(arguments) => tracepoints::run(arguments, printer),
+        Verb::Exec(arguments) => exec::run(arguments),
     }
 }

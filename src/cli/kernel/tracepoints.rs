@@ -6,6 +6,7 @@ use clap::Args;
 
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::printer::Printer;
+use crate::cli::vm::VmArguments;
 use crate::kernel::tracepoints::{Catalogue, Pattern};
 use crate::object::Target;
 use crate::report::{TracepointDetail, TracepointRow};
@@ -39,6 +40,8 @@ pub(super) struct Arguments {
     /// List the tracepoints of another kernel, from its BTF file (plain, gzip, xz)
     #[arg(long, value_name = "FILE")]
     btf: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) vm: VmArguments,
 }
 
 impl Arguments {

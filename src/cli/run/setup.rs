@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::arguments::{SetupArguments, WorldArguments};
 use super::options::{assignment, global_value};
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::input::read_text;
+use crate::cli::input::{bundled_types, read_text};
 use crate::harness::{EngineKind, Error, UnverifiedProgram, Vm, describe_unverified};
 use crate::object::{Object, Target};
 use crate::program::Program;
@@ -127,7 +127,8 @@ pub(super) fn choose_engine(
     Ok(())
 }
 
-/// Warnings about programs that a kernel would not load, but that run all the same.
+/// Warnings about programs that run all the same: that their types are no kernel's, or that a
+/// kernel would not load them.
 pub(super) fn warnings(vm: &Vm, wanted: &[String]) -> Vec<String> {
     let runs = |handle: &ProgramHandle| {
         let program = vm.program(*handle);
@@ -146,7 +147,13 @@ pub(super) fn warnings(vm: &Vm, wanted: &[String]) -> Vec<String> {
             "program '{name}' {what}: {why}; it runs with each access checked"
         ))
     };
-    vm.handles().filter(runs).filter_map(warning).collect()
+    let mut programs = vm
+        .handles()
+        .filter(runs)
+        .filter_map(|handle| vm.program(handle));
+    let bundled = programs.find_map(bundled_types).map(str::to_owned);
+    let unverified = vm.handles().filter(runs).filter_map(warning);
+    bundled.into_iter().chain(unverified).collect()
 }
 
 /// The world of the arguments.

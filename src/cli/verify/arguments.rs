@@ -7,6 +7,8 @@ use clap::{Args, ValueEnum};
 
 use super::sort::SortKey;
 use crate::cli::subjects::ProgramArguments;
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+use crate::cli::vm::{GuestVerb, VmArguments};
 use crate::spec::Lockdown;
 
 /// Check whether the kernel would accept programs, and say why not
@@ -55,6 +57,9 @@ pub(in crate::cli) struct Arguments {
     /// Show the changes since an earlier run, from a file with its output of --json
     #[arg(long, value_name = "FILE", conflicts_with = "vs_kernel")]
     pub compare: Option<PathBuf>,
+    #[cfg(all(feature = "kernel", target_os = "linux"))]
+    #[command(flatten)]
+    pub vm: VmArguments,
 }
 
 /// A kernel's lockdown level.
@@ -90,6 +95,15 @@ pub(in crate::cli) enum When {
 }
 
 impl Arguments {
+    /// What a virtual machine does: it is there for its kernel's verdict.
+    #[cfg(all(feature = "kernel", target_os = "linux"))]
+    pub(in crate::cli) fn guest_verb(&self) -> GuestVerb {
+        GuestVerb {
+            added: (!self.vs_kernel).then_some("--vs-kernel"),
+            ..GuestVerb::of_verdicts()
+        }
+    }
+
     /// Whether rejects are explained.
     pub(super) const fn explains(&self) -> bool {
         match self.report {

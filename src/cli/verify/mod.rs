@@ -117,8 +117,7 @@ impl Session<'_> {
         let mut row = VerdictRow::of(subject)
             .judged(&verdict, self.arguments.log > 0)
             .refused(why, &program, self.arguments.explains());
-        let btf = program.kernel_btf.is_some();
-        row.btf = btf.then(|| self.arguments.programs.btf_name());
+        row.btf = self.arguments.programs.btf_name(&program);
         if let Some(kernel) = &mut self.kernel {
             row = kernel.compare(row, &program, printer)?;
         }

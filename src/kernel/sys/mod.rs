@@ -6,6 +6,7 @@
 mod bpf;
 mod btf;
 pub(super) mod cpu_count;
+pub(crate) mod init;
 mod links;
 mod machine;
 mod mapping;

@@ -1,6 +1,6 @@
 //! The running kernel's verdict, and how it compares with ours.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::words::{errno, is_verdict};
 use crate::verifier::Verdict;
@@ -63,7 +63,7 @@ impl KernelSaid {
 
 /// Which parts of two verdicts are equal; none for parts that are not compared: the number of
 /// instructions of a rejected program may differ, an accepted one has no error line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Match {
     /// Accepted or rejected.

@@ -3,6 +3,7 @@
 mod baseline;
 mod change;
 mod kernel_said;
+mod kernels;
 mod log_difference;
 mod matching;
 mod missing;
@@ -13,6 +14,7 @@ mod words;
 pub use baseline::{Baseline, BaselineError, Before};
 pub use change::{Change, Changes};
 pub use kernel_said::{KernelSaid, Match};
+pub use kernels::KernelsTable;
 pub use log_difference::LogDifference;
 pub use matching::MatchTable;
 pub use missing::MissingRow;

@@ -1,5 +1,6 @@
 //! The arguments of `bpflab bench tracepoint`.
 
+use crate::cli::vm::VmArguments;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -39,4 +40,6 @@ pub(in crate::cli::bench) struct Arguments {
     /// Act as the writing process, N bytes each time, as often as standard input says
     #[arg(long, value_name = "N", hide = true, value_parser = clap::value_parser!(u16).range(1..=4096))]
     pub writer: Option<u16>,
+    #[command(flatten)]
+    pub vm: VmArguments,
 }

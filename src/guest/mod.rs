@@ -1,0 +1,103 @@
+//! A command in a virtual machine, with another kernel and without root.
+//!
+//! The machine is qemu's. Its first file system is built in memory: bpflab itself as the first
+//! process ([`init`]), the libraries that it needs, and the files of the command. What the
+//! command prints and writes comes out as [frames], and the machine ends with the command:
+//! there is no disk, no network, and nothing is left.
+
+mod accelerator;
+mod cpio;
+mod elf;
+mod error;
+mod frames;
+pub(crate) mod init;
+mod job;
+pub(crate) mod kernels;
+pub(crate) mod package;
+#[cfg(test)]
+#[path = "../../tests/shared/packages.rs"]
+mod packages;
+mod qemu;
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+pub(crate) use accelerator::Accelerator;
+pub(crate) use error::GuestError;
+use frames::Frame;
+pub(crate) use job::Job;
+use kernels::Image;
+use qemu::Machine;
+
+/// Where the command's output goes.
+pub(crate) trait Sink {
+    /// The guest runs this release.
+    fn up(&mut self, release: &str, accelerator: Accelerator, boot: Duration);
+    /// It did not come up, and is started again.
+    fn again(&mut self, why: &GuestError);
+    /// Standard output of the command.
+    fn out(&mut self, bytes: &[u8]) -> io::Result<()>;
+    /// Standard error of the command.
+    fn err(&mut self, bytes: &[u8]) -> io::Result<()>;
+}
+
+/// Runs a command with a kernel, and returns the command's exit code.
+///
+/// # Errors
+/// A guest that doesn't come up twice, one that ends before its command, a file that can't be
+/// read or written.
+pub(crate) fn run(job: &Job, image: &Image, sink: &mut dyn Sink) -> Result<u8, GuestError> {
+    if !image.arch.is_native() {
+        return Err(GuestError::OtherMachine(image.arch));
+    }
+    let mut machine = start(job, image, sink)?;
+    let mut file: Option<(&Path, File)> = None;
+    loop {
+        match machine.next_frame()? {
+            Frame::Hello(_) | Frame::Alive => {}
+            Frame::Out(bytes) => sink.out(&bytes).map_err(GuestError::Output)?,
+            Frame::Err(bytes) => sink.err(&bytes).map_err(GuestError::Output)?,
+            Frame::File(number) => {
+                let path = job.outputs.get(usize::from(number));
+                let open = |path: &PathBuf| {
+                    File::create(path).map_err(|error| GuestError::file(path, error))
+                };
+                file = path
+                    .map(|path| Ok((path.as_path(), open(path)?)))
+                    .transpose()?;
+            }
+            Frame::Bytes(bytes) => {
+                if let Some((path, file)) = &mut file {
+                    file.write_all(&bytes)
+                        .map_err(|error| GuestError::file(path, error))?;
+                }
+            }
+            Frame::Exit(code) => return Ok(code),
+        }
+    }
+}
+
+/// Starts a guest; once more if it doesn't come up. Where KVM runs no guests, TCG does.
+fn start(job: &Job, image: &Image, sink: &mut dyn Sink) -> Result<Machine, GuestError> {
+    let first = Accelerator::best();
+    let once = |accelerator| {
+        let begin = Instant::now();
+        let started = Machine::start(image, job.file_system(image)?, accelerator)?;
+        Ok((started, accelerator, begin.elapsed()))
+    };
+    let ((machine, release), accelerator, boot) = match once(first) {
+        Err(error @ GuestError::Gone { .. }) => {
+            sink.again(&error);
+            let again = once(Accelerator::Tcg)?;
+            if first == Accelerator::Kvm {
+                accelerator::kvm_fails();
+            }
+            again
+        }
+        started => started?,
+    };
+    sink.up(&release, accelerator, boot);
+    Ok(machine)
+}

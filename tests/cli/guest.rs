@@ -1,0 +1,232 @@
+//! `--vm`: verbs in virtual machines, with each kernel of the cache of `bpflab kernels`. A start
+//! takes seconds, so a test does much in one machine.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::shared::{Need, command, is_emulated, skip};
+
+/// The releases of the cache for this machine, oldest first; none skips the test.
+fn kernels() -> Vec<String> {
+    if is_emulated() {
+        return Vec::new();
+    }
+    let qemu = Command::new("qemu-system-x86_64").arg("--version").output();
+    if let Err(error) = qemu {
+        skip(Need::Guest, format_args!("qemu-system-x86_64: {error}"));
+        return Vec::new();
+    }
+    let listed = bpflab("kernels list --json");
+    let lines = json(&listed);
+    let native = lines
+        .iter()
+        .filter(|line| line["arch"] == std::env::consts::ARCH);
+    let releases: Vec<String> = native.map(|line| text(&line["release"])).collect();
+    if releases.is_empty() {
+        skip(
+            Need::Guest,
+            "no kernel for this machine in the cache (bpflab kernels add)",
+        );
+    }
+    releases
+}
+
+/// Runs bpflab with these words in the project's folder.
+fn bpflab(words: &str) -> Output {
+    let mut command = command::bpflab();
+    command
+        .args(words.split(' '))
+        .current_dir(env!("CARGO_MANIFEST_DIR"));
+    command.output().expect("the command runs")
+}
+
+fn json(output: &Output) -> Vec<Value> {
+    let lines = String::from_utf8_lossy(&output.stdout).into_owned();
+    let parsed = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"));
+    parsed.collect()
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().expect("a text").to_owned()
+}
+
+/// The exit code, standard output and standard error.
+fn said(output: &Output) -> (Option<i32>, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (
+        output.status.code(),
+        text(&output.stdout),
+        text(&output.stderr),
+    )
+}
+
+/// A file that is removed on drop.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        Self(std::env::temp_dir().join(format!("bpflab-{}-{name}", std::process::id())))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[test]
+fn every_kernel_judges_beside_bpflab() {
+    let kernels = kernels();
+    if kernels.is_empty() {
+        return;
+    }
+    let objects = "examples/bpf/write_hist.bpf.o tests/verifier_mistakes/null_check_missing.bpf.o";
+    let images = kernels.join(",");
+    let output = bpflab(&format!("verify {objects} --vm {images} --json"));
+    let (code, out, err) = said(&output);
+    assert_eq!(code, Some(0), "all verdicts are equal: {out}{err}");
+    let rows = json(&output);
+    assert_eq!(rows.len(), 2 * kernels.len(), "{out}");
+    for (rows, release) in rows.chunks(2).zip(&kernels) {
+        for (row, verdict) in rows.iter().zip(["accept", "reject"]) {
+            assert_eq!(text(&row["vm"]), *release);
+            assert_eq!(text(&row["kernel"]["verdict"]), verdict, "{row}");
+        }
+        let line = "R0 invalid mem access 'map_value_or_null'";
+        assert_eq!(text(&rows[1]["kernel"]["message"]), line, "{}", rows[1]);
+    }
+    if kernels.len() > 1 {
+        let (code, out, err) = said(&bpflab(&format!("kernel load {objects} --vm {images}")));
+        assert_eq!(code, Some(1), "one is rejected: {out}{err}");
+        let head = out.lines().next().unwrap_or_default();
+        assert!(
+            kernels.iter().all(|release| head.contains(release)),
+            "{out}"
+        );
+        let row = out.lines().nth(2).unwrap_or_default();
+        assert_eq!(row.matches("accept").count(), kernels.len(), "{out}");
+    }
+}
+
+#[test]
+fn probes_are_recorded_in_a_guest_and_replayed_here() {
+    let object = "examples/bpf/vfs_read_latency.bpf.o";
+    for release in kernels() {
+        let recording = Scratch::new(&format!("{release}.rec"));
+        let file = recording.0.to_str().expect("a path");
+        let words = format!("{object} --vm {release} -- dd if=/dev/zero of=/dev/null count=300");
+        let (code, out, err) = said(&bpflab(&format!("compare {words}")));
+        assert_eq!(code, Some(0), "{release}: {out}{err}");
+        assert!(out.contains("verdict: equal"), "{release}: {out}");
+        let firings = |program: &str| {
+            let line = out
+                .lines()
+                .find(|line| line.trim_start().starts_with(program));
+            let count = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
+            count.unwrap_or(0u64)
+        };
+        assert!(
+            firings("enter") >= 300 && firings("leave") >= 300,
+            "{release}: {out}"
+        );
+
+        let (code, out, err) = said(&bpflab(&format!("record -o {file} {words}")));
+        assert_eq!(code, Some(0), "{release}: {out}{err}");
+        assert!(err.contains(&format!("Linux {release} under ")), "{err}");
+        let (code, out, err) = said(&bpflab(&format!("replay {object} {file} --btf own")));
+        assert_eq!(code, Some(0), "{release}: {out}{err}");
+        assert!(out.contains("verdict: equal"), "{release}: {out}");
+    }
+}
+
+#[test]
+fn a_command_runs_with_its_files_and_its_code_is_told() {
+    let Some(release) = kernels().pop() else {
+        return;
+    };
+    let vm = format!("kernel exec --vm {release}");
+    let (code, out, _) = said(&bpflab(&format!("{vm} -- cat Cargo.toml /proc/version")));
+    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+    let manifest = std::fs::read_to_string(manifest).expect("the manifest");
+    assert_eq!(code, Some(0));
+    assert!(
+        out.starts_with(&manifest) && out.contains(&release),
+        "{out}"
+    );
+
+    let (code, _, err) = said(&bpflab(&format!("{vm} -- ls /no/such/folder")));
+    assert_eq!(code, Some(1));
+    assert!(err.contains("the command ended with code 2"), "{err}");
+}
+
+#[test]
+fn what_is_wrong_is_told_before_a_machine_starts() {
+    for (words, expected) in [
+        (
+            "kernel check --vm 0.1",
+            "0.1: no such file, and no such kernel in the cache",
+        ),
+        (
+            "kernel exec -- true",
+            "no virtual machine: name a kernel (--vm IMAGE)",
+        ),
+        (
+            "record x.bpf.o -o x.rec --vm a,b -- true",
+            "x.rec: one file for several kernels; name one",
+        ),
+        (
+            "kernel exec --vm 0.1 -- no-such-command",
+            "no-such-command: no such command",
+        ),
+    ] {
+        let (code, _, err) = said(&bpflab(words));
+        assert_eq!(code, Some(2), "{words}: {err}");
+        assert!(err.contains(expected), "{words}: {err}");
+    }
+}
+
+/// The qemu processes that boot a kernel of this process.
+fn guests_of(pid: u32) -> Vec<PathBuf> {
+    let kernel = format!("/proc/{pid}/fd/");
+    let processes = std::fs::read_dir("/proc").expect("/proc").flatten();
+    let theirs = |path: &Path| {
+        let line = std::fs::read(path.join("cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains(&kernel)
+    };
+    processes
+        .map(|entry| entry.path())
+        .filter(|path| theirs(path))
+        .collect()
+}
+
+#[test]
+fn a_killed_command_leaves_no_machine() {
+    let Some(release) = kernels().pop() else {
+        return;
+    };
+    // At different moments of the start.
+    for millis in [300, 1500] {
+        let mut command = command::bpflab();
+        command.args(["kernel", "exec", "--vm", &release, "--", "sleep", "1000"]);
+        let mut child = command.spawn().expect("the command starts");
+        let begin = Instant::now();
+        while guests_of(child.id()).is_empty() && begin.elapsed() < Duration::from_secs(30) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert!(!guests_of(child.id()).is_empty(), "no machine was started");
+        std::thread::sleep(Duration::from_millis(millis));
+        child.kill().expect("a signal");
+        child.wait().expect("its end");
+        let begin = Instant::now();
+        while !guests_of(child.id()).is_empty() && begin.elapsed() < Duration::from_secs(5) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert_eq!(guests_of(child.id()), Vec::<PathBuf>::new());
+    }
+}
