@@ -35,6 +35,15 @@ pub(super) struct VmArguments {
         help_heading = "Virtual machine"
     )]
     guest_file: Vec<PathBuf>,
+    /// The bpflab that runs in the virtual machine, built for its processor, if that is another
+    /// than this machine's
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "vm",
+        help_heading = "Virtual machine"
+    )]
+    guest_bpflab: Option<PathBuf>,
 }
 
 impl VmArguments {
@@ -157,6 +166,7 @@ fn job(vm: &VmArguments, verb: &GuestVerb, words: &[OsString]) -> Result<Job, Fa
         folder: std::env::current_dir()
             .map_err(|error| Failure::bad(format!("the working folder: {error}")))?,
         environment: std::env::vars_os().filter_map(passed_on).collect(),
+        bpflab: vm.guest_bpflab.clone(),
         ..Job::default()
     };
     if let Some(output) = &verb.output {
@@ -200,8 +210,11 @@ fn without_vm(words: &[OsString]) -> Vec<OsString> {
     while let Some(word) = words.next() {
         let text = word.to_string_lossy();
         match text.split_once('=').map_or(&*text, |(name, _)| name) {
-            "--vm" | "--guest-file" if text.contains('=') => {}
-            "--vm" | "--guest-file" => drop(words.next()),
+            "--vm" | "--guest-file" | "--guest-bpflab" => {
+                if !text.contains('=') {
+                    words.next();
+                }
+            }
             _ => kept.push(word.clone()),
         }
     }
@@ -306,7 +319,7 @@ mod tests {
     #[test]
     fn a_guest_gets_the_arguments_but_its_own() {
         let kept = without_vm(&words(
-            "verify --vm 6.1,6.12 x.o --guest-file=/y --json --vm=z",
+            "verify --vm 6.1,6.12 x.o --guest-file=/y --json --vm=z --guest-bpflab b",
         ));
         assert_eq!(kept, words("verify x.o --json"));
     }

@@ -5,7 +5,7 @@ use std::fs::{self, OpenOptions};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::kernels::cache_folder;
+use super::kernels::{Arch, cache_folder};
 
 /// What executes a guest's instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,9 +18,9 @@ pub(crate) enum Accelerator {
 }
 
 impl Accelerator {
-    /// KVM if this user may use it, and no guest of this host has failed under it since the host
-    /// was started.
-    pub fn best() -> Self {
+    /// KVM for a guest of this machine's kind if this user may use it, and no guest of this host
+    /// has failed under it since the host was started.
+    pub fn best(guest: Arch) -> Self {
         let usable = || {
             OpenOptions::new()
                 .read(true)
@@ -28,7 +28,7 @@ impl Accelerator {
                 .open("/dev/kvm")
                 .is_ok()
         };
-        if !has_failed() && usable() {
+        if guest.is_native() && !has_failed() && usable() {
             Self::Kvm
         } else {
             Self::Tcg

@@ -19,7 +19,11 @@ pub(crate) enum GuestError {
     )]
     NoQemu(&'static str),
     /// The kernel is for another machine.
-    #[error("a kernel for {}: this bpflab could not run there", .0.name())]
+    #[error(
+        "a kernel for {}, where this bpflab can't run; --guest-bpflab names one that was built \
+         for it",
+        .0.name()
+    )]
     OtherMachine(Arch),
     /// The output can't be written.
     #[error(transparent)]

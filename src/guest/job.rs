@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::cpio::Archive;
 use super::elf;
 use super::error::GuestError;
-use super::kernels::Image;
+use super::kernels::{Arch, Image};
+use super::libraries::needs;
 use crate::kernel::init::memory_file;
 
 /// The guest's first program, which is bpflab.
@@ -40,6 +41,9 @@ pub(crate) struct Job {
     /// Programs to copy into the guest, with what they need to start.
     #[serde(skip)]
     pub programs: Vec<PathBuf>,
+    /// A bpflab for the guest's machine, if that is another than this one's.
+    #[serde(skip)]
+    pub bpflab: Option<PathBuf>,
     /// Folders that are there in the guest, empty but for the files above.
     #[serde(skip)]
     pub folders: Vec<PathBuf>,
@@ -68,15 +72,19 @@ impl Job {
                 .folder(Path::new(folder))
                 .map_err(GuestError::Start)?;
         }
-        let own = std::env::current_exe().map_err(GuestError::Start)?;
+        let own = match &self.bpflab {
+            Some(named) => named.clone(),
+            None if image.arch.is_native() => std::env::current_exe().map_err(GuestError::Start)?,
+            None => return Err(GuestError::OtherMachine(image.arch)),
+        };
         let bytes = read(&own)?;
         archive
             .file(Path::new(INIT), &elf::without_sections(bytes))
             .map_err(GuestError::Start)?;
-        self.libraries(&own, archive)?;
+        libraries(&own, image.arch, archive)?;
         for program in &self.programs {
             copy(program, archive)?;
-            self.libraries(program, archive)?;
+            libraries(program, image.arch, archive)?;
         }
         for file in &self.files {
             copy_all(file, archive)?;
@@ -99,16 +107,19 @@ impl Job {
             .file(Path::new(FILE), &text)
             .map_err(GuestError::Start)
     }
+}
 
-    /// Adds what a program needs to start.
-    fn libraries<W: Write>(
-        &self,
-        program: &Path,
-        archive: &mut Archive<W>,
-    ) -> Result<(), GuestError> {
-        let needed = elf::needs(program).map_err(|error| GuestError::file(program, error))?;
-        needed.iter().try_for_each(|path| copy(path, archive))
-    }
+/// Adds what a program needs to start.
+fn libraries<W: Write>(
+    program: &Path,
+    guest: Arch,
+    archive: &mut Archive<W>,
+) -> Result<(), GuestError> {
+    let needed = needs(program, guest).map_err(|error| GuestError::file(program, error))?;
+    needed.iter().try_for_each(|one| {
+        let bytes = read(&one.from)?;
+        archive.file(&one.to, &bytes).map_err(GuestError::Start)
+    })
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, GuestError> {

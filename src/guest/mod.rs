@@ -13,6 +13,7 @@ mod frames;
 pub(crate) mod init;
 mod job;
 pub(crate) mod kernels;
+mod libraries;
 pub(crate) mod package;
 #[cfg(test)]
 #[path = "../../tests/shared/packages.rs"]
@@ -49,9 +50,6 @@ pub(crate) trait Sink {
 /// A guest that doesn't come up twice, one that ends before its command, a file that can't be
 /// read or written.
 pub(crate) fn run(job: &Job, image: &Image, sink: &mut dyn Sink) -> Result<u8, GuestError> {
-    if !image.arch.is_native() {
-        return Err(GuestError::OtherMachine(image.arch));
-    }
     let mut machine = start(job, image, sink)?;
     let mut file: Option<(&Path, File)> = None;
     loop {
@@ -81,7 +79,7 @@ pub(crate) fn run(job: &Job, image: &Image, sink: &mut dyn Sink) -> Result<u8, G
 
 /// Starts a guest; once more if it doesn't come up. Where KVM runs no guests, TCG does.
 fn start(job: &Job, image: &Image, sink: &mut dyn Sink) -> Result<Machine, GuestError> {
-    let first = Accelerator::best();
+    let first = Accelerator::best(image.arch);
     let once = |accelerator| {
         let begin = Instant::now();
         let started = Machine::start(image, job.file_system(image)?, accelerator)?;

@@ -57,9 +57,14 @@ impl Machine {
         accelerator: Accelerator,
     ) -> Result<Self, GuestError> {
         let size = file_system.metadata().map_err(GuestError::Start)?.len();
-        let (qemu, console, machine) = match image.arch {
-            Arch::X86_64 => ("qemu-system-x86_64", "ttyS0", "pc"),
-            Arch::Arm64 => ("qemu-system-aarch64", "ttyAMA0", "virt"),
+        let (qemu, console, machine, cpu) = match image.arch {
+            Arch::X86_64 => ("qemu-system-x86_64", "ttyS0", "pc", "max"),
+            Arch::Arm64 => (
+                "qemu-system-aarch64",
+                "ttyAMA0",
+                "virt",
+                cpu_of_arm64(accelerator),
+            ),
         };
         let kernel = in_memory(&image.kernel).map_err(GuestError::Start)?;
         let kernel_path = format!("/proc/{}/fd/{}", std::process::id(), kernel.as_raw_fd());
@@ -67,7 +72,7 @@ impl Machine {
         let mut command = Command::new(qemu);
         command
             .args(["-machine", machine, "-accel", accelerator.option()])
-            .args(["-cpu", "max", "-m", &format!("{memory}M")])
+            .args(["-cpu", cpu, "-m", &format!("{memory}M")])
             // Nothing but what is named: no network, no disk, no display, no configuration.
             .args([
                 "-nodefaults",
@@ -176,6 +181,14 @@ impl Machine {
 impl Drop for Machine {
     fn drop(&mut self) {
         self.end();
+    }
+}
+
+/// Under TCG signed pointers by a plain hash: to emulate the architecture's own is slow.
+const fn cpu_of_arm64(accelerator: Accelerator) -> &'static str {
+    match accelerator {
+        Accelerator::Tcg => "max,pauth-impdef=on",
+        Accelerator::Kvm => "max",
     }
 }
 

@@ -35,7 +35,7 @@ fn kernels() -> Vec<String> {
 }
 
 /// Runs bpflab with these words in the project's folder.
-fn bpflab(words: &str) -> Output {
+pub fn bpflab(words: &str) -> Output {
     let mut command = command::bpflab();
     command
         .args(words.split(' '))
@@ -43,7 +43,7 @@ fn bpflab(words: &str) -> Output {
     command.output().expect("the command runs")
 }
 
-fn json(output: &Output) -> Vec<Value> {
+pub fn json(output: &Output) -> Vec<Value> {
     let lines = String::from_utf8_lossy(&output.stdout).into_owned();
     let parsed = lines
         .lines()
@@ -51,12 +51,12 @@ fn json(output: &Output) -> Vec<Value> {
     parsed.collect()
 }
 
-fn text(value: &Value) -> String {
+pub fn text(value: &Value) -> String {
     value.as_str().expect("a text").to_owned()
 }
 
 /// The exit code, standard output and standard error.
-fn said(output: &Output) -> (Option<i32>, String, String) {
+pub fn said(output: &Output) -> (Option<i32>, String, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (
         output.status.code(),

@@ -8,6 +8,8 @@ mod shared;
 mod behaviour;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod guest;
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+mod guest_arm64;
 mod inspect;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod kernels;

@@ -34,11 +34,14 @@ pub enum Need {
     Rustdoc,
     /// qemu-system-x86_64, and kernels in the cache of `bpflab kernels`.
     Guest,
+    /// qemu-system-aarch64, an arm64 kernel in the cache, and a bpflab for arm64
+    /// (`BPFLAB_ARM64`).
+    GuestArm64,
 }
 
 impl Need {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Kernel,
         Self::Release,
         Self::Feature,
@@ -49,6 +52,7 @@ impl Need {
         Self::Native,
         Self::Rustdoc,
         Self::Guest,
+        Self::GuestArm64,
     ];
 
     /// The word for it in `BPFLAB_REQUIRE` and in records.
@@ -64,6 +68,7 @@ impl Need {
             Self::Native => "native",
             Self::Rustdoc => "rustdoc",
             Self::Guest => "guest",
+            Self::GuestArm64 => "guest-arm64",
         }
     }
 }

@@ -65,7 +65,7 @@ impl Arch {
     }
 
     /// The machine of an ELF object (`e_machine`).
-    pub(super) fn of_elf(object: &[u8]) -> Option<Self> {
+    pub(in crate::guest) fn of_elf(object: &[u8]) -> Option<Self> {
         if !object.starts_with(b"\x7fELF") {
             return None;
         }
