@@ -20,7 +20,8 @@ pub(super) struct Context {
     pub(super) pieces: Vec<Piece>,
 }
 
-/// Checks that a program's type only observes; other types can't be recorded.
+/// Checks that a program only observes, or acts by its return value alone, which is compared:
+/// other types can't be recorded.
 pub(super) fn check_type(program: &Program) -> Result<(), Reason> {
     let watches = match program.prog_type {
         ProgType::Kprobe | ProgType::Tracepoint | ProgType::PerfEvent | ProgType::RawTracepoint => {
@@ -28,8 +29,15 @@ pub(super) fn check_type(program: &Program) -> Result<(), Reason> {
         }
         ProgType::Tracing => matches!(
             program.expected_attach_type,
-            Some(AttachType::TraceRawTp | AttachType::TraceFentry | AttachType::TraceFexit)
+            Some(
+                AttachType::TraceRawTp
+                    | AttachType::TraceFentry
+                    | AttachType::TraceFexit
+                    | AttachType::ModifyReturn
+                    | AttachType::TraceIter
+            )
         ),
+        ProgType::Lsm => program.expected_attach_type == Some(AttachType::LsmMac),
         _ => false,
     };
     if watches {

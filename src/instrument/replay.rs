@@ -134,7 +134,7 @@ fn form(plan: &Plan, added: &ReplayMaps, follows: Option<u32>) -> Result<ReplayF
     // Copying from the recorded log needs a GPL-only helper.
     "GPL".clone_into(&mut program.license);
     program.flags = ProgFlags::empty();
-    if program.prog_type == ProgType::Tracing {
+    if matches!(program.prog_type, ProgType::Tracing | ProgType::Lsm) {
         program.prog_type = ProgType::RawTracepoint;
         program.expected_attach_type = None;
         program.attach_btf_id = None;

@@ -6,6 +6,7 @@ use crate::instrument::{Candidate, Plan, RecordMaps, RecordOptions, Relay, Relay
 use crate::kernel::attach::AttachPoint;
 use crate::kernel::{LoadOptions, LoadedMaps, LoadedProgram, NoVerdict, load};
 use crate::program::Program;
+use crate::spec::AttachType;
 
 /// A program with its plan and attach point, before loading.
 pub(super) struct Placed {
@@ -102,6 +103,11 @@ pub(super) fn load_all(placed: &[(u32, Placed)], loader: &Loader<'_>) -> Recorde
     }
 }
 
+/// Whether a program is an iterator: it runs in the recorder's own process, which reads it.
+pub(super) fn is_read_by_the_recorder(program: &Program) -> bool {
+    program.expected_attach_type == Some(AttachType::TraceIter)
+}
+
 impl Loader<'_> {
     /// Loads a program: the program, or the verifier's message.
     pub fn judged(&self, program: &Program) -> Result<Result<LoadedProgram, String>, NoVerdict> {
@@ -114,7 +120,7 @@ impl Loader<'_> {
         let options = RecordOptions {
             number,
             context_len: one.context_len,
-            all: self.options.all,
+            all: self.options.all || is_read_by_the_recorder(&one.program),
         };
         let load_form = |form: Result<Program, Unrecordable>| {
             let form = form.map_err(|error| error.to_string())?;

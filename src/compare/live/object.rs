@@ -72,7 +72,7 @@ impl Live {
     pub fn start(object: &Object, options: &LiveOptions) -> Result<Self, LiveError> {
         options.check_process()?;
         let kernel = Availability::probe();
-        if !kernel.usable() {
+        if !kernel.usable() || kernel.is_locked_down() {
             return Err(LiveError::unavailable(kernel.missing().join("; ")));
         }
         let buffer = options.buffer()?;

@@ -24,6 +24,7 @@
 //! | `raw_tp`, `tp_btf`, `fentry`, `fexit`, `fmod_ret`, `lsm` | `BPF_RAW_TRACEPOINT_OPEN` |
 //! | `kprobe`, `ksyscall`, `uprobe`, `usdt` and their returns | the PMUs `kprobe` and `uprobe` |
 //! | `kprobe.multi`, `uprobe.multi`, … | `BPF_LINK_CREATE` |
+//! | `iter` | `BPF_LINK_CREATE`; it runs while [`Attachment::iterate`] reads |
 //! | `perf_event` | an event on each CPU, `PERF_EVENT_IOC_SET_BPF` |
 //!
 //! With a cookie or [`Way::Link`], perf events and BTF targets are attached by
@@ -43,6 +44,7 @@ mod error;
 mod path;
 mod point;
 mod probe;
+mod target;
 mod usdt;
 
 pub use attaching::attach;

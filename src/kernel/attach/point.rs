@@ -41,6 +41,10 @@ pub enum AttachTarget {
         /// The expected attach type.
         attach_type: AttachType,
     },
+    /// An iterator: the program runs for each object while [`Attachment::iterate`] reads.
+    ///
+    /// [`Attachment::iterate`]: super::Attachment::iterate
+    Iterator(String),
     /// A kernel function (kprobe or kretprobe).
     Kernel {
         /// Its name.
@@ -399,7 +403,8 @@ fn attach_target(
             source: EventSource::Software(Software::CpuClock),
             sampling: Sampling::Frequency(FREQUENCY),
         },
-        Hook::Iterator | Hook::StructOps | Hook::LsmCgroup => {
+        Hook::Iterator => AttachTarget::Iterator(named("name it, as in 'iter/task'")?),
+        Hook::StructOps | Hook::LsmCgroup => {
             let why = "bpflab does not attach programs of this type to a running kernel";
             return Err(AttachError::unavailable(&program.section, why));
         }
@@ -470,6 +475,7 @@ impl fmt::Display for AttachPoint {
             AttachTarget::Btf {
                 section, target, ..
             } => write!(f, "{section}/{target}"),
+            AttachTarget::Iterator(name) => write!(f, "iter/{name}"),
             AttachTarget::Kernel {
                 function,
                 offset,
@@ -540,6 +546,7 @@ mod tests {
             "tp_btf/sched_switch",
             "fentry/vfs_read",
             "lsm/file_open",
+            "iter/task",
             "kprobe/vfs_read+0x10",
             "kretprobe/vfs_read",
             "kprobe.multi/vfs_*",
@@ -566,7 +573,7 @@ mod tests {
     #[test]
     fn what_a_section_leaves_open_is_said() {
         for section in [
-            "tp", "tp/x", "raw_tp", "kprobe/", "uprobe/x", "usdt/x:y", "fentry",
+            "tp", "tp/x", "raw_tp", "kprobe/", "uprobe/x", "usdt/x:y", "fentry", "iter",
         ] {
             let error = of(section).unwrap_err();
             assert!(matches!(error, AttachError::Unclear { .. }), "{error}");
@@ -576,7 +583,7 @@ mod tests {
 
     #[test]
     fn the_network_is_not_attached_to() {
-        for section in ["xdp", "tc", "cgroup_skb/ingress", "socket", "iter/task"] {
+        for section in ["xdp", "tc", "cgroup_skb/ingress", "socket", "struct_ops/x"] {
             assert!(of(section).unwrap_err().is_unavailable(), "{section}");
         }
     }
