@@ -153,6 +153,15 @@ impl Compared {
         }
     }
 
+    /// Asserts that the summary says that the programs run in any process.
+    #[track_caller]
+    pub fn expect_anywhere(&self) {
+        let except = self.summary.except();
+        for program in &self.reports[0].programs {
+            assert!(except.contains(&*program.name), "{except}");
+        }
+    }
+
     /// Asserts that each program fired at least so often, and that the command succeeded.
     #[track_caller]
     pub fn expect_each(&self, least: u64) {

@@ -1,7 +1,10 @@
 // A session: one program at a function's entry and return. The entry keeps the number of
 // bytes in the session's cookie, and skips the return of writes of fewer than 16.
 //
+// Linux 7 passes the context to the functions of a session.
+//
 // flags: -D__TARGET_ARCH_x86
+// build ctx: -D__TARGET_ARCH_x86 -DWITH_CONTEXT
 #include <linux/bpf.h>
 #include <linux/ptrace.h>
 #include <stdbool.h>
@@ -10,8 +13,15 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
+#ifdef WITH_CONTEXT
+extern bool bpf_session_is_return(void *ctx) __ksym;
+extern __u64 *bpf_session_cookie(void *ctx) __ksym;
+#else
 extern bool bpf_session_is_return(void) __ksym;
 extern __u64 *bpf_session_cookie(void) __ksym;
+#define bpf_session_is_return(ctx) bpf_session_is_return()
+#define bpf_session_cookie(ctx) bpf_session_cookie()
+#endif
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -31,9 +41,9 @@ static __always_inline void add(__u32 slot, __u64 value)
 SEC("kprobe.session/vfs_write")
 int written(struct pt_regs *ctx)
 {
-	__u64 *asked = bpf_session_cookie();
+	__u64 *asked = bpf_session_cookie(ctx);
 
-	if (bpf_session_is_return()) {
+	if (bpf_session_is_return(ctx)) {
 		add(2, *asked);
 		add(3, PT_REGS_RC(ctx));
 		return 0;

@@ -49,6 +49,11 @@ fn does_what_it_is_told() {
         ("requests", _) => requests(count),
         ("hops", _) => hops(count),
         ("asks", _) => asks(count),
+        ("grouped", folder) => {
+            let me = std::process::id().to_string();
+            std::fs::write(format!("{folder}/cgroup.procs"), me).unwrap();
+            datagrams(count, 9);
+        }
         ("races", _) => races(count),
         ("milliseconds", _) => burn(Duration::from_millis(count)),
         (other, _) => panic!("nobody knows how to do '{other}'"),

@@ -2,7 +2,9 @@
 //! recorded together or not at all: if the kernel rejects one form, the others are not used.
 
 use super::options::LiveOptions;
-use crate::instrument::{Candidate, Plan, RecordMaps, RecordOptions, Relay, Relays, Unrecordable};
+use crate::instrument::{
+    Candidate, Plan, RecordMaps, RecordOptions, Relay, Relays, Unrecordable, is_changing,
+};
 use crate::kernel::attach::AttachPoint;
 use crate::kernel::{LoadOptions, LoadedMaps, LoadedProgram, NoVerdict, load};
 use crate::program::Program;
@@ -103,9 +105,11 @@ pub(super) fn load_all(placed: &[(u32, Placed)], loader: &Loader<'_>) -> Recorde
     }
 }
 
-/// Whether a program is an iterator: it runs in the recorder's own process, which reads it.
-pub(super) fn is_read_by_the_recorder(program: &Program) -> bool {
-    program.expected_attach_type == Some(AttachType::TraceIter)
+/// Whether a program runs in other processes than the command's: an iterator in the recorder's
+/// own, which reads it, a program for packets in any. It is attached to its objects, its device
+/// or its cgroup alone.
+pub(super) fn is_anywhere(program: &Program) -> bool {
+    program.expected_attach_type == Some(AttachType::TraceIter) || is_changing(program.prog_type)
 }
 
 impl Loader<'_> {
@@ -120,7 +124,7 @@ impl Loader<'_> {
         let options = RecordOptions {
             number,
             context_len: one.context_len,
-            all: self.options.all || is_read_by_the_recorder(&one.program),
+            all: self.options.all || is_anywhere(&one.program),
         };
         let load_form = |form: Result<Program, Unrecordable>| {
             let form = form.map_err(|error| error.to_string())?;

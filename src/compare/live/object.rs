@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::consume::Drain;
 use super::error::LiveError;
 use super::follow::{Follow, Tree, exited, forks};
+use super::forms::is_anywhere;
 use super::options::LiveOptions;
 use super::outputs::Outputs;
 use super::programs::{Chosen, Programs, Watched};
@@ -328,6 +329,7 @@ impl Subject for Live {
                 section: one.program.section.clone(),
                 attach: one.place(),
                 how: one.how.clone(),
+                anywhere: is_anywhere(&one.program),
                 firings: drain.count(one.number).firings,
                 missed: one.missed,
             })

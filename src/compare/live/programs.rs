@@ -6,7 +6,7 @@ use std::path::Path;
 use super::context::context_len;
 use super::error::LiveError;
 use super::filter;
-use super::forms::{self, Form, Loader, Placed, is_read_by_the_recorder};
+use super::forms::{self, Form, Loader, Placed, is_anywhere};
 use super::options::LiveOptions;
 use crate::compare::recording::{How, RecordedProgram};
 use crate::instrument::{Plan, RecordMaps};
@@ -397,7 +397,7 @@ impl Loader<'_> {
     fn as_it_is(&self, program: &Program) -> Result<LoadedProgram, LiveError> {
         let mut whole = program.clone();
         whole.maps = self.record.maps.clone();
-        if self.options.all || is_read_by_the_recorder(&whole) {
+        if self.options.all || is_anywhere(&whole) {
             return self.accepted(&whole);
         }
         let filtered = filter::only_for(whole, self.record.targets)?;

@@ -53,6 +53,41 @@ pub fn attach(program: &LoadedProgram, point: &AttachPoint) -> Result<Attachment
         AttachTarget::RawTracepoint(name) => raw_tracepoint(&mut made, point, name)?,
         AttachTarget::Btf { attach_type, .. } => by_btf(&mut made, point, *attach_type)?,
         AttachTarget::Iterator(_) => iterator(&mut made, point)?,
+        AttachTarget::Device { name, attach_type } => {
+            let index = format!("/sys/class/net/{name}/ifindex");
+            let index = std::fs::read_to_string(index).ok();
+            let index = index.and_then(|index| index.trim().parse().ok());
+            let index = index.ok_or_else(|| {
+                AttachError::no_such_place(point, format!("there is no network device `{name}`"))
+            })?;
+            let link = LinkFd::to_device(made.program(), index, *attach_type);
+            let needs = match attach_type {
+                AttachType::Xdp => Needs::XdpLink,
+                _ => Needs::TcxLink,
+            };
+            made.keep_link(link.map_err(|errno| match errno {
+                Errno::EBUSY => AttachError::no_such_place(
+                    point,
+                    "the device has an XDP program already; detach it, or take another device",
+                ),
+                errno => needs.refused(point, Command::LinkCreate)(errno),
+            })?);
+        }
+        AttachTarget::Cgroup { path, attach_type } => {
+            let folder = std::fs::File::open(path).map_err(|error| {
+                AttachError::no_such_place(point, format!("can't open the cgroup: {error}"))
+            })?;
+            let link = LinkFd::to_folder(made.program(), &folder, *attach_type);
+            made.keep_link(link.map_err(|errno| match errno {
+                Errno::EBADF | Errno::EINVAL => AttachError::no_such_place(
+                    point,
+                    format!(
+                        "not a cgroup of version 2, or one that allows no such program ({errno})"
+                    ),
+                ),
+                errno => refused(point, Command::LinkCreate)(errno),
+            })?);
+        }
         AttachTarget::Kernel {
             function,
             offset,

@@ -132,6 +132,10 @@ pub(super) enum Needs {
     KprobeMulti,
     /// `BPF_TRACE_UPROBE_MULTI`.
     UprobeMulti,
+    /// `BPF_LINK_CREATE` of an XDP program.
+    XdpLink,
+    /// `BPF_LINK_CREATE` of a classifier.
+    TcxLink,
 }
 
 impl Needs {
@@ -142,6 +146,8 @@ impl Needs {
             Self::RawCookie => ("a cookie", (6, 10)),
             Self::KprobeMulti => ("a multi-function probe", (5, 18)),
             Self::UprobeMulti => ("a multi-function probe", (6, 6)),
+            Self::XdpLink => ("an XDP program that ends with bpflab", (5, 9)),
+            Self::TcxLink => ("a classifier that ends with bpflab (tcx)", (6, 6)),
         }
     }
 

@@ -45,6 +45,20 @@ pub enum AttachTarget {
     ///
     /// [`Attachment::iterate`]: super::Attachment::iterate
     Iterator(String),
+    /// The packets of a network device.
+    Device {
+        /// The device's name: `veth0`.
+        name: String,
+        /// The attach type.
+        attach_type: AttachType,
+    },
+    /// What the processes of a cgroup do.
+    Cgroup {
+        /// The cgroup's folder: `/sys/fs/cgroup/web`.
+        path: PathBuf,
+        /// The attach type.
+        attach_type: AttachType,
+    },
     /// A kernel function (kprobe or kretprobe).
     Kernel {
         /// Its name.
@@ -409,12 +423,45 @@ fn attach_target(
             return Err(AttachError::unavailable(&program.section, why));
         }
         _ => {
+            if let Some(named) = of_network(program, hook, target) {
+                return Ok(named);
+            }
             let why = "a program for packets, sockets or cgroups would decide about the whole \
-                       machine's; run it on input of your own (BPF_PROG_TEST_RUN, `bpflab run`)";
+                       machine's: name a device for XDP and tc, a cgroup's folder for cgroup \
+                       hooks (--attach PROGRAM=veth0), or run it on input of your own \
+                       (BPF_PROG_TEST_RUN, `bpflab run`)";
             return Err(AttachError::unavailable(&program.section, why));
         }
     };
     Ok(found)
+}
+
+/// The device or cgroup that a target names.
+fn of_network(program: &Program, hook: Hook, target: Option<&str>) -> Option<AttachTarget> {
+    let target = target?;
+    if let Some(attach_type) = of_device(program) {
+        return Some(AttachTarget::Device {
+            name: target.to_owned(),
+            attach_type,
+        });
+    }
+    let is_cgroup = hook == Hook::Cgroup && program.prog_type != ProgType::SockOps;
+    let attach_type = program.expected_attach_type.filter(|_| is_cgroup)?;
+    Some(AttachTarget::Cgroup {
+        path: target.into(),
+        attach_type,
+    })
+}
+
+/// The attach type of programs for the packets of a device.
+fn of_device(program: &Program) -> Option<AttachType> {
+    use AttachType::{TcxEgress, TcxIngress, Xdp};
+    match (program.prog_type, program.expected_attach_type) {
+        (ProgType::Xdp, None | Some(Xdp)) => Some(Xdp),
+        (ProgType::SchedCls, None) => Some(TcxIngress),
+        (ProgType::SchedCls, Some(attach @ (TcxIngress | TcxEgress))) => Some(attach),
+        _ => None,
+    }
 }
 
 /// The prefix of a system call's kernel function.
@@ -476,6 +523,10 @@ impl fmt::Display for AttachPoint {
                 section, target, ..
             } => write!(f, "{section}/{target}"),
             AttachTarget::Iterator(name) => write!(f, "iter/{name}"),
+            AttachTarget::Device { name, attach_type } => write!(f, "{attach_type} of {name}"),
+            AttachTarget::Cgroup { path, attach_type } => {
+                write!(f, "{attach_type} of {}", path.display())
+            }
             AttachTarget::Kernel {
                 function,
                 offset,

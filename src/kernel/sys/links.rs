@@ -170,6 +170,25 @@ impl LinkFd {
         unsafe { open(Cmd::LinkCreate, &mut attributes) }.map(Self::from)
     }
 
+    /// `BPF_LINK_CREATE` of a program for the packets of the device with this index.
+    pub fn to_device(program: &ProgFd, index: i32, attach_type: AttachType) -> Result<Self> {
+        let mut attributes = start(program, None, attach_type);
+        attributes.target_fd = index;
+        // SAFETY: no addresses, and the descriptor is borrowed.
+        unsafe { open(Cmd::LinkCreate, &mut attributes) }.map(Self::from)
+    }
+
+    /// `BPF_LINK_CREATE` of a program for a cgroup's folder.
+    pub fn to_folder(
+        program: &ProgFd,
+        folder: &std::fs::File,
+        attach_type: AttachType,
+    ) -> Result<Self> {
+        let mut attributes = start(program, Some(folder.as_fd()), attach_type);
+        // SAFETY: no addresses, and the descriptors are borrowed.
+        unsafe { open(Cmd::LinkCreate, &mut attributes) }.map(Self::from)
+    }
+
     /// `BPF_ITER_CREATE`: a file that runs the linked iterator while it is read.
     pub fn iterate(&self) -> Result<std::fs::File> {
         let mut attributes = IterCreate {
