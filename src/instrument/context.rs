@@ -20,7 +20,8 @@ pub(super) struct Context {
     pub(super) pieces: Vec<Piece>,
 }
 
-/// Checks that a program's type only observes; other types can't be recorded.
+/// Checks that a program only observes, or acts by its return value alone, which is compared:
+/// other types can't be recorded.
 pub(super) fn check_type(program: &Program) -> Result<(), Reason> {
     let watches = match program.prog_type {
         ProgType::Kprobe | ProgType::Tracepoint | ProgType::PerfEvent | ProgType::RawTracepoint => {
@@ -28,9 +29,16 @@ pub(super) fn check_type(program: &Program) -> Result<(), Reason> {
         }
         ProgType::Tracing => matches!(
             program.expected_attach_type,
-            Some(AttachType::TraceRawTp | AttachType::TraceFentry | AttachType::TraceFexit)
+            Some(
+                AttachType::TraceRawTp
+                    | AttachType::TraceFentry
+                    | AttachType::TraceFexit
+                    | AttachType::ModifyReturn
+                    | AttachType::TraceIter
+            )
         ),
-        _ => false,
+        ProgType::Lsm => program.expected_attach_type == Some(AttachType::LsmMac),
+        other => is_changing(other),
     };
     if watches {
         Ok(())
@@ -39,11 +47,35 @@ pub(super) fn check_type(program: &Program) -> Result<(), Reason> {
     }
 }
 
+/// Whether programs of this type have a context that changes while they run, and that they may
+/// change: packets and sockets. Each access to it is logged, as for kernel memory, and firings
+/// have no copy of it.
+#[must_use]
+pub const fn is_changing(prog_type: ProgType) -> bool {
+    matches!(
+        prog_type,
+        ProgType::Xdp
+            | ProgType::SchedCls
+            | ProgType::CgroupSkb
+            | ProgType::CgroupSock
+            | ProgType::CgroupSockAddr
+    )
+}
+
 /// The return value for a firing that is not recorded: 1 for programs on perf events, so that
-/// perf still gets a sample.
+/// perf still gets a sample; that with which a packet or an operation goes on.
 pub(super) const fn outside(prog_type: ProgType) -> i32 {
     match prog_type {
-        ProgType::Kprobe | ProgType::Tracepoint | ProgType::PerfEvent => 1,
+        ProgType::Kprobe
+        | ProgType::Tracepoint
+        | ProgType::PerfEvent
+        | ProgType::CgroupSkb
+        | ProgType::CgroupSock
+        | ProgType::CgroupSockAddr => 1,
+        // XDP_PASS
+        ProgType::Xdp => 2,
+        // TC_ACT_UNSPEC
+        ProgType::SchedCls => -1,
         _ => 0,
     }
 }
@@ -52,6 +84,12 @@ impl Context {
     /// The context of a program that reads its first `read` bytes, and of whose event `len`
     /// bytes are known.
     pub(super) fn new(program: &Program, read: u32, len: u32) -> Self {
+        if is_changing(program.prog_type) {
+            return Self {
+                len: 0,
+                pieces: Vec::new(),
+            };
+        }
         let asked = read.max(len);
         let words = |len: u32| (0..len / 8).map(|word| word * 8);
         match program.prog_type.info().context {

@@ -1,6 +1,7 @@
 //! Finds the sites: the inputs and outputs of each instruction.
 
 use super::calls::{self, Callee, Extent, Returns, Role, Signature};
+use super::context::is_changing;
 use super::dataflow::{Kind, Owner, State};
 use super::error::Reason;
 use super::liveness::Liveness;
@@ -104,6 +105,7 @@ impl Finder<'_> {
 
     fn load(&mut self, at: &At<'_>, base: Reg, off: i16, size: Size) -> Result<(), Reason> {
         let accesses = match at.before.reg(base) {
+            Kind::Context(_) if is_changing(self.program.prog_type) => AccessedState::World,
             Kind::Context(start) => {
                 let end = start
                     .and_then(|start| u32::try_from(start + i32::from(off)).ok())
@@ -128,7 +130,7 @@ impl Finder<'_> {
     }
 
     fn store(&mut self, at: &At<'_>, base: Reg, off: i16) -> Result<(), Reason> {
-        let Some(accesses) = written(at.before.reg(base).moved_by(off))? else {
+        let Some(accesses) = self.written(at.before.reg(base).moved_by(off))? else {
             return Ok(());
         };
         let stored = at.output(What::Stored);
@@ -136,8 +138,18 @@ impl Finder<'_> {
         Ok(())
     }
 
+    /// The state that a store changes; `None` for the run's private memory.
+    fn written(&self, kind: Kind) -> Result<Option<AccessedState>, Reason> {
+        match kind {
+            Kind::Context(_) if is_changing(self.program.prog_type) => {
+                Ok(Some(AccessedState::World))
+            }
+            kind => written(kind),
+        }
+    }
+
     fn atomic(&mut self, at: &At<'_>, base: Reg, off: i16) -> Result<(), Reason> {
-        let Some(accesses) = written(at.before.reg(base).moved_by(off))? else {
+        let Some(accesses) = self.written(at.before.reg(base).moved_by(off))? else {
             return Ok(());
         };
         if accesses == AccessedState::World {

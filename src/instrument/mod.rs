@@ -62,6 +62,7 @@ mod site;
 mod unwritten;
 
 pub use crate::analysis::CfgError;
+pub use context::is_changing;
 pub use entries::{Entries, Entry};
 pub use error::{Damage, Damaged, Reason, SchemaError, Unrecordable};
 pub use find::Jump;

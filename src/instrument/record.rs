@@ -17,7 +17,7 @@
 //! starts: a firing that finds its buffer busy is skipped and counted.
 
 use super::clear;
-use super::context::{self, Context};
+use super::context::{self, Context, is_changing};
 use super::emit::{self, Buffer, Log, Saved, Slots, needs_call};
 use super::error::{Reason, Unrecordable};
 use super::firing::{FiringFlags, offset};
@@ -229,7 +229,13 @@ impl Form<'_> {
         let mut entry = Block::default();
         let (given, pid_tgid, cpu, buffer) = (Reg::R6, Reg::R7, Reg::R8, Reg::R9);
         entry.mov(given, Reg::R1);
-        entry.call(id::get_current_pid_tgid);
+        if is_changing(self.plan.program.prog_type) {
+            // Nobody's: a packet is processed in any task, and before Linux 6.10 these programs
+            // can't ask for it.
+            entry.mov(Reg::R0, 0);
+        } else {
+            entry.call(id::get_current_pid_tgid);
+        }
         entry.mov(pid_tgid, Reg::R0);
         if !self.options.all {
             entry.alu(AluOp::Rsh, Reg::R0, 32);

@@ -14,7 +14,7 @@
 
 use super::calls::{self, Callee};
 use super::clear;
-use super::context::Context;
+use super::context::{Context, is_changing};
 use super::emit::{self, Buffer, Log, Saved, Slots};
 use super::error::{Reason, Unrecordable};
 use super::frame::Frame;
@@ -134,7 +134,9 @@ fn form(plan: &Plan, added: &ReplayMaps, follows: Option<u32>) -> Result<ReplayF
     // Copying from the recorded log needs a GPL-only helper.
     "GPL".clone_into(&mut program.license);
     program.flags = ProgFlags::empty();
-    if program.prog_type == ProgType::Tracing {
+    if matches!(program.prog_type, ProgType::Tracing | ProgType::Lsm)
+        || is_changing(program.prog_type)
+    {
         program.prog_type = ProgType::RawTracepoint;
         program.expected_attach_type = None;
         program.attach_btf_id = None;

@@ -23,6 +23,10 @@ pub struct Availability {
     pub btf: bool,
     /// Whether the JIT is enabled (`net.core.bpf_jit_enable`); none if unknown.
     pub jit: Option<bool>,
+    /// The level of kernel lockdown: `integrity`, `confidentiality`; none if it is not locked
+    /// down.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lockdown: Option<String>,
     /// The program types, in order; empty if no program can be loaded.
     pub prog_types: Vec<TypeSupport>,
 }
@@ -109,6 +113,7 @@ impl Availability {
             refused: refused.map(|errno| format!("{errno:?}")),
             btf: fs::File::open("/sys/kernel/btf/vmlinux").is_ok(),
             jit: jit.ok().map(|value| value.trim() != "0"),
+            lockdown: lockdown(&first_line("/sys/kernel/security/lockdown")),
             prog_types,
         }
     }
@@ -117,6 +122,12 @@ impl Availability {
     #[must_use]
     pub const fn usable(&self) -> bool {
         self.refused.is_none()
+    }
+
+    /// Whether kernel lockdown forbids programs to read kernel memory, which recording needs.
+    #[must_use]
+    pub fn is_locked_down(&self) -> bool {
+        self.lockdown.as_deref() == Some("confidentiality")
     }
 
     /// What is missing and what to do about it, one sentence each.
@@ -141,6 +152,15 @@ impl Availability {
                 "bpf() fails with {errno}: this kernel has no BPF system call (CONFIG_BPF_SYSCALL)"
             )),
             Some(errno) => missing.push(format!("bpf() cannot create a map: {errno}")),
+        }
+        if self.is_locked_down() {
+            missing.push(
+                "the kernel is locked down (lockdown=confidentiality, \
+                 /sys/kernel/security/lockdown): programs can't read kernel memory, and kprobes \
+                 are forbidden; only a boot without it changes that. A virtual machine has a \
+                 kernel of its own (--vm)"
+                    .to_owned(),
+            );
         }
         if !self.btf {
             missing.push(
@@ -216,6 +236,13 @@ fn support(prog_type: ProgType) -> TypeSupport {
     }
 }
 
+/// The level in brackets of `none integrity [confidentiality]`; none for `none`.
+fn lockdown(levels: &str) -> Option<String> {
+    let (_, rest) = levels.split_once('[')?;
+    let (level, _) = rest.split_once(']')?;
+    (level != "none").then(|| level.to_owned())
+}
+
 fn first_line(path: &str) -> String {
     let text = fs::read_to_string(path).unwrap_or_default();
     text.lines().next().unwrap_or_default().to_owned()
@@ -245,6 +272,7 @@ mod tests {
             refused: Some("EPERM".to_owned()),
             btf: true,
             jit: None,
+            lockdown: None,
             prog_types: Vec::new(),
         };
         assert!(!kernel.usable());
@@ -257,5 +285,10 @@ mod tests {
         assert_eq!(kernel.missing(), ["bpf() cannot create a map: ENOMEM"]);
         kernel.refused = None;
         assert!(kernel.usable() && kernel.missing().is_empty());
+        kernel.lockdown = lockdown("none integrity [confidentiality]");
+        assert!(kernel.is_locked_down() && kernel.missing()[0].contains("(--vm)"));
+        kernel.lockdown = lockdown("none [integrity] confidentiality");
+        assert!(!kernel.is_locked_down() && kernel.missing().is_empty());
+        assert_eq!(lockdown("[none] integrity"), None);
     }
 }

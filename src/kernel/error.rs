@@ -33,6 +33,10 @@ pub enum Command {
     RawTracepointOpen,
     /// Attaching by a link.
     LinkCreate,
+    /// Opening an iterator.
+    IterCreate,
+    /// Reading an iterator.
+    IterRead,
     /// Reading information on a program or map.
     ObjGetInfo,
     /// Opening a perf event.
@@ -65,12 +69,13 @@ impl fmt::Display for Command {
             Self::MapLookupBatch => "BPF_MAP_LOOKUP_BATCH",
             Self::RawTracepointOpen => "BPF_RAW_TRACEPOINT_OPEN",
             Self::LinkCreate => "BPF_LINK_CREATE",
+            Self::IterCreate => "BPF_ITER_CREATE",
             Self::ObjGetInfo => "BPF_OBJ_GET_INFO_BY_FD",
             Self::PerfEventOpen => "perf_event_open",
             Self::PerfSetBpf => "PERF_EVENT_IOC_SET_BPF",
             Self::PerfSetFilter => "PERF_EVENT_IOC_SET_FILTER",
             Self::PerfControl => "ioctl",
-            Self::PerfRead => "read",
+            Self::PerfRead | Self::IterRead => "read",
             Self::Mmap => "mmap",
             Self::Poll => "poll",
         })

@@ -206,10 +206,17 @@ impl fmt::Display for RecordReport {
             writeln!(f, "{} outputs of the programs", self.outputs)?;
         }
         if !self.all && !summary.programs.is_empty() {
-            writeln!(
-                f,
-                "programs ran for the command and its children only: maps have no data of others"
-            )?;
+            match summary.except() {
+                none if none.is_empty() => writeln!(
+                    f,
+                    "programs ran for the command and its children only: maps have no data of \
+                     others"
+                )?,
+                except => writeln!(
+                    f,
+                    "programs ran for the command and its children only{except}"
+                )?,
+            }
         }
         writeln!(
             f,
@@ -247,6 +254,7 @@ mod tests {
                     why: "a tail call".to_owned(),
                 },
                 firings: 0,
+                anywhere: false,
                 missed: 7,
             }],
             losses: vec![Loss {

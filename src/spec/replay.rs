@@ -32,7 +32,6 @@ pub(super) mod column {
     pub const EXCEPTION: CallReplayRule = Err("an exception ends the program from anywhere");
     pub const KERNEL_POINTER: CallReplayRule =
         Err("a map holds the kernel object, unknown to a replay");
-    pub const SEQUENCE: CallReplayRule = Err("it is for iterator programs, which have no firings");
     pub const STORAGE: CallReplayRule =
         Err("the storage belongs to a kernel object, unknown to a replay");
     pub const TIMER: CallReplayRule = Err(CALLS_BACK_LATER);

@@ -247,7 +247,7 @@ fn programs_of_the_corpus_are_recorded() {
 
 #[test]
 fn a_program_that_acts_is_none_to_record() {
-    let program = Program::new("pass", ProgType::Xdp, Vec::new());
+    let program = Program::new("pass", ProgType::SkSkb, Vec::new());
     let error = recorded(&program).unwrap_err();
     assert!(error.to_string().contains("act on the kernel"), "{error}");
 }

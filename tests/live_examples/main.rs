@@ -11,6 +11,7 @@
 #![cfg(all(feature = "kernel", target_os = "linux"))]
 
 mod disk;
+mod forms;
 mod honesty;
 mod races;
 mod run;

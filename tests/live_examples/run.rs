@@ -36,6 +36,17 @@ pub fn record(
     options: &LiveOptions,
     command: &mut Command,
 ) -> Option<(Vec<u8>, Summary)> {
+    record_if(Need::Feature, name, object, options, command)
+}
+
+/// The same for programs with this need.
+fn record_if(
+    need: Need,
+    name: &str,
+    object: &Object,
+    options: &LiveOptions,
+    command: &mut Command,
+) -> Option<(Vec<u8>, Summary)> {
     if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
         skip(
             Need::Kernel,
@@ -51,7 +62,7 @@ pub fn record(
     match recorded {
         Ok(summary) => Some((bytes, summary)),
         Err(error) if LiveError::is_unavailable(&error) => {
-            skip(Need::Feature, format_args!("{name}: {error}"));
+            skip(need, format_args!("{name}: {error}"));
             None
         }
         Err(error) => panic!("{name}: {error}"),
@@ -65,7 +76,18 @@ pub fn compare(
     options: &LiveOptions,
     command: &mut Command,
 ) -> Option<Compared> {
-    let (bytes, summary) = record(name, object, options, command)?;
+    compare_if(Need::Feature, name, object, options, command)
+}
+
+/// The same for programs with this need.
+pub fn compare_if(
+    need: Need,
+    name: &str,
+    object: &Object,
+    options: &LiveOptions,
+    command: &mut Command,
+) -> Option<Compared> {
+    let (bytes, summary) = record_if(need, name, object, options, command)?;
     let replay = Replay::new(object, bytes).unwrap();
     let reports = [EngineKind::Checked, EngineKind::Interp, EngineKind::Jit].map(|engine| {
         let start = Instant::now();
@@ -129,6 +151,28 @@ impl Compared {
                 assert!(parts.contains(&&*gap.name), "{}: {gap:?}", self.name);
             }
         }
+    }
+
+    /// Asserts that the summary says that the programs run in any process.
+    #[track_caller]
+    pub fn expect_anywhere(&self) {
+        let except = self.summary.except();
+        for program in &self.reports[0].programs {
+            assert!(except.contains(&*program.name), "{except}");
+        }
+    }
+
+    /// Asserts that each program fired at least so often, and that the command succeeded.
+    #[track_caller]
+    pub fn expect_each(&self, least: u64) {
+        let name = &self.name;
+        for program in &self.reports[0].programs {
+            let firings = program.firings;
+            assert!(firings >= least, "{name}: {}: {firings}", program.name);
+        }
+        let status = self.summary.status;
+        let succeeded = status.is_some_and(|status| status.success());
+        assert!(succeeded, "{name}: the command: {status:?}");
     }
 
     /// Asserts the verdict of every engine, and that there were at least so many firings.

@@ -20,6 +20,12 @@ pub enum Need {
     Release,
     /// What a kernel may be built or started without: an attach type, a tracepoint.
     Feature,
+    /// kprobes and kretprobes.
+    Kprobes,
+    /// Programs at a function's entry and exit: fentry, fexit, fmod_ret.
+    Trampolines,
+    /// Programs at LSM hooks (`lsm=bpf`).
+    Lsm,
     /// The collection of programs beside the project.
     Corpus,
     /// clang-19 and its llvm-objdump-19.
@@ -41,10 +47,13 @@ pub enum Need {
 
 impl Need {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 14] = [
         Self::Kernel,
         Self::Release,
         Self::Feature,
+        Self::Kprobes,
+        Self::Trampolines,
+        Self::Lsm,
         Self::Corpus,
         Self::Clang,
         Self::Qemu,
@@ -61,6 +70,9 @@ impl Need {
             Self::Kernel => "kernel",
             Self::Release => "kernel-6.18",
             Self::Feature => "kernel-feature",
+            Self::Kprobes => "kprobes",
+            Self::Trampolines => "trampolines",
+            Self::Lsm => "lsm",
             Self::Corpus => "corpus",
             Self::Clang => "clang",
             Self::Qemu => "qemu",

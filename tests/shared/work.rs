@@ -48,6 +48,12 @@ fn does_what_it_is_told() {
         ("opens", _) => opens(count),
         ("requests", _) => requests(count),
         ("hops", _) => hops(count),
+        ("asks", _) => asks(count),
+        ("grouped", folder) => {
+            let me = std::process::id().to_string();
+            std::fs::write(format!("{folder}/cgroup.procs"), me).unwrap();
+            datagrams(count, 9);
+        }
         ("races", _) => races(count),
         ("milliseconds", _) => burn(Duration::from_millis(count)),
         (other, _) => panic!("nobody knows how to do '{other}'"),
@@ -194,6 +200,15 @@ fn hops(count: u64) {
         }
     };
     seeks(count, 5 << 45, hop);
+}
+
+/// Asks for its process group, of which programs at the hook refuse every third call.
+#[expect(unsafe_code, reason = "no crate of the tests does this")]
+fn asks(count: u64) {
+    let id = libc::pid_t::try_from(std::process::id()).unwrap();
+    // SAFETY: the call takes a number.
+    let refused = (0..count).filter(|_| unsafe { libc::getpgid(id) } == -1);
+    assert_eq!(u64::try_from(refused.count()).unwrap(), count / 3);
 }
 
 /// Moves this thread to a CPU, if it may run there.

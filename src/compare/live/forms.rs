@@ -2,10 +2,13 @@
 //! recorded together or not at all: if the kernel rejects one form, the others are not used.
 
 use super::options::LiveOptions;
-use crate::instrument::{Candidate, Plan, RecordMaps, RecordOptions, Relay, Relays, Unrecordable};
+use crate::instrument::{
+    Candidate, Plan, RecordMaps, RecordOptions, Relay, Relays, Unrecordable, is_changing,
+};
 use crate::kernel::attach::AttachPoint;
 use crate::kernel::{LoadOptions, LoadedMaps, LoadedProgram, NoVerdict, load};
 use crate::program::Program;
+use crate::spec::AttachType;
 
 /// A program with its plan and attach point, before loading.
 pub(super) struct Placed {
@@ -102,6 +105,13 @@ pub(super) fn load_all(placed: &[(u32, Placed)], loader: &Loader<'_>) -> Recorde
     }
 }
 
+/// Whether a program runs in other processes than the command's: an iterator in the recorder's
+/// own, which reads it, a program for packets in any. It is attached to its objects, its device
+/// or its cgroup alone.
+pub(super) fn is_anywhere(program: &Program) -> bool {
+    program.expected_attach_type == Some(AttachType::TraceIter) || is_changing(program.prog_type)
+}
+
 impl Loader<'_> {
     /// Loads a program: the program, or the verifier's message.
     pub fn judged(&self, program: &Program) -> Result<Result<LoadedProgram, String>, NoVerdict> {
@@ -114,7 +124,7 @@ impl Loader<'_> {
         let options = RecordOptions {
             number,
             context_len: one.context_len,
-            all: self.options.all,
+            all: self.options.all || is_anywhere(&one.program),
         };
         let load_form = |form: Result<Program, Unrecordable>| {
             let form = form.map_err(|error| error.to_string())?;

@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::consume::Drain;
 use super::error::LiveError;
 use super::follow::{Follow, Tree, exited, forks};
+use super::forms::is_anywhere;
 use super::options::LiveOptions;
 use super::outputs::Outputs;
 use super::programs::{Chosen, Programs, Watched};
@@ -72,7 +73,7 @@ impl Live {
     pub fn start(object: &Object, options: &LiveOptions) -> Result<Self, LiveError> {
         options.check_process()?;
         let kernel = Availability::probe();
-        if !kernel.usable() {
+        if !kernel.usable() || kernel.is_locked_down() {
             return Err(LiveError::unavailable(kernel.missing().join("; ")));
         }
         let buffer = options.buffer()?;
@@ -328,6 +329,7 @@ impl Subject for Live {
                 section: one.program.section.clone(),
                 attach: one.place(),
                 how: one.how.clone(),
+                anywhere: is_anywhere(&one.program),
                 firings: drain.count(one.number).firings,
                 missed: one.missed,
             })

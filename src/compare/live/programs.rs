@@ -6,7 +6,7 @@ use std::path::Path;
 use super::context::context_len;
 use super::error::LiveError;
 use super::filter;
-use super::forms::{self, Form, Loader, Placed};
+use super::forms::{self, Form, Loader, Placed, is_anywhere};
 use super::options::LiveOptions;
 use crate::compare::recording::{How, RecordedProgram};
 use crate::instrument::{Plan, RecordMaps};
@@ -190,9 +190,15 @@ impl Programs {
         self.not_loaded.iter().chain(&self.not_attached)
     }
 
-    /// Detaches all programs, and reads how often the kernel skipped each.
+    /// Runs each iterator once, detaches all programs, and reads how often the kernel skipped
+    /// each.
     pub fn detach(&mut self) -> Result<(), LiveError> {
         let mut result = Ok(());
+        for attached in self.watched.iter().filter_map(|one| one.attached.as_ref()) {
+            if let Err(error) = attached.iterate() {
+                result = Err(error.into());
+            }
+        }
         for watched in &mut self.watched {
             if let Some(attached) = watched.attached.take() {
                 match attached.missed() {
@@ -260,8 +266,12 @@ impl Watched {
         };
         let mut point = point.clone();
         let mut absent = None;
-        if let (Some(binary), AttachTarget::User { path, .. } | AttachTarget::Usdt { path, .. }) =
-            (binary, point.place())
+        if let (
+            Some(binary),
+            AttachTarget::User { path, .. }
+            | AttachTarget::UserMulti { path, .. }
+            | AttachTarget::Usdt { path, .. },
+        ) = (binary, point.place())
             && !path.exists()
         {
             absent = Some(path.clone());
@@ -305,6 +315,15 @@ impl Loader<'_> {
     /// Finds the attach point of a program, and makes its plan.
     fn place(&self, program: Program) -> Result<Placed, LiveError> {
         let point = AttachPoint::of(&program);
+        if let Ok(point) = &point
+            && let Err(error) = point.has_target(&program)
+        {
+            return Err(LiveError::Attach {
+                program: program.name,
+                error,
+                absent: None,
+            });
+        }
         let is_jumped_to = is_jumped_to(&self.record.maps, &program.name);
         let point = match point {
             Ok(point) => Some(self.with_options(point)),
@@ -378,7 +397,7 @@ impl Loader<'_> {
     fn as_it_is(&self, program: &Program) -> Result<LoadedProgram, LiveError> {
         let mut whole = program.clone();
         whole.maps = self.record.maps.clone();
-        if self.options.all {
+        if self.options.all || is_anywhere(&whole) {
             return self.accepted(&whole);
         }
         let filtered = filter::only_for(whole, self.record.targets)?;

@@ -51,6 +51,9 @@ pub struct ProgramSummary {
     pub attach: String,
     /// How it was recorded, or why not.
     pub how: How,
+    /// Whether it runs in other processes than the command's, too: an iterator, or a program for
+    /// the packets of a device or for a cgroup.
+    pub anywhere: bool,
     /// Its firings in the recording.
     pub firings: u64,
     /// How often the kernel skipped it, as the CPU was in another program.
@@ -70,6 +73,18 @@ pub struct EventSummary {
 }
 
 impl Summary {
+    /// The programs that ran for more than the command and its children, in words: empty, or
+    /// `, except sent (in any process)`.
+    #[must_use]
+    pub fn except(&self) -> String {
+        let programs = self.programs.iter().filter(|program| program.anywhere);
+        let names: Vec<_> = programs.map(|program| program.name.as_str()).collect();
+        match names.as_slice() {
+            [] => String::new(),
+            names => format!(", except {} (in any process)", names.join(", ")),
+        }
+    }
+
     /// Firings and samples in the recording.
     #[must_use]
     pub const fn recorded(&self) -> u64 {

@@ -57,7 +57,8 @@ impl Returns {
             ResultKind::Kernel => Self::Kernel,
             ResultKind::Memory if call.effects.contains(Effects::ACQUIRES) => Self::Record,
             ResultKind::Memory if replay == CallReplay::Override => Self::Memory,
-            ResultKind::Memory => return Err("it returns memory of its own"),
+            // A session's cookie, for example: what is there are inputs, as in all kernel memory.
+            ResultKind::Memory => Self::Kernel,
         })
     }
 }

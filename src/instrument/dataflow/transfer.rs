@@ -2,9 +2,11 @@
 
 use super::kind::{Kind, MapRef};
 use super::state::State;
+use crate::instrument::context::is_changing;
 use crate::isa::{AluOp, Insn, Operand, Pseudo, Reg, RegSet, Size, Width};
 use crate::program::Program;
 use crate::spec::ContextKind;
+use crate::spec::context::{self, Mode, Yield};
 use crate::util::{MapId, Pc};
 
 impl State {
@@ -124,6 +126,14 @@ impl State {
         let wide = |kind: Kind| if size == Size::Dw { kind } else { Kind::NUMBER };
         match self.reg(base).moved(Some(off.into())) {
             Kind::Frame { owner, off } => self.load(owner, off, size),
+            Kind::Context(at) if is_changing(program.prog_type) => {
+                // Pointers to packets, in fields of four bytes, and to sockets.
+                let at = at.and_then(|at| u32::try_from(at).ok());
+                match at.map(|at| yields(program, at, size)) {
+                    Some(Some(Yield::Scalar)) => Kind::NUMBER,
+                    _ => Kind::Kernel,
+                }
+            }
             Kind::Context(_) => match program.prog_type.info().context {
                 ContextKind::Tracepoint | ContextKind::PtRegs | ContextKind::PerfEvent => {
                     Kind::NUMBER
@@ -178,4 +188,18 @@ fn pseudo(program: &Program, source: Pseudo, insn: Insn, pc: Pc) -> Kind {
         }
         Pseudo::MapFd { .. } | Pseudo::MapValue { .. } => Kind::Unknown,
     }
+}
+
+/// What a load from the context yields.
+fn yields(program: &Program, off: u32, size: Size) -> Option<Yield> {
+    let attach = program.prog_type.attach_type(program.expected_attach_type);
+    let size = u32::from(size.bytes());
+    context::check(
+        program.prog_type,
+        attach,
+        program.arch,
+        off,
+        size,
+        Mode::Read,
+    )
 }

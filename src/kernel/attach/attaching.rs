@@ -52,6 +52,42 @@ pub fn attach(program: &LoadedProgram, point: &AttachPoint) -> Result<Attachment
         AttachTarget::Tracepoint { group, name } => tracepoint(&mut made, point, group, name)?,
         AttachTarget::RawTracepoint(name) => raw_tracepoint(&mut made, point, name)?,
         AttachTarget::Btf { attach_type, .. } => by_btf(&mut made, point, *attach_type)?,
+        AttachTarget::Iterator(_) => iterator(&mut made, point)?,
+        AttachTarget::Device { name, attach_type } => {
+            let index = format!("/sys/class/net/{name}/ifindex");
+            let index = std::fs::read_to_string(index).ok();
+            let index = index.and_then(|index| index.trim().parse().ok());
+            let index = index.ok_or_else(|| {
+                AttachError::no_such_place(point, format!("there is no network device `{name}`"))
+            })?;
+            let link = LinkFd::to_device(made.program(), index, *attach_type);
+            let needs = match attach_type {
+                AttachType::Xdp => Needs::XdpLink,
+                _ => Needs::TcxLink,
+            };
+            made.keep_link(link.map_err(|errno| match errno {
+                Errno::EBUSY => AttachError::no_such_place(
+                    point,
+                    "the device has an XDP program already; detach it, or take another device",
+                ),
+                errno => needs.refused(point, Command::LinkCreate)(errno),
+            })?);
+        }
+        AttachTarget::Cgroup { path, attach_type } => {
+            let folder = std::fs::File::open(path).map_err(|error| {
+                AttachError::no_such_place(point, format!("can't open the cgroup: {error}"))
+            })?;
+            let link = LinkFd::to_folder(made.program(), &folder, *attach_type);
+            made.keep_link(link.map_err(|errno| match errno {
+                Errno::EBADF | Errno::EINVAL => AttachError::no_such_place(
+                    point,
+                    format!(
+                        "not a cgroup of version 2, or one that allows no such program ({errno})"
+                    ),
+                ),
+                errno => refused(point, Command::LinkCreate)(errno),
+            })?);
+        }
         AttachTarget::Kernel {
             function,
             offset,
@@ -163,6 +199,32 @@ fn by_btf(
     Ok(())
 }
 
+/// Links an iterator. It runs when [`Attachment::iterate`] reads.
+fn iterator(made: &mut Attachment, point: &AttachPoint) -> Result<(), AttachError> {
+    if point.cookie != 0 {
+        return Err(AttachError::Option {
+            place: point.to_string(),
+            why: "an iterator has no cookie",
+        });
+    }
+    let link = BtfLink {
+        attach_type: AttachType::TraceIter,
+        cookie: 0,
+    };
+    let link = LinkFd::tracing(made.program(), link);
+    made.keep_link(link.map_err(|errno| match errno {
+        Errno::EINVAL | Errno::EBADF => AttachError::unavailable(
+            point,
+            format!(
+                "bpflab names no map, cgroup or task to iterate over, and the kernel wants one \
+                 ({errno})"
+            ),
+        ),
+        errno => refused(point, Command::LinkCreate)(errno),
+    })?);
+    Ok(())
+}
+
 /// Attaches a probe at each location of a USDT probe. The cookie is the index of the element
 /// with the location's arguments in the program's map.
 fn usdt_probe(
@@ -262,7 +324,14 @@ fn kernel_functions(
             returns,
         },
     );
-    made.keep_link(link.map_err(Needs::KprobeMulti.refused(point, Command::LinkCreate))?);
+    made.keep_link(link.map_err(|errno| match errno {
+        Errno::ESRCH => AttachError::no_such_place(
+            point,
+            "there is no such function, or it can't be probed (available_filter_functions in \
+             tracefs lists those that can)",
+        ),
+        errno => Needs::KprobeMulti.refused(point, Command::LinkCreate)(errno),
+    })?);
     Ok(())
 }
 

@@ -1,11 +1,14 @@
 //! A program that is attached.
 
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+
 use super::available::Needs;
 use super::error::AttachError;
-use super::point::AttachPoint;
+use super::point::{AttachPoint, AttachTarget};
 use crate::kernel::error::{Command, KernelError};
 use crate::kernel::loaded_program::LoadedProgram;
-use crate::kernel::sys::{LinkFd, PerfFd, ProgFd, ProgramInfo};
+use crate::kernel::sys::{LinkFd, PerfFd, ProgFd, ProgramInfo, errno_of};
 use crate::kernel::usdt_specs::UsdtSpec;
 use crate::util::Errno;
 
@@ -84,6 +87,27 @@ impl Attachment {
         &self.point
     }
 
+    /// Runs an iterator over all of its objects, and returns what the program printed. Other
+    /// programs print nothing.
+    ///
+    /// # Errors
+    /// The kernel's error.
+    pub fn iterate(&self) -> Result<Vec<u8>, KernelError> {
+        let failed = |command| {
+            let object = self.describe();
+            move |errno| KernelError::new(command, object, errno)
+        };
+        let mut text = Vec::new();
+        if !matches!(self.point.place(), AttachTarget::Iterator(_)) {
+            return Ok(text);
+        }
+        for link in &self.links {
+            let file = link.iterate().map_err(failed(Command::IterCreate))?;
+            read_all(file, &mut text).map_err(failed(Command::IterRead))?;
+        }
+        Ok(text)
+    }
+
     /// `count_write at tp/syscalls/sys_enter_write`.
     #[must_use]
     pub fn describe(&self) -> String {
@@ -138,6 +162,18 @@ impl Attachment {
                 let object = self.point.to_string();
                 Err(KernelError::new(Command::PerfRead, object, errno))
             }
+        }
+    }
+}
+
+/// Reads an iterator to its end. The kernel returns `EAGAIN` when it has gone through many
+/// objects without any text.
+fn read_all(mut file: File, text: &mut Vec<u8>) -> Result<(), Errno> {
+    loop {
+        match file.read_to_end(text) {
+            Ok(_) => return Ok(()),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(error) => return Err(errno_of(&error)),
         }
     }
 }

@@ -21,7 +21,14 @@ impl AttachPoint {
             AttachTarget::User { .. } | AttachTarget::Usdt { .. } => {
                 probe::pmu(self, "uprobe").map(drop)
             }
-            AttachTarget::Btf { attach_type, .. } => self.is_loadable(*attach_type),
+            AttachTarget::Btf { attach_type, .. } => {
+                self.is_loadable(*attach_type)?;
+                match attach_type {
+                    AttachType::LsmMac => self.has_lsm(),
+                    _ => Ok(()),
+                }
+            }
+            AttachTarget::Iterator(_) => self.is_loadable(AttachType::TraceIter),
             _ => Ok(()),
         }
     }
@@ -49,6 +56,34 @@ impl AttachPoint {
         };
         Err(AttachError::unavailable(self, why))
     }
+}
+
+/// The active security modules, as `lockdown,capability,bpf`.
+const MODULES: &str = "/sys/kernel/security/lsm";
+
+impl AttachPoint {
+    /// Checks whether the kernel calls BPF programs at its LSM hooks. Where it does not, it may
+    /// attach them all the same, and they never run. Without securityfs it is not known.
+    fn has_lsm(&self) -> Result<(), AttachError> {
+        let modules = std::fs::read_to_string(MODULES).ok();
+        match modules.and_then(|modules| without_bpf(&modules)) {
+            Some(why) => Err(AttachError::unavailable(self, why)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What to say if the module `bpf` is not among those active.
+fn without_bpf(modules: &str) -> Option<String> {
+    let modules = modules.trim();
+    if modules.split(',').any(|module| module == "bpf") {
+        return None;
+    }
+    Some(format!(
+        "the security module `bpf` is not active, so the program would never run: {MODULES} has \
+         `{modules}`; boot with `lsm={modules},bpf` (CONFIG_BPF_LSM=y), or record in a virtual \
+         machine (--vm), which has it"
+    ))
 }
 
 /// The kernel functions that can be probed and whose names fit.
@@ -97,6 +132,10 @@ pub(super) enum Needs {
     KprobeMulti,
     /// `BPF_TRACE_UPROBE_MULTI`.
     UprobeMulti,
+    /// `BPF_LINK_CREATE` of an XDP program.
+    XdpLink,
+    /// `BPF_LINK_CREATE` of a classifier.
+    TcxLink,
 }
 
 impl Needs {
@@ -107,6 +146,8 @@ impl Needs {
             Self::RawCookie => ("a cookie", (6, 10)),
             Self::KprobeMulti => ("a multi-function probe", (5, 18)),
             Self::UprobeMulti => ("a multi-function probe", (6, 6)),
+            Self::XdpLink => ("an XDP program that ends with bpflab", (5, 9)),
+            Self::TcxLink => ("a classifier that ends with bpflab (tcx)", (6, 6)),
         }
     }
 
@@ -152,6 +193,17 @@ pub(super) fn refused(point: &AttachPoint, command: Command) -> impl Fn(Errno) -
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hooks_that_call_no_program_are_told() {
+        assert_eq!(without_bpf("lockdown,capability,bpf\n"), None);
+        let why = without_bpf("capability,landlock\n").unwrap();
+        assert!(
+            why.contains("boot with `lsm=capability,landlock,bpf`"),
+            "{why}"
+        );
+        assert!(without_bpf("capability,bpfilter").is_some());
+    }
 
     #[test]
     fn what_a_kernel_is_too_old_for_is_said() {

@@ -24,12 +24,14 @@
 //! | `raw_tp`, `tp_btf`, `fentry`, `fexit`, `fmod_ret`, `lsm` | `BPF_RAW_TRACEPOINT_OPEN` |
 //! | `kprobe`, `ksyscall`, `uprobe`, `usdt` and their returns | the PMUs `kprobe` and `uprobe` |
 //! | `kprobe.multi`, `uprobe.multi`, … | `BPF_LINK_CREATE` |
+//! | `iter` | `BPF_LINK_CREATE`; it runs while [`Attachment::iterate`] reads |
 //! | `perf_event` | an event on each CPU, `PERF_EVENT_IOC_SET_BPF` |
+//! | `xdp`, `tc`, `cgroup` | `BPF_LINK_CREATE` of the device or cgroup that the target names |
 //!
 //! With a cookie or [`Way::Link`], perf events and BTF targets are attached by
-//! `BPF_LINK_CREATE`, too. Programs for packets, sockets and cgroups are not attached: they
-//! would decide about the whole machine's traffic. Run them on chosen input with
-//! `BPF_PROG_TEST_RUN`.
+//! `BPF_LINK_CREATE`, too. Programs for packets and cgroups are only attached to a device or
+//! cgroup that the caller names, since they decide about its traffic; others run on chosen
+//! input with `BPF_PROG_TEST_RUN`.
 //!
 //! Missing kernel features and permissions are errors ([`AttachError::is_unavailable`]). The
 //! kernel refuses some programs at load time, with less of a reason: call
@@ -43,6 +45,7 @@ mod error;
 mod path;
 mod point;
 mod probe;
+mod target;
 mod usdt;
 
 pub use attaching::attach;

@@ -41,6 +41,24 @@ pub enum AttachTarget {
         /// The expected attach type.
         attach_type: AttachType,
     },
+    /// An iterator: the program runs for each object while [`Attachment::iterate`] reads.
+    ///
+    /// [`Attachment::iterate`]: super::Attachment::iterate
+    Iterator(String),
+    /// The packets of a network device.
+    Device {
+        /// The device's name: `veth0`.
+        name: String,
+        /// The attach type.
+        attach_type: AttachType,
+    },
+    /// What the processes of a cgroup do.
+    Cgroup {
+        /// The cgroup's folder: `/sys/fs/cgroup/web`.
+        path: PathBuf,
+        /// The attach type.
+        attach_type: AttachType,
+    },
     /// A kernel function (kprobe or kretprobe).
     Kernel {
         /// Its name.
@@ -399,17 +417,51 @@ fn attach_target(
             source: EventSource::Software(Software::CpuClock),
             sampling: Sampling::Frequency(FREQUENCY),
         },
-        Hook::Iterator | Hook::StructOps | Hook::LsmCgroup => {
+        Hook::Iterator => AttachTarget::Iterator(named("name it, as in 'iter/task'")?),
+        Hook::StructOps | Hook::LsmCgroup => {
             let why = "bpflab does not attach programs of this type to a running kernel";
             return Err(AttachError::unavailable(&program.section, why));
         }
         _ => {
+            if let Some(named) = of_network(program, hook, target) {
+                return Ok(named);
+            }
             let why = "a program for packets, sockets or cgroups would decide about the whole \
-                       machine's; run it on input of your own (BPF_PROG_TEST_RUN, `bpflab run`)";
+                       machine's: name a device for XDP and tc, a cgroup's folder for cgroup \
+                       hooks (--attach PROGRAM=veth0), or run it on input of your own \
+                       (BPF_PROG_TEST_RUN, `bpflab run`)";
             return Err(AttachError::unavailable(&program.section, why));
         }
     };
     Ok(found)
+}
+
+/// The device or cgroup that a target names.
+fn of_network(program: &Program, hook: Hook, target: Option<&str>) -> Option<AttachTarget> {
+    let target = target?;
+    if let Some(attach_type) = of_device(program) {
+        return Some(AttachTarget::Device {
+            name: target.to_owned(),
+            attach_type,
+        });
+    }
+    let is_cgroup = hook == Hook::Cgroup && program.prog_type != ProgType::SockOps;
+    let attach_type = program.expected_attach_type.filter(|_| is_cgroup)?;
+    Some(AttachTarget::Cgroup {
+        path: target.into(),
+        attach_type,
+    })
+}
+
+/// The attach type of programs for the packets of a device.
+fn of_device(program: &Program) -> Option<AttachType> {
+    use AttachType::{TcxEgress, TcxIngress, Xdp};
+    match (program.prog_type, program.expected_attach_type) {
+        (ProgType::Xdp, None | Some(Xdp)) => Some(Xdp),
+        (ProgType::SchedCls, None) => Some(TcxIngress),
+        (ProgType::SchedCls, Some(attach @ (TcxIngress | TcxEgress))) => Some(attach),
+        _ => None,
+    }
 }
 
 /// The prefix of a system call's kernel function.
@@ -470,6 +522,11 @@ impl fmt::Display for AttachPoint {
             AttachTarget::Btf {
                 section, target, ..
             } => write!(f, "{section}/{target}"),
+            AttachTarget::Iterator(name) => write!(f, "iter/{name}"),
+            AttachTarget::Device { name, attach_type } => write!(f, "{attach_type} of {name}"),
+            AttachTarget::Cgroup { path, attach_type } => {
+                write!(f, "{attach_type} of {}", path.display())
+            }
             AttachTarget::Kernel {
                 function,
                 offset,
@@ -540,6 +597,7 @@ mod tests {
             "tp_btf/sched_switch",
             "fentry/vfs_read",
             "lsm/file_open",
+            "iter/task",
             "kprobe/vfs_read+0x10",
             "kretprobe/vfs_read",
             "kprobe.multi/vfs_*",
@@ -566,7 +624,7 @@ mod tests {
     #[test]
     fn what_a_section_leaves_open_is_said() {
         for section in [
-            "tp", "tp/x", "raw_tp", "kprobe/", "uprobe/x", "usdt/x:y", "fentry",
+            "tp", "tp/x", "raw_tp", "kprobe/", "uprobe/x", "usdt/x:y", "fentry", "iter",
         ] {
             let error = of(section).unwrap_err();
             assert!(matches!(error, AttachError::Unclear { .. }), "{error}");
@@ -576,7 +634,7 @@ mod tests {
 
     #[test]
     fn the_network_is_not_attached_to() {
-        for section in ["xdp", "tc", "cgroup_skb/ingress", "socket", "iter/task"] {
+        for section in ["xdp", "tc", "cgroup_skb/ingress", "socket", "struct_ops/x"] {
             assert!(of(section).unwrap_err().is_unavailable(), "{section}");
         }
     }

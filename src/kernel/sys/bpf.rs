@@ -38,6 +38,7 @@ pub enum Cmd {
     MapDeleteBatch = 27,
     LinkCreate = 28,
     EnableStats = 32,
+    IterCreate = 33,
 }
 
 /// The attributes of a command: a structure without padding for which any bytes are valid. The

@@ -14,13 +14,13 @@ use crate::util::Errno;
 /// The link of an attached program.
 #[derive(Debug)]
 pub struct LinkFd {
-    /// Held only to be closed, which detaches.
-    _fd: OwnedFd,
+    /// Closing it detaches.
+    fd: OwnedFd,
 }
 
 impl From<OwnedFd> for LinkFd {
     fn from(fd: OwnedFd) -> Self {
-        Self { _fd: fd }
+        Self { fd }
     }
 }
 
@@ -82,6 +82,13 @@ struct UserProbesLink {
     flags: u32,
     pid: u32,
     zero: u32,
+}
+
+#[repr(C)]
+#[derive(FromBytes, IntoBytes)]
+struct IterCreate {
+    link_fd: u32,
+    flags: u32,
 }
 
 /// Parameters of a link to a BTF target.
@@ -161,6 +168,36 @@ impl LinkFd {
         };
         // SAFETY: no addresses, and the descriptor is borrowed.
         unsafe { open(Cmd::LinkCreate, &mut attributes) }.map(Self::from)
+    }
+
+    /// `BPF_LINK_CREATE` of a program for the packets of the device with this index.
+    pub fn to_device(program: &ProgFd, index: i32, attach_type: AttachType) -> Result<Self> {
+        let mut attributes = start(program, None, attach_type);
+        attributes.target_fd = index;
+        // SAFETY: no addresses, and the descriptor is borrowed.
+        unsafe { open(Cmd::LinkCreate, &mut attributes) }.map(Self::from)
+    }
+
+    /// `BPF_LINK_CREATE` of a program for a cgroup's folder.
+    pub fn to_folder(
+        program: &ProgFd,
+        folder: &std::fs::File,
+        attach_type: AttachType,
+    ) -> Result<Self> {
+        let mut attributes = start(program, Some(folder.as_fd()), attach_type);
+        // SAFETY: no addresses, and the descriptors are borrowed.
+        unsafe { open(Cmd::LinkCreate, &mut attributes) }.map(Self::from)
+    }
+
+    /// `BPF_ITER_CREATE`: a file that runs the linked iterator while it is read.
+    pub fn iterate(&self) -> Result<std::fs::File> {
+        let mut attributes = IterCreate {
+            link_fd: self.fd.as_raw_fd().cast_unsigned(),
+            flags: 0,
+        };
+        // SAFETY: no addresses, and the descriptor is borrowed.
+        let file: OwnedFd = unsafe { open(Cmd::IterCreate, &mut attributes) }?;
+        Ok(file.into())
     }
 
     /// `BPF_LINK_CREATE` of a multi-kprobe.

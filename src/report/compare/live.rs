@@ -279,7 +279,11 @@ impl fmt::Display for CompareReport {
             writeln!(f, "replayed, reading included: {}", times.join(", "))?;
         }
         if !self.summary.all {
-            writeln!(f, "programs ran for the command and its children only")?;
+            let except = self.summary.except();
+            writeln!(
+                f,
+                "programs ran for the command and its children only{except}"
+            )?;
         }
         // The notes above name the parts that were not compared.
         match self.word() {
@@ -333,6 +337,7 @@ mod tests {
                 attach: "tp/a/b".to_owned(),
                 how: How::Instrumented,
                 firings: 1000,
+                anywhere: false,
                 missed: 0,
             }],
             left_out: vec![LeftOut {

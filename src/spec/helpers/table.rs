@@ -352,11 +352,11 @@ macro_rules! for_each_helper {
             125 ktime_get_boot_ns = environment::ktime_get_boot_ns, "u64 " "void" [] {
                 () -> Integer, [] for [ALL LIRC_MODE2]; }
             126 seq_printf = sequence::seq_printf,
-                "long " "struct seq_file *m, const char *fmt, u32 fmt_size, const void *data, u32 data_len" [] as SEQUENCE {
+                "long " "struct seq_file *m, const char *fmt, u32 fmt_size, const void *data, u32 data_len" [] as EFFECT {
                 (PtrToBtfId(seq_file), PtrToMem|MEM_RDONLY, ConstSize, PtrToMem|PTR_MAYBE_NULL|MEM_RDONLY,
                     ConstSizeOrZero) -> Integer,
                     [GPL_ONLY] for [ITER]; }
-            127 seq_write = sequence::seq_write, "long " "struct seq_file *m, const void *data, u32 len" [] as SEQUENCE {
+            127 seq_write = sequence::seq_write, "long " "struct seq_file *m, const void *data, u32 len" [] as EFFECT {
                 (PtrToBtfId(seq_file), PtrToMem|MEM_RDONLY, ConstSizeOrZero) -> Integer, [GPL_ONLY] for [ITER]; }
             128 sk_cgroup_id = net::socket::sk_cgroup_id, "u64 " "void *sk" [] {
                 (PtrToBtfIdSockCommon) -> Integer, [] for [CGROUP_SKB]; }
@@ -419,7 +419,7 @@ macro_rules! for_each_helper {
             149 snprintf_btf = print::snprintf_btf, "long " "char *str, u32 str_size, struct btf_ptr *ptr, u32 btf_ptr_size, u64 flags" [] {
                 (PtrToMem|MEM_WRITE, ConstSize, PtrToMem|MEM_RDONLY, ConstSize, Anything) -> Integer,
                     [NEEDS_PERFMON] for [ALL]; }
-            150 seq_printf_btf = sequence::seq_printf_btf, "long " "struct seq_file *m, struct btf_ptr *ptr, u32 ptr_size, u64 flags" [] as SEQUENCE {
+            150 seq_printf_btf = sequence::seq_printf_btf, "long " "struct seq_file *m, struct btf_ptr *ptr, u32 ptr_size, u64 flags" [] as EFFECT {
                 (PtrToBtfId(seq_file), PtrToMem|MEM_RDONLY, ConstSizeOrZero, Anything) -> Integer, [GPL_ONLY] for [ITER]; }
             151 skb_cgroup_classid = net::socket::skb_cgroup_classid, "u64 " "struct sk_buff *skb" [] {
                 (PtrToCtx) -> Integer, [] for [TC]; }
