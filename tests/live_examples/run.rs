@@ -1,6 +1,9 @@
 //! Records an example while a command runs, and replays it on every engine.
 
+use crate::disk::Disk;
 use crate::shared::{Need, skip};
+use crate::work;
+use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
@@ -21,6 +24,37 @@ pub fn example(name: &str) -> Object {
     Object::open(path).unwrap()
 }
 
+/// Prints an example's result, for `examples/kernels.sh`.
+fn row(name: &str, result: &str) {
+    eprintln!("row | {name} | {result}");
+}
+
+/// Prints what the kernel lacks for an example.
+pub fn lacks(name: &str, why: &str) {
+    row(name, &format!("lacks: {}", why.replace(['\n', '|'], " ")));
+}
+
+/// A disk for an example. None if there can't be one, which is printed.
+pub fn disk_for(name: &str) -> Option<Disk> {
+    Disk::new(name)
+        .map_err(|why| {
+            lacks(name, &why);
+            skip(Need::Tools, format_args!("{name}: {why}"));
+        })
+        .ok()
+}
+
+/// Whether the program is there that the examples of processes start; skips the test otherwise.
+pub fn process_starts(name: &str) -> bool {
+    let is_there = Path::new(work::PROCESS).exists();
+    if !is_there {
+        let why = format!("{} is not there", work::PROCESS);
+        lacks(name, &why);
+        skip(Need::Tools, format_args!("{name}: {why}"));
+    }
+    is_there
+}
+
 /// A recording, and its replay on each engine.
 pub struct Compared {
     name: String,
@@ -36,11 +70,10 @@ pub fn record(
     options: &LiveOptions,
     command: &mut Command,
 ) -> Option<(Vec<u8>, Summary)> {
-    if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
-        skip(
-            Need::Kernel,
-            format_args!("{name}: /sys/kernel/btf/vmlinux is not there"),
-        );
+    if !Path::new("/sys/kernel/btf/vmlinux").exists() {
+        let why = "/sys/kernel/btf/vmlinux is not there";
+        lacks(name, why);
+        skip(Need::Kernel, format_args!("{name}: {why}"));
         return None;
     }
     let mut bytes = Vec::new();
@@ -51,6 +84,7 @@ pub fn record(
     match recorded {
         Ok(summary) => Some((bytes, summary)),
         Err(error) if LiveError::is_unavailable(&error) => {
+            lacks(name, &error.to_string());
             skip(Need::Feature, format_args!("{name}: {error}"));
             None
         }
@@ -144,5 +178,30 @@ impl Compared {
             );
             assert!(report.firings() >= least, "{}: {report:#?}", self.name);
         }
+        self.print_row();
+    }
+
+    /// Prints the verdict, with the parts that were not compared and the number of firings.
+    fn print_row(&self) {
+        let mut words: Vec<_> = self.reports.iter().map(Report::word).collect();
+        words.dedup();
+        let words: Vec<_> = words.iter().map(Word::to_string).collect();
+        let mut parts: Vec<String> = Vec::new();
+        for gap in self.reports.iter().flat_map(Report::gaps) {
+            if !parts.contains(&gap.name) {
+                parts.push(gap.name.clone());
+            }
+        }
+        let parts = match parts.is_empty() {
+            true => String::new(),
+            false => format!(" (not {})", parts.join(", ")),
+        };
+        let firings = self.reports.iter().map(Report::firings).min();
+        let result = format!(
+            "{}{parts}, {}",
+            words.join(" or "),
+            firings.unwrap_or_default()
+        );
+        row(&self.name, &result);
     }
 }

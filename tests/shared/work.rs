@@ -46,6 +46,7 @@ fn does_what_it_is_told() {
         ("threads", _) => threads(count),
         ("reads", path) => reads(count, path),
         ("opens", _) => opens(count),
+        ("randoms", _) => randoms(count),
         ("requests", _) => requests(count),
         ("hops", _) => hops(count),
         ("races", _) => races(count),
@@ -94,10 +95,13 @@ fn datagrams(count: u64, port: u16) {
     }
 }
 
+/// What `processes` starts.
+pub const PROCESS: &str = "/bin/true";
+
 /// Processes that do nothing.
 fn processes(count: u64) {
     for _ in 0..count {
-        let status = Command::new("/bin/true").status().unwrap();
+        let status = Command::new(PROCESS).status().unwrap();
         assert!(status.success());
     }
 }
@@ -146,6 +150,17 @@ fn opens(count: u64) {
         if number % 16 == 0 {
             std::thread::sleep(Duration::from_micros(10));
         }
+    }
+}
+
+/// Reads of random bytes.
+fn randoms(count: u64) {
+    use std::io::Read;
+    let mut file = std::fs::File::open("/dev/urandom").unwrap();
+    let mut room = [0; 64];
+    for number in 0..count {
+        let len = usize::try_from(number % 64).unwrap() + 1;
+        file.read_exact(&mut room[..len]).unwrap();
     }
 }
 
