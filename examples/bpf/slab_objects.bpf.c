@@ -65,7 +65,7 @@ int BPF_KPROBE(enter, struct kmem_cache *cache)
 	struct cache new = {};
 
 	if (!bpf_map_lookup_elem(&caches, &key)) {
-		BPF_CORE_READ_STR_INTO(&new.name, cache, name);
+		bpf_probe_read_kernel_str(new.name, sizeof(new.name), BPF_CORE_READ(cache, name));
 		new.size = BPF_CORE_READ(cache, object_size);
 		bpf_map_update_elem(&caches, &key, &new, BPF_NOEXIST);
 	}
