@@ -5,11 +5,11 @@
 #
 # Takes kernels of the cache (`bpflab kernels list`). Needs
 # qemu-system-x86_64 and Rust; root is not needed. BPFLAB_LIVE_EVENTS sets the number of events
-# (default 1000), BPFLAB_LOGS a folder for what the tests printed in each machine.
+# (default 300), BPFLAB_LOGS a folder for what the tests printed in each machine.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 [ $# -gt 0 ] || { echo "usage: $0 VERSION..." >&2; exit 2; }
-export BPFLAB_LIVE_EVENTS=${BPFLAB_LIVE_EVENTS:-1000}
+export BPFLAB_LIVE_EVENTS=${BPFLAB_LIVE_EVENTS:-300}
 logs=${BPFLAB_LOGS:-$(mktemp -d)}
 mkdir -p "$logs"
 
@@ -27,13 +27,13 @@ for version in "$@"; do
 	log=$logs/${version//\//-}
 	"$bpflab" kernel exec --vm "$version" --guest-file "$PWD/examples/bpf" \
 		--guest-file /bin/true \
-		-- "$tests" --nocapture --test-threads=1 --skip honesty --skip races >"$log" 2>&1 || {
-		echo "Linux $version: see $log" >&2
+		-- "$tests" --nocapture --test-threads=1 --skip honesty --skip races 2>"$log" >"$log.tests" || {
+		echo "Linux $version: see $log and $log.tests" >&2
 		failed=1
 	}
 done
 
-# A line for each example, a column for each kernel; what a kernel lacks stands below the table.
+# A line for each example, a column for each kernel; reasons are below the table.
 cd "$logs"
 awk -F ' [|] ' -v versions="$*" '
 	BEGIN {
@@ -46,12 +46,13 @@ awk -F ' [|] ' -v versions="$*" '
 			while ((getline < file) > 0) {
 				if ($0 !~ /row [|] /) continue
 				result = $3
-				if (sub(/^lacks: /, "", result)) {
+				if (match(result, /^(lacks|failed): /)) {
 					if (!(result in note)) {
 						note[result] = ++notes
 						text[notes] = result
 					}
-					result = "(" note[result] ")"
+					sub(/: .*/, "", result)
+					result = result " (" note[$3] ")"
 				}
 				if (!($2 in row)) {
 					row[$2] = ++rows
@@ -66,7 +67,7 @@ awk -F ' [|] ' -v versions="$*" '
 			line = "| " name[number]
 			for (at = 1; at <= columns; at++) {
 				result = cell[name[number], at]
-				line = line " | " (result == "" ? "failed" : result)
+				line = line " | " (result == "" ? "no result" : result)
 			}
 			print line " |"
 		}

@@ -158,7 +158,10 @@ fn one_liners() {
     let mut object = example("one_liners");
     let everywhere = object.entry_mut("count_event").unwrap();
     everywhere.set_attach_target("syscalls/sys_enter_read".to_owned());
-    let mut command = work::command("opens", count);
+    // Without a disk the programs for block requests have nothing to do.
+    let disk = disk::Disk::new("one_liners").ok();
+    let path = disk.as_ref().map_or("", disk::Disk::path);
+    let mut command = work::command(&format!("opens {path}"), count);
     let options = LiveOptions::default().with_frequency(1000);
     // Kprobe programs in kernels without kprobes, programs that never fired, and stacks.
     let parts = [

@@ -45,7 +45,7 @@ fn does_what_it_is_told() {
         ("processes", _) => processes(count),
         ("threads", _) => threads(count),
         ("reads", path) => reads(count, path),
-        ("opens", _) => opens(count),
+        ("opens", disk) => opens(count, disk),
         ("randoms", _) => randoms(count),
         ("requests", _) => requests(count),
         ("hops", _) => hops(count),
@@ -140,8 +140,11 @@ fn reads(count: u64, path: &str) {
     }
 }
 
-/// Opens and reads files, with pauses.
-fn opens(count: u64) {
+/// Opens and reads files, with pauses, and a little of a disk if there is one.
+fn opens(count: u64, disk: &str) {
+    if !disk.is_empty() {
+        reads(count / 16 + 1, disk);
+    }
     use std::io::Read;
     let mut room = vec![0; 1 << 16];
     for number in 0..count {
