@@ -202,8 +202,12 @@ impl Compared {
         let words: Vec<_> = words.iter().map(Word::to_string).collect();
         let mut parts: Vec<String> = Vec::new();
         for gap in self.reports.iter().flat_map(Report::gaps) {
-            if !parts.contains(&gap.name) {
-                parts.push(gap.name.clone());
+            let part = match is_fine {
+                true => gap.name,
+                false => one_line(&format!("{}: {}", gap.name, gap.why)),
+            };
+            if !parts.contains(&part) {
+                parts.push(part);
             }
         }
         let parts = match parts.is_empty() {
