@@ -1,51 +1,56 @@
-//! A test disk: a loop device over a file in a temporary directory, removed afterwards.
+//! A disk to read from: the null device of the module `null_blk`, as guests have it, or a loop
+//! device over a file in a temporary directory, removed afterwards.
 
-use crate::shared::{Need, skip};
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A loop device.
+/// The first device of `null_blk`, whose reads touch no memory.
+const NULL: &str = "/dev/nullb0";
+
+/// A disk.
 pub struct Disk {
     device: String,
-    folder: PathBuf,
+    /// The folder with the file behind a loop device.
+    folder: Option<PathBuf>,
 }
 
-/// Its size in bytes.
+/// The size of a loop device in bytes.
 const SIZE: u64 = 16 << 20;
 
 impl Disk {
-    /// Creates one. None if that can't be done here, which is printed.
-    pub fn new(name: &str) -> Option<Self> {
+    /// Finds or creates one.
+    ///
+    /// # Errors
+    /// What is missing.
+    pub fn new(name: &str) -> Result<Self, String> {
+        if Path::new(NULL).exists() {
+            return Ok(Self {
+                device: NULL.to_owned(),
+                folder: None,
+            });
+        }
         let folder = std::env::temp_dir().join(format!("bpflab-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("disk");
         let mut disk = Self {
             device: String::new(),
-            folder,
+            folder: Some(folder),
         };
-        let file = disk.folder.join("disk");
         File::create(&file).unwrap().set_len(SIZE).unwrap();
         let made = Command::new("losetup")
             .args(["--find", "--show", "--read-only"])
             .arg(&file)
             .output();
-        match made {
-            Ok(made) if made.status.success() => {
-                String::from_utf8_lossy(&made.stdout)
-                    .trim()
-                    .clone_into(&mut disk.device);
-                Some(disk)
-            }
-            Ok(made) => {
-                let why = String::from_utf8_lossy(&made.stderr);
-                skip(Need::Tools, format_args!("losetup: {}", why.trim()));
-                None
-            }
-            Err(error) => {
-                skip(Need::Tools, format_args!("losetup: {error}"));
-                None
-            }
+        let made = made.map_err(|error| format!("no {NULL}, and losetup: {error}"))?;
+        if !made.status.success() {
+            let why = String::from_utf8_lossy(&made.stderr);
+            return Err(format!("no {NULL}, and losetup: {}", why.trim()));
         }
+        String::from_utf8_lossy(&made.stdout)
+            .trim()
+            .clone_into(&mut disk.device);
+        Ok(disk)
     }
 
     /// Its path: `/dev/loop0`.
@@ -56,6 +61,9 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
+        let Some(folder) = &self.folder else {
+            return;
+        };
         if !self.device.is_empty() {
             let detached = Command::new("losetup")
                 .args(["--detach", &self.device])
@@ -66,6 +74,6 @@ impl Drop for Disk {
                 self.device
             );
         }
-        std::fs::remove_dir_all(&self.folder).unwrap();
+        std::fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -1,6 +1,9 @@
 //! Records an example while a command runs, and replays it on every engine.
 
+use crate::disk::Disk;
 use crate::shared::{Need, skip};
+use crate::work;
+use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
@@ -19,6 +22,45 @@ pub fn events() -> u64 {
 pub fn example(name: &str) -> Object {
     let path = format!("{}/examples/bpf/{name}.bpf.o", env!("CARGO_MANIFEST_DIR"));
     Object::open(path).unwrap()
+}
+
+/// Prints an example's result, for `examples/kernels.sh`.
+fn row(name: &str, result: &str) {
+    eprintln!("row | {name} | {result}");
+}
+
+/// Prints what the kernel lacks for an example.
+pub fn lacks(name: &str, why: &str) {
+    row(name, &format!("lacks: {}", one_line(why)));
+}
+
+/// A text that fits a row.
+fn one_line(text: &str) -> String {
+    let binary = std::env::current_exe().unwrap_or_default();
+    // The name of this binary says nothing to a reader.
+    let text = text.replace(&*binary.to_string_lossy(), "BINARY");
+    text.replace(['\n', '|'], " ")
+}
+
+/// A disk for an example. None if there can't be one, which is printed.
+pub fn disk_for(name: &str) -> Option<Disk> {
+    Disk::new(name)
+        .map_err(|why| {
+            lacks(name, &why);
+            skip(Need::Tools, format_args!("{name}: {why}"));
+        })
+        .ok()
+}
+
+/// Whether the program is there that the examples of processes start; skips the test otherwise.
+pub fn process_starts(name: &str) -> bool {
+    let is_there = Path::new(work::PROCESS).exists();
+    if !is_there {
+        let why = format!("{} is not there", work::PROCESS);
+        lacks(name, &why);
+        skip(Need::Tools, format_args!("{name}: {why}"));
+    }
+    is_there
 }
 
 /// A recording, and its replay on each engine.
@@ -47,11 +89,10 @@ fn record_if(
     options: &LiveOptions,
     command: &mut Command,
 ) -> Option<(Vec<u8>, Summary)> {
-    if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
-        skip(
-            Need::Kernel,
-            format_args!("{name}: /sys/kernel/btf/vmlinux is not there"),
-        );
+    if !Path::new("/sys/kernel/btf/vmlinux").exists() {
+        let why = "/sys/kernel/btf/vmlinux is not there";
+        lacks(name, why);
+        skip(Need::Kernel, format_args!("{name}: {why}"));
         return None;
     }
     let mut bytes = Vec::new();
@@ -62,10 +103,14 @@ fn record_if(
     match recorded {
         Ok(summary) => Some((bytes, summary)),
         Err(error) if LiveError::is_unavailable(&error) => {
+            lacks(name, &error.to_string());
             skip(need, format_args!("{name}: {error}"));
             None
         }
-        Err(error) => panic!("{name}: {error}"),
+        Err(error) => {
+            row(name, &format!("failed: {}", one_line(&error.to_string())));
+            panic!("{name}: {error}")
+        }
     }
 }
 
@@ -179,6 +224,10 @@ impl Compared {
     #[track_caller]
     pub fn expect(&self, least: u64, expected: &[Word]) {
         self.tell();
+        let is_fine =
+            |report: &Report| expected.contains(&report.word()) && report.firings() >= least;
+        let is_fine = self.summary.lost() == 0 && self.reports.iter().all(is_fine);
+        self.print_row(is_fine);
         assert_eq!(self.summary.lost(), 0, "{}: {:?}", self.name, self.summary);
         for report in &self.reports {
             assert!(
@@ -188,5 +237,34 @@ impl Compared {
             );
             assert!(report.firings() >= least, "{}: {report:#?}", self.name);
         }
+    }
+
+    /// Prints the verdict, with the parts that were not compared and the number of firings.
+    fn print_row(&self, is_fine: bool) {
+        let mut words: Vec<_> = self.reports.iter().map(Report::word).collect();
+        words.dedup();
+        let words: Vec<_> = words.iter().map(Word::to_string).collect();
+        let mut parts: Vec<String> = Vec::new();
+        for gap in self.reports.iter().flat_map(Report::gaps) {
+            let part = match is_fine {
+                true => gap.name,
+                false => one_line(&format!("{}: {}", gap.name, gap.why)),
+            };
+            if !parts.contains(&part) {
+                parts.push(part);
+            }
+        }
+        let parts = match parts.is_empty() {
+            true => String::new(),
+            false => format!(" (not {})", parts.join(", ")),
+        };
+        let firings = self.reports.iter().map(Report::firings).min();
+        let result = format!(
+            "{}{parts}, {}",
+            words.join(" or "),
+            firings.unwrap_or_default()
+        );
+        let failed = if is_fine { "" } else { "failed: " };
+        row(&self.name, &format!("{failed}{result}"));
     }
 }

@@ -45,7 +45,8 @@ fn does_what_it_is_told() {
         ("processes", _) => processes(count),
         ("threads", _) => threads(count),
         ("reads", path) => reads(count, path),
-        ("opens", _) => opens(count),
+        ("opens", disk) => opens(count, disk),
+        ("randoms", _) => randoms(count),
         ("requests", _) => requests(count),
         ("hops", _) => hops(count),
         ("asks", _) => asks(count),
@@ -100,10 +101,13 @@ fn datagrams(count: u64, port: u16) {
     }
 }
 
+/// What `processes` starts.
+pub const PROCESS: &str = "/bin/true";
+
 /// Processes that do nothing.
 fn processes(count: u64) {
     for _ in 0..count {
-        let status = Command::new("/bin/true").status().unwrap();
+        let status = Command::new(PROCESS).status().unwrap();
         assert!(status.success());
     }
 }
@@ -142,8 +146,11 @@ fn reads(count: u64, path: &str) {
     }
 }
 
-/// Opens and reads files, with pauses.
-fn opens(count: u64) {
+/// Opens and reads files, with pauses, and a little of a disk if there is one.
+fn opens(count: u64, disk: &str) {
+    if !disk.is_empty() {
+        reads(count / 16 + 1, disk);
+    }
     use std::io::Read;
     let mut room = vec![0; 1 << 16];
     for number in 0..count {
@@ -152,6 +159,17 @@ fn opens(count: u64) {
         if number % 16 == 0 {
             std::thread::sleep(Duration::from_micros(10));
         }
+    }
+}
+
+/// Reads of random bytes.
+fn randoms(count: u64) {
+    use std::io::Read;
+    let mut file = std::fs::File::open("/dev/urandom").unwrap();
+    let mut room = [0; 64];
+    for number in 0..count {
+        let len = usize::try_from(number % 64).unwrap() + 1;
+        file.read_exact(&mut room[..len]).unwrap();
     }
 }
 
