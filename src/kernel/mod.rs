@@ -30,6 +30,7 @@ mod availability;
 mod config;
 mod cpus;
 mod error;
+pub(crate) mod functions;
 mod here;
 mod kernel_map;
 mod keys;
@@ -47,6 +48,7 @@ mod target;
 mod test_run;
 pub mod tracefs;
 pub mod tracepoints;
+mod typed;
 mod usdt_specs;
 
 pub use availability::{Availability, Capability, Privilege, TypeSupport};

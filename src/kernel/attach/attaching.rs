@@ -4,7 +4,9 @@ use std::ffi::CString;
 use std::path::Path;
 
 use super::attachment::Attachment;
-use super::available::{Needs, functions, refused, tracepoint_id};
+use super::available::{
+    Needs, function as one_function, functions, no_function, refused, tracepoint_id,
+};
 use super::error::AttachError;
 use super::point::{AttachPoint, AttachTarget};
 use super::probe::{self, Target};
@@ -57,14 +59,19 @@ pub fn attach(program: &LoadedProgram, point: &AttachPoint) -> Result<Attachment
             offset,
             returns,
         } => {
+            let name = one_function(point, function)?;
             let target = Target {
-                text: text(point, function)?,
+                text: text(point, &name)?,
                 offset: *offset,
                 returns: *returns,
                 semaphore: 0,
             };
             let pmu = probe::pmu(point, "kprobe")?;
-            made.give(probe::open(point, &pmu, &target)?, point.cookie)?;
+            let event = probe::open(point, &pmu, &target).map_err(|error| match error {
+                AttachError::NoSuchPlace { .. } => no_function(point, &name),
+                error => error,
+            })?;
+            made.give(event, point.cookie)?;
         }
         AttachTarget::User {
             path,
