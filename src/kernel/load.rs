@@ -9,6 +9,7 @@ use super::loaded_program::LoadedProgram;
 use super::log::{text, verdict};
 use super::machine::Uname;
 use super::maps::{LoadedMaps, name_field};
+use super::multi::is_lacking;
 use super::probe::{Probe, probe};
 use super::sys::{ProgFd, ProgRequest};
 use super::target::{Absent, translate};
@@ -107,9 +108,11 @@ pub fn load(
     } else {
         Vec::new()
     };
+    let attach_type = program.expected_attach_type;
+    let attach_type = attach_type.filter(|it| !is_lacking(*it));
     let mut request = ProgRequest {
         prog_type: program.prog_type.number(),
-        expected_attach_type: program.expected_attach_type.map_or(0, AttachType::number),
+        expected_attach_type: attach_type.map_or(0, AttachType::number),
         insns: &insns,
         license: &license,
         name: name_field(&program.name),
@@ -159,7 +162,7 @@ pub fn load(
     }
     let program = result
         .ok()
-        .map(|fd| LoadedProgram::new(fd, program, maps.usdt_specs()));
+        .map(|fd| LoadedProgram::new(fd, program, attach_type, maps.usdt_specs()));
     Ok(Loaded { verdict, program })
 }
 

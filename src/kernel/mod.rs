@@ -39,6 +39,7 @@ mod loaded_program;
 mod log;
 mod machine;
 mod maps;
+mod multi;
 pub mod outputs;
 pub mod perf;
 mod probe;

@@ -127,7 +127,7 @@ pub(super) enum Needs {
 }
 
 impl Needs {
-    const fn since(self) -> (&'static str, (u32, u32)) {
+    pub const fn since(self) -> (&'static str, (u32, u32)) {
         match self {
             Self::PerfLink => ("a cookie or link of a perf event", (5, 15)),
             Self::TracingCookie => ("a link or a cookie", (5, 19)),
