@@ -213,7 +213,7 @@ fn functions_of_this_kernel_or_why_not() {
     if output.status.code() == Some(3) {
         let start = "error: the kernel does not list its functions: ";
         assert!(said.contains(start) || said.contains("tracefs"), "{said}");
-        return skip(Need::KernelFeature, said);
+        return skip(Need::Feature, said);
     }
     assert_eq!(output.status.code(), Some(0), "{said}");
     let rows = rows(&output);

@@ -307,7 +307,7 @@ fn a_disk_that_fills_up_is_told_with_its_file() {
     std::fs::remove_dir(path).expect("the folder");
     let (out, err) = (String::from_utf8_lossy(&output.stdout), stderr(&output));
     if err.contains("unshare: ") || err.contains("mount: ") {
-        return crate::shared::skip(crate::shared::Need::Tools, err);
+        return skip(Need::Tools, err);
     }
     let expected = format!("error: {path}/full.rec: the recording can't be written: No space");
     assert!(err.contains(&expected), "{out}{err}");
