@@ -12,6 +12,7 @@ use clap::Args;
 use super::exit::{Exit, Failure};
 use super::input::KernelArguments;
 use crate::compare::live::{LiveError, LiveOptions, Summary};
+use crate::compare::recording::WriteError;
 use crate::kernel::process::Stop;
 use crate::object::Object;
 
@@ -92,18 +93,27 @@ pub(super) fn record_to(
     path: &Path,
     record: impl FnOnce(&File) -> Result<Summary, LiveError>,
 ) -> Result<Summary, Failure> {
-    let file =
-        File::create(path).map_err(|error| Failure::bad(format!("{}: {error}", path.display())))?;
-    let recorded = record(&file).inspect_err(|_| {
-        if file
-            .metadata()
-            .is_ok_and(|file| file.is_file() && file.len() == 0)
-        {
+    let shown = path.display();
+    let file = File::create(path).map_err(|error| Failure::bad(format!("{shown}: {error}")))?;
+    record(&file).map_err(|error| {
+        let written = file.metadata().ok().filter(|file| file.is_file());
+        let written = written.map(|file| file.len());
+        if written == Some(0) {
             // An error does no harm: the file stays.
             let _ = std::fs::remove_file(path);
         }
-    });
-    Ok(recorded?)
+        match (error, written) {
+            // A disk may be full.
+            (LiveError::Write(error @ WriteError::Io(_)), Some(1..)) => Failure::bad(format!(
+                "{shown}: {error}; the file is cut off there: `bpflab inspect` and `bpflab \
+                 replay` read it up to that point"
+            )),
+            (LiveError::Write(error @ WriteError::Io(_)), _) => {
+                Failure::bad(format!("{shown}: {error}"))
+            }
+            (error, _) => error.into(),
+        }
+    })
 }
 
 /// Parses a time in seconds.

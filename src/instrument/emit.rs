@@ -147,7 +147,8 @@ impl Log {
         site: &Site,
         saved: &Saved,
     ) -> Result<Block, Reason> {
-        if self.start + self.size + site.most() > self.whole {
+        // The code of a field may write up to eight bytes at its position.
+        if self.start + self.size + site.most() + 8 > self.whole {
             return Err(Reason::TooLarge(site.most()));
         }
         let mut entry = Entry {
@@ -331,12 +332,17 @@ impl Entry<'_, '_> {
                     }
                 }
                 FieldLocation::NonNull(reg) => {
+                    // A branch on the pointer would be a null test before the program's own.
+                    // Linux 6.1 takes a tested pointer to memory (a ring-buffer record)
+                    // for one that may be null at the next test, and then misses the release
+                    // on that path. So it tests a copy, which is a number after a store and
+                    // a load: pointers have bit 63 set. The store's other bytes are written
+                    // again, or after the log's end.
                     let reg = self.readable(reg, other);
-                    let found = self.patch.label();
-                    self.block.store(Size::B, at, off, 1);
-                    self.block.jump_if(JumpOp::Ne, reg, 0, found);
-                    self.block.store(Size::B, at, off, 0);
-                    self.block.bind(found);
+                    self.block.store(Size::Dw, at, off, reg);
+                    self.block.load(Size::Dw, other, at, off);
+                    self.block.alu(AluOp::Rsh, other, 63);
+                    self.block.store(Size::B, at, off, other);
                 }
                 FieldLocation::Memory {
                     pointer,

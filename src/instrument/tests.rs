@@ -368,3 +368,65 @@ fn sites_lie_on_instructions_that_are_reached() {
         "{why}"
     );
 }
+
+/// The recorded form, as text. The code of sites and of the program's entry and exit is in it,
+/// too.
+fn recorded(text: &str) -> Vec<String> {
+    let plan = plan(text);
+    let added = RecordMaps::add(&plan.program().maps, 4096);
+    let options = RecordOptions {
+        number: 0,
+        context_len: 0,
+        all: true,
+    };
+    let program = plan.record(&added, &options).unwrap();
+    let code = crate::isa::Code::new(&program.insns);
+    code.iter()
+        .map(|(_, insn)| insn.unwrap().to_string())
+        .collect()
+}
+
+/// A second null test of a ring-buffer record is not decided in Linux 6.1: its verifier follows
+/// a path on which the record is null and not released.
+#[test]
+fn a_record_is_tested_once() {
+    let reserve = "r1 = 0x30 ll\n r2 = 24\n r3 = 0\n call 131\n";
+    let zeros = |reg: &str| [0, 8, 16].map(|off| format!("*(u64 *)({reg} +{off}) = 0"));
+    let discard = "r2 = 0\n call 133\n out: r0 = 0\n exit";
+    let equal = recorded(&format!(
+        "{reserve} r6 = r0\n r7 = 1\n if r6 == 0 goto out\n r1 = r6\n {discard}"
+    ));
+    let tests = |lines: &[String]| {
+        let of = |line: &&String| line.starts_with("if r0 ") || line.starts_with("if r6 ");
+        let after = lines.iter().skip_while(|line| *line != "call unknown#131");
+        let own = after.take_while(|line| *line != "call unknown#133");
+        own.filter(of).count()
+    };
+    assert_eq!(tests(&equal), 1, "{equal:#?}");
+    let at = equal
+        .iter()
+        .position(|line| line.starts_with("if r6 == 0x0 goto"));
+    let at = at.unwrap();
+    assert_eq!(equal[at + 1..at + 4], zeros("r6"), "{equal:#?}");
+    let unequal = recorded(&format!(
+        "{reserve} r6 = r0\n if r0 != 0 goto found\n r0 = 0\n exit\n found: r1 = r6\n {discard}"
+    ));
+    assert_eq!(tests(&unequal), 1, "{unequal:#?}");
+    let at = unequal
+        .iter()
+        .position(|line| line.starts_with("if r0 == 0x0 goto"));
+    let at = at.unwrap();
+    assert_eq!(unequal[at..at + 1], ["if r0 == 0x0 goto pc+4"]);
+    assert_eq!(unequal[at + 1..at + 4], zeros("r0"), "{unequal:#?}");
+    assert!(unequal[at + 4].starts_with("goto pc+"), "{unequal:#?}");
+    // Two paths lead to the test: the record is zeroed at once.
+    let shared = recorded(&format!(
+        "r6 = r1\n {reserve} test: if r0 == 0 goto out\n r1 = r0\n {discard}"
+    ));
+    assert_eq!(tests(&shared), 1, "{shared:#?}");
+    let looped = recorded(&format!(
+        "r6 = 2\n {reserve} again: r6 += -1\n if r6 != 0 goto again\n if r0 == 0 goto out\n \
+         r1 = r0\n {discard}"
+    ));
+    assert_eq!(tests(&looped), 3, "{looped:#?}");
+}

@@ -1,6 +1,7 @@
 //! Loading a program: the kernel's verdict, and the program if it is accepted.
 
 use std::ffi::CString;
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 use super::availability::Privilege;
 use super::error::{Command, KernelError, NoVerdict, NoVerdictKind};
@@ -8,10 +9,12 @@ use super::loaded_program::LoadedProgram;
 use super::log::{text, verdict};
 use super::machine::Uname;
 use super::maps::{LoadedMaps, name_field};
+use super::multi::is_lacking;
 use super::probe::{Probe, probe};
 use super::sys::{ProgFd, ProgRequest};
 use super::target::{Absent, translate};
 use crate::btf::Record;
+use crate::isa::RawInsn;
 use crate::program::Program;
 use crate::spec::{AttachType, ProgFlags};
 use crate::util::{Errno, with};
@@ -21,6 +24,14 @@ use crate::verifier::{LogLevel, Verdict};
 /// `kernel/bpf/log.c`).
 const LOG_FIRST: usize = 1 << 16;
 const LOG_MOST: usize = (u32::MAX >> 2) as usize;
+
+/// `BPF_LD | BPF_IMM | BPF_DW`, which takes two slots.
+const LOAD_64: u8 = 0x18;
+/// What its immediate is (`BPF_PSEUDO_MAP_FD` …, `include/uapi/linux/bpf.h`).
+const MAP_DESCRIPTOR: u8 = 1;
+const MAP_DESCRIPTOR_VALUE: u8 = 2;
+const MAP_INDEX: u8 = 5;
+const MAP_INDEX_VALUE: u8 = 6;
 
 /// Options for loading a program.
 #[derive(Debug, Clone)]
@@ -97,9 +108,11 @@ pub fn load(
     } else {
         Vec::new()
     };
+    let attach_type = program.expected_attach_type;
+    let attach_type = attach_type.filter(|it| !is_lacking(*it));
     let mut request = ProgRequest {
         prog_type: program.prog_type.number(),
-        expected_attach_type: program.expected_attach_type.map_or(0, AttachType::number),
+        expected_attach_type: attach_type.map_or(0, AttachType::number),
         insns: &insns,
         license: &license,
         name: name_field(&program.name),
@@ -114,6 +127,14 @@ pub fn load(
         log_level: (options.log | LogLevel::STATISTICS).bits(),
     };
     let (mut result, mut log) = load_logged(&request);
+    // Before Linux 5.14 there is no array of descriptors: they are in the instructions.
+    let direct: Vec<u8>;
+    if matches!(result, Err(Errno::E2BIG)) && log.is_empty() && !descriptors.is_empty() {
+        direct = with_descriptors(&translated.insns, &descriptors);
+        request.insns = &direct;
+        request.maps = &[];
+        (result, log) = load_logged(&request);
+    }
     // The flag makes the verifier check its own scalars. Kernels before 6.8 do not know it, and
     // refuse; without it their verdict is the same.
     let checks_itself = ProgFlags::TEST_REG_INVARIANTS.bits();
@@ -133,16 +154,40 @@ pub fn load(
             );
         }
         if kind == NoVerdictKind::Feature && error.errno == Errno::E2BIG {
-            "this kernel knows fewer attributes of the call; that for maps (fd_array) came with \
-             Linux 5.14"
+            "the program has no instructions or more than a million, or needs an attribute of \
+             the call that this kernel does not know"
                 .clone_into(&mut error.log);
         }
         return Err(NoVerdict { kind, error });
     }
     let program = result
         .ok()
-        .map(|fd| LoadedProgram::new(fd, program, maps.usdt_specs()));
+        .map(|fd| LoadedProgram::new(fd, program, attach_type, maps.usdt_specs()));
     Ok(Loaded { verdict, program })
+}
+
+/// The instructions with descriptors of maps in place of their indices; an index without a map
+/// becomes -1, which is no descriptor.
+fn with_descriptors(insns: &[RawInsn], maps: &[Option<BorrowedFd<'_>>]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(insns.len() * RawInsn::SIZE);
+    let mut is_second = false;
+    for insn in insns {
+        let is_wide = insn.opcode == LOAD_64 && !is_second;
+        let direct = match insn.src() {
+            MAP_INDEX if is_wide => Some(MAP_DESCRIPTOR),
+            MAP_INDEX_VALUE if is_wide => Some(MAP_DESCRIPTOR_VALUE),
+            _ => None,
+        };
+        let insn = direct.map_or(*insn, |source| {
+            let map = usize::try_from(insn.imm).ok();
+            let map = map.and_then(|index| maps.get(index).copied().flatten());
+            let descriptor = map.map_or(-1, |map| map.as_raw_fd());
+            insn.with_src(source).with_imm(descriptor)
+        });
+        bytes.extend(insn.to_bytes());
+        is_second = is_wide;
+    }
+    bytes
 }
 
 /// Loads with a log buffer large enough for the whole log.
@@ -174,7 +219,7 @@ fn no_verdict(program: &Program, verdict: &Verdict) -> Option<NoVerdictKind> {
             true => NoVerdictKind::Feature,
             false => NoVerdictKind::Permission,
         }),
-        // `fd_array` is not known (`bpf_check_uarg_tail_zero`, `kernel/bpf/syscall.c`). Newer
+        // An attribute is not known (`bpf_check_uarg_tail_zero`, `kernel/bpf/syscall.c`). Newer
         // kernels have this error for programs without instructions.
         (Errno::E2BIG, None) if Uname::here().is_before((5, 14)) => Some(NoVerdictKind::Feature),
         (_, None) => {
@@ -224,6 +269,30 @@ mod tests {
         assert_eq!(kind(Errno::EPERM, statistics), None);
         assert_eq!(kind(Errno::ENOMEM, statistics), Some(NoVerdictKind::Memory));
         assert_eq!(kind(Errno::EACCES, statistics), None);
+    }
+
+    /// Only the first slot of a wide instruction is one: the second may look like it.
+    #[test]
+    fn kernels_without_an_array_get_the_descriptors_themselves() {
+        use std::os::fd::AsFd;
+
+        let null = std::fs::File::open("/dev/null").unwrap();
+        let wide = |src, imm, second| {
+            [
+                RawInsn::new(LOAD_64, 1, src, 0, imm),
+                RawInsn::new(second, 0, 0, 0, 40),
+            ]
+        };
+        let insns = [wide(5, 1, 0), wide(6, 0, 0), wide(0, 7, 0x18)].concat();
+        let bytes = with_descriptors(&insns, &[None, Some(null.as_fd())]);
+        let (direct, _) = RawInsn::slots(&bytes);
+        let expected = [
+            wide(1, null.as_raw_fd(), 0),
+            wide(2, -1, 0),
+            wide(0, 7, 0x18),
+        ]
+        .concat();
+        assert_eq!(direct, expected);
     }
 
     #[test]

@@ -21,12 +21,17 @@ pub struct LoadedProgram {
 }
 
 impl LoadedProgram {
-    pub(super) fn new(fd: ProgFd, program: &Program, specs: Option<Arc<UsdtSpecs>>) -> Self {
+    pub(super) fn new(
+        fd: ProgFd,
+        program: &Program,
+        attach_type: Option<AttachType>,
+        specs: Option<Arc<UsdtSpecs>>,
+    ) -> Self {
         Self {
             fd,
             name: program.name.clone(),
             prog_type: program.prog_type,
-            attach_type: program.expected_attach_type,
+            attach_type,
             usdt_specs: specs,
         }
     }
@@ -55,7 +60,7 @@ impl LoadedProgram {
         })
     }
 
-    /// The expected attach type, for program types that have one.
+    /// The expected attach type that it was loaded with, for program types that have one.
     #[must_use]
     pub const fn attach_type(&self) -> Option<AttachType> {
         self.attach_type

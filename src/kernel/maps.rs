@@ -9,8 +9,9 @@ use super::error::{Command, KernelError, NoVerdict, NoVerdictKind};
 use super::kernel_map::KernelMap;
 use super::keys::for_each_key;
 use super::loaded_program::LoadedProgram;
-use super::log::text;
-use super::sys::{BtfFd, MapFd, MapRequest, NAME_LEN};
+use super::machine::Uname;
+use super::sys::{BtfFd, MapFd, MapRequest, NAME_LEN, unlimit_locked_memory};
+use super::typed::load_btf;
 use super::usdt_specs::{self, UsdtSpecs};
 use crate::btf::Btf;
 use crate::program::{Initial, MapDef, kernel_name};
@@ -41,6 +42,11 @@ impl LoadedMaps {
     /// memory are missing. BTF that the kernel refuses is no error: programs are loaded without
     /// it, and [`btf_refused`](Self::btf_refused) has the reason.
     pub fn create(defs: &[MapDef], btf: Option<&Btf>) -> std::result::Result<Self, NoVerdict> {
+        // Before Linux 5.11 maps and programs count as locked memory, of which a process may have
+        // little, root's, too. Later kernels count them for the control group.
+        if Uname::here().is_before((5, 11)) {
+            unlimit_locked_memory();
+        }
         let (btf, btf_refused) = match btf.map(load_btf) {
             None => (None, None),
             Some(Ok(btf)) => (Some(btf), None),
@@ -250,21 +256,6 @@ fn whole(value: &[u8], size: usize) -> Cow<'_, [u8]> {
 
 fn failed(command: Command, map: &str, errno: Errno) -> KernelError {
     KernelError::new(command, format!("map {map}"), errno)
-}
-
-/// Loads BTF; if the kernel refuses it, loads it again for the log.
-fn load_btf(btf: &Btf) -> Result<BtfFd> {
-    const LOG: usize = 1 << 16;
-    let bytes = btf.to_bytes();
-    BtfFd::load(&bytes, &mut []).map_err(|errno| {
-        let mut log = vec![0; LOG];
-        // The retry may fail with another errno: the log is longer than its buffer.
-        let _ = BtfFd::load(&bytes, &mut log);
-        KernelError {
-            log: text(&log),
-            ..KernelError::new(Command::BtfLoad, "BTF", errno)
-        }
-    })
 }
 
 /// A name as a NUL-padded field of a request.

@@ -4,6 +4,7 @@ mod bench;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod compare;
 mod datum;
+mod functions;
 mod heatmap;
 mod histogram;
 mod histogram_rule;
@@ -38,6 +39,8 @@ pub use bench::{BenchRow, BenchTable, ReadyRow};
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 pub use compare::{CompareReport, EngineVerdicts, FindingRow, GeneratedSummary};
 pub use datum::{Datum, hex};
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+pub use functions::{FunctionRow, FunctionTable};
 pub use heatmap::Heatmap;
 pub use histogram::{Buckets, Histogram, Row};
 pub use histogram_rule::HistogramRule;
@@ -45,7 +48,6 @@ pub use injected::InjectedRow;
 pub use inspection::{
     BtfSummary, ExternSummary, GlobalSummary, Inspection, NoteRow, ProgramSummary, RelocationRow,
 };
-#[cfg(all(feature = "kernel", target_os = "linux"))]
 pub use kernel_check::KernelCheck;
 #[cfg(all(feature = "cli", feature = "kernel", target_os = "linux"))]
 pub use kernel_images::{KernelImageRow, KernelImages};

@@ -206,6 +206,25 @@ fn tracepoints_of_this_kernel() {
     }
 }
 
+#[test]
+fn functions_of_this_kernel_or_why_not() {
+    let output = run(["kernel", "functions", "vfs_rea?", "--json"], "");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    if output.status.code() == Some(3) {
+        let start = "error: the kernel does not list its functions: ";
+        assert!(said.contains(start) || said.contains("tracefs"), "{said}");
+        return skip(Need::Feature, said);
+    }
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let rows = rows(&output);
+    let [row] = rows.as_slice() else {
+        panic!("{rows:?}");
+    };
+    assert_eq!(row["function"], "vfs_read");
+    assert!(row["module"].is_null() && row["count"] == 1, "{row}");
+    assert!(row["kprobe"].is_boolean() && row["fentry"].is_boolean());
+}
+
 /// Runs the command in a mount namespace with an empty /sys, as in a bare container; none, with
 /// a reason, if that is not possible.
 fn without_sys(arguments: &[&str]) -> Option<Output> {

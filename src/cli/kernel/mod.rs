@@ -2,6 +2,7 @@
 
 mod check;
 mod exec;
+mod functions;
 mod judge;
 mod load;
 mod tracepoints;
@@ -19,7 +20,8 @@ use super::vm::{GuestVerb, VmArguments};
 #[command(after_help = "Examples:
   bpflab kernel check
   bpflab kernel load prog.bpf.o
-  bpflab kernel tracepoints 'softirq*'")]
+  bpflab kernel tracepoints 'softirq*'
+  bpflab kernel functions 'vfs_*'")]
 pub(super) struct Arguments {
     #[command(subcommand)]
     verb: Verb,
@@ -30,6 +32,7 @@ enum Verb {
     Check(check::Arguments),
     Load(Box<load::Arguments>),
     Tracepoints(tracepoints::Arguments),
+    Functions(functions::Arguments),
     Exec(exec::Arguments),
 }
 
@@ -41,6 +44,7 @@ impl Arguments {
             Verb::Check(arguments) => (&arguments.vm, other),
             Verb::Load(arguments) => (&arguments.vm, GuestVerb::of_verdicts()),
             Verb::Tracepoints(arguments) => (&arguments.vm, other),
+            Verb::Functions(arguments) => (&arguments.vm, other),
             Verb::Exec(arguments) => (&arguments.vm, GuestVerb::of_command()),
         }
     }
@@ -51,6 +55,7 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
         Verb::Check(arguments) => check::run(arguments, printer),
         Verb::Load(arguments) => load::run(arguments, printer),
         Verb::Tracepoints(arguments) => tracepoints::run(arguments, printer),
+        Verb::Functions(arguments) => functions::run(arguments, printer),
         Verb::Exec(arguments) => exec::run(arguments),
     }
 }

@@ -6,7 +6,7 @@ use crate::instrument::{
     Candidate, Plan, RecordMaps, RecordOptions, Relay, Relays, Unrecordable, is_changing,
 };
 use crate::kernel::attach::AttachPoint;
-use crate::kernel::{LoadOptions, LoadedMaps, LoadedProgram, NoVerdict, load};
+use crate::kernel::{LoadOptions, LoadedMaps, LoadedProgram, NoVerdict, Uname, load};
 use crate::program::Program;
 use crate::spec::AttachType;
 
@@ -112,6 +112,10 @@ pub(super) fn is_anywhere(program: &Program) -> bool {
     program.expected_attach_type == Some(AttachType::TraceIter) || is_changing(program.prog_type)
 }
 
+/// The first release with atomic instructions that return the former value (`BPF_FETCH`), which
+/// take the buffers of recorded forms.
+const FETCHING_ATOMICS: (u32, u32) = (5, 12);
+
 impl Loader<'_> {
     /// Loads a program: the program, or the verifier's message.
     pub fn judged(&self, program: &Program) -> Result<Result<LoadedProgram, String>, NoVerdict> {
@@ -126,8 +130,16 @@ impl Loader<'_> {
             context_len: one.context_len,
             all: self.options.all || is_anywhere(&one.program),
         };
+        let kernel = Uname::here();
         let load_form = |form: Result<Program, Unrecordable>| {
             let form = form.map_err(|error| error.to_string())?;
+            if kernel.is_before(FETCHING_ATOMICS) {
+                return Err(format!(
+                    "a recorded form needs atomic instructions that return the former value: \
+                     Linux 5.12 or later, this is {}",
+                    kernel.release
+                ));
+            }
             self.judged(&form)
                 .map_err(|none| none.to_string())?
                 .map_err(|message| format!("the kernel rejects its recorded form: {message}"))

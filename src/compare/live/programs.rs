@@ -29,7 +29,7 @@ pub(super) struct Watched {
     /// Where to attach it; none if only tail calls lead to it.
     point: Option<AttachPoint>,
     /// Where it was attached the last time.
-    attached_at: Option<AttachPoint>,
+    attached_at: Option<String>,
     /// Its attachment, while it is attached.
     attached: Option<Attachment>,
     /// How often the kernel skipped it, known after detaching.
@@ -282,7 +282,7 @@ impl Watched {
             error,
             absent,
         })?;
-        self.attached_at = Some(point);
+        self.attached_at = Some(attached.place());
         self.attached = Some(attached);
         Ok(())
     }
@@ -294,8 +294,7 @@ impl Watched {
 
     /// Its attach point, now or the last time, in words.
     pub fn place(&self) -> String {
-        let at = self.attached_at.as_ref();
-        at.map(AttachPoint::to_string).unwrap_or_default()
+        self.attached_at.clone().unwrap_or_default()
     }
 
     /// Its entry in a recording's header.

@@ -55,6 +55,12 @@ impl Block {
             .push(Item::Jump(Insn::Jump { off: 0 }, Target::Label(to)));
     }
 
+    /// `goto` an instruction of the original program, or what is inserted before it.
+    pub(in crate::instrument) fn jump_to(&mut self, pc: Pc) {
+        self.items
+            .push(Item::Jump(Insn::Jump { off: 0 }, Target::Pc(pc)));
+    }
+
     /// `if dst op src goto label`, on 64 bits.
     pub(in crate::instrument) fn jump_if(
         &mut self,

@@ -4,7 +4,9 @@ use std::ffi::CString;
 use std::path::Path;
 
 use super::attachment::Attachment;
-use super::available::{Needs, functions, refused, tracepoint_id};
+use super::available::{
+    Needs, function as one_function, functions, no_function, refused, tracepoint_id,
+};
 use super::error::AttachError;
 use super::point::{AttachPoint, AttachTarget};
 use super::probe::{self, Target};
@@ -93,14 +95,22 @@ pub fn attach(program: &LoadedProgram, point: &AttachPoint) -> Result<Attachment
             offset,
             returns,
         } => {
+            let name = one_function(point, function)?;
             let target = Target {
-                text: text(point, function)?,
+                text: text(point, &name)?,
                 offset: *offset,
                 returns: *returns,
                 semaphore: 0,
             };
             let pmu = probe::pmu(point, "kprobe")?;
-            made.give(probe::open(point, &pmu, &target)?, point.cookie)?;
+            let event = probe::open(point, &pmu, &target).map_err(|error| match error {
+                AttachError::NoSuchPlace { .. } => no_function(point, &name),
+                error => error,
+            })?;
+            made.give(event, point.cookie)?;
+            if name != *function {
+                made.note(name);
+            }
         }
         AttachTarget::User {
             path,
@@ -126,13 +136,24 @@ pub fn attach(program: &LoadedProgram, point: &AttachPoint) -> Result<Attachment
             pattern,
             returns,
             attach_type,
-        } => kernel_functions(&mut made, point, pattern, *returns, *attach_type)?,
+        } => {
+            let is_multi = program.attach_type().is_some();
+            kernel_functions(&mut made, is_multi, point, pattern, *returns, *attach_type)?;
+        }
         AttachTarget::UserMulti {
             path,
             pattern,
             returns,
             attach_type,
-        } => user_functions(&mut made, point, path, pattern, *returns, *attach_type)?,
+        } => user_functions(
+            &mut made,
+            program,
+            point,
+            path,
+            pattern,
+            *returns,
+            *attach_type,
+        )?,
         AttachTarget::PerfEvent { source, sampling } => {
             sampler(&mut made, point, *source, *sampling)?
         }
@@ -297,6 +318,7 @@ fn usdt_probe(
 
 fn kernel_functions(
     made: &mut Attachment,
+    is_multi: bool,
     point: &AttachPoint,
     pattern: &str,
     returns: bool,
@@ -312,6 +334,20 @@ fn kernel_functions(
     };
     if names.is_empty() {
         return Err(AttachError::no_such_place(point, "no function matches"));
+    }
+    if !is_multi {
+        let pmu = probe::pmu(point, "kprobe")?;
+        for text in &names {
+            let target = Target {
+                text: text.clone(),
+                offset: 0,
+                returns,
+                semaphore: 0,
+            };
+            made.give(probe::open(point, &pmu, &target)?, point.cookie)?;
+        }
+        made.note(singles(names.len(), Needs::KprobeMulti));
+        return Ok(());
     }
     let symbols: Vec<_> = names.iter().map(CString::as_c_str).collect();
     let cookies = vec![point.cookie; symbols.len()];
@@ -337,6 +373,7 @@ fn kernel_functions(
 
 fn user_functions(
     made: &mut Attachment,
+    program: &LoadedProgram,
     point: &AttachPoint,
     path: &Path,
     pattern: &str,
@@ -353,6 +390,20 @@ fn user_functions(
         let why = format!("{} has no function '{pattern}'", path.display());
         return Err(AttachError::no_such_place(point, why));
     }
+    if program.attach_type().is_none() {
+        let pmu = probe::pmu(point, "uprobe")?;
+        for offset in &offsets {
+            let target = Target {
+                text: file.clone(),
+                offset: *offset,
+                returns,
+                semaphore: 0,
+            };
+            made.give(probe::open(point, &pmu, &target)?, point.cookie)?;
+        }
+        made.note(singles(offsets.len(), Needs::UprobeMulti));
+        return Ok(());
+    }
     let cookies = vec![point.cookie; offsets.len()];
     let probes = UserProbes {
         attach_type,
@@ -364,6 +415,16 @@ fn user_functions(
         pid: point.pid,
     };
     user_probes(made, point, &probes)
+}
+
+/// What is said of single probes in place of a link of many.
+fn singles(count: usize, needs: Needs) -> String {
+    let (major, minor) = needs.since().1;
+    let probes = if count == 1 { "probe" } else { "probes" };
+    format!(
+        "{count} single {probes}: this kernel lacks multi-function probes, which Linux \
+         {major}.{minor} can have"
+    )
 }
 
 fn user_probes(

@@ -25,6 +25,7 @@ pub struct Attachment {
     name: String,
     point: AttachPoint,
     before: ProgramInfo,
+    note: Option<String>,
 }
 
 impl Attachment {
@@ -40,6 +41,7 @@ impl Attachment {
             program: program_fd,
             name: program.name().to_owned(),
             point: point.clone(),
+            note: None,
         })
     }
 
@@ -61,6 +63,19 @@ impl Attachment {
         on.map_err(failed(Command::PerfControl))?;
         self.events.push(event);
         Ok(())
+    }
+
+    /// Says how it was attached, if its point does not.
+    pub(super) fn note(&mut self, note: String) {
+        self.note = Some(note);
+    }
+
+    /// The attach point in words, and how it was attached if the point does not say it.
+    pub(crate) fn place(&self) -> String {
+        match &self.note {
+            Some(note) => format!("{} ({note})", self.point),
+            None => self.point.to_string(),
+        }
     }
 
     pub(super) fn keep_link(&mut self, link: LinkFd) {

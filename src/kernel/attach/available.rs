@@ -4,11 +4,12 @@ use super::error::AttachError;
 use super::point::{AttachPoint, AttachTarget};
 use super::probe;
 use crate::kernel::error::{Command, KernelError};
+use crate::kernel::functions::{suggestion, traceable};
 use crate::kernel::machine::Uname;
 use crate::kernel::probe::{Probe, probe_for};
 use crate::kernel::tracefs::Tracefs;
 use crate::spec::{AttachType, ProgType};
-use crate::util::Errno;
+use crate::util::{Errno, glob};
 
 impl AttachPoint {
     /// Checks whether this kernel supports such targets, as far as can be known before loading.
@@ -91,19 +92,45 @@ pub(super) fn functions(
     point: &AttachPoint,
     fits: impl Fn(&str) -> bool,
 ) -> Result<Vec<String>, AttachError> {
-    let list = Tracefs::open().and_then(|tracefs| tracefs.read("available_filter_functions"));
-    let list = list.map_err(|error| {
+    let mut names = traceable().map_err(|error| {
         let why = format!("the kernel does not list its functions: {error}");
         AttachError::unavailable(point, why)
     })?;
-    // In modules, the module's name follows.
-    let names = list
-        .lines()
-        .filter_map(|line| line.split_whitespace().next());
-    let mut names: Vec<_> = names.filter(|name| fits(name)).map(str::to_owned).collect();
-    names.sort();
-    names.dedup();
+    names.retain(|name| fits(name));
     Ok(names)
+}
+
+/// The function that a kprobe's target names: a pattern with `*` or `?` must match one.
+pub(super) fn function(point: &AttachPoint, target: &str) -> Result<String, AttachError> {
+    if !target.contains(['*', '?']) {
+        return Ok(target.to_owned());
+    }
+    let mut found = functions(point, |name| glob(target, name))?;
+    match (found.pop(), found.len()) {
+        (None, _) => Err(no_function(point, target)),
+        (Some(only), 0) => Ok(only),
+        (Some(last), others) => {
+            /// How many names the error lists.
+            const SHOWN: usize = 3;
+            found.push(last);
+            found.truncate(SHOWN);
+            let more = if others >= SHOWN { ", …" } else { "" };
+            let why = format!(
+                "{} functions match: {}{more}; a kprobe attaches to one, kprobe.multi to all",
+                others + 1,
+                found.join(", ")
+            );
+            Err(AttachError::no_such_place(point, why))
+        }
+    }
+}
+
+/// The error for a function that does not exist, with those that may be meant.
+pub(super) fn no_function(point: &AttachPoint, name: &str) -> AttachError {
+    let names = traceable().unwrap_or_default();
+    let hint = suggestion(name, names.iter().map(String::as_str));
+    let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+    AttachError::no_such_place(point, format!("there is no such function{hint}"))
 }
 
 /// The id of a tracepoint.
@@ -139,7 +166,7 @@ pub(super) enum Needs {
 }
 
 impl Needs {
-    const fn since(self) -> (&'static str, (u32, u32)) {
+    pub const fn since(self) -> (&'static str, (u32, u32)) {
         match self {
             Self::PerfLink => ("a cookie or link of a perf event", (5, 15)),
             Self::TracingCookie => ("a link or a cookie", (5, 19)),

@@ -1,4 +1,4 @@
-//! Reads the machine's clocks.
+//! Reads the machine's clocks, and lifts a limit of this process.
 
 /// The time on a clock in nanoseconds; 0 if the kernel lacks the clock.
 fn now(clock: libc::clockid_t) -> u64 {
@@ -28,4 +28,15 @@ pub fn monotonic() -> u64 {
 /// Nanoseconds since boot.
 pub fn boottime() -> u64 {
     now(libc::CLOCK_BOOTTIME)
+}
+
+/// Lets this process and its children lock any amount of memory, if it may.
+pub fn unlimit_locked_memory() {
+    let limit = libc::rlimit {
+        rlim_cur: libc::RLIM_INFINITY,
+        rlim_max: libc::RLIM_INFINITY,
+    };
+    // SAFETY: `limit` is read only. Without the permission nothing changes: the call that needs
+    // the memory then says so.
+    unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &raw const limit) };
 }

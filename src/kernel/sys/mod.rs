@@ -23,7 +23,7 @@ mod watchdog;
 pub(super) use bpf::errno_of;
 pub(super) use btf::BtfFd;
 pub(super) use links::{BtfLink, KernelProbes, LinkFd, UserProbes};
-pub(super) use machine::{boottime, monotonic, realtime};
+pub(super) use machine::{boottime, monotonic, realtime, unlimit_locked_memory};
 pub(super) use mapping::{Mapping, page_size};
 pub use maps::KernelBatch;
 pub(super) use maps::{MapFd, MapRequest, NAME_LEN};

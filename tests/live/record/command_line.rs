@@ -278,7 +278,42 @@ fn a_full_disk_is_told() {
     let output = run(&[WRITES], Path::new("/dev/full"), &["sleep", "10"]);
     let text = stderr(&output);
     assert_eq!(output.status.code(), Some(2), "{text}");
-    assert!(text.contains("No space left on device"), "{text}");
+    let expected = "error: /dev/full: the recording can't be written: No space left on device";
+    assert!(text.starts_with(expected), "{text}");
+}
+
+/// What fitted on the disk can be read.
+#[test]
+fn a_disk_that_fills_up_is_told_with_its_file() {
+    if !is_there() {
+        return;
+    }
+    let folder = Scratch::new("small-disk");
+    let path = folder.0.to_str().expect("a path");
+    std::fs::create_dir(path).expect("a folder");
+    // The mount is in a namespace of its own, so the file is looked at there, too.
+    let bpflab = env!("CARGO_BIN_EXE_bpflab");
+    let script = format!(
+        "mount -t tmpfs -o size=16k none {path} && cd {} && \
+         {bpflab} record {WRITES} -o {path}/full.rec -- \
+         dd if=/dev/zero of=/dev/null bs=512 count=60000 status=none; echo code $?; \
+         {bpflab} inspect {path}/full.rec; echo code $?",
+        env!("CARGO_MANIFEST_DIR")
+    );
+    let output = Command::new("unshare")
+        .args(["-m", "sh", "-c", &script])
+        .output()
+        .expect("unshare");
+    std::fs::remove_dir(path).expect("the folder");
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), stderr(&output));
+    if err.contains("unshare: ") || err.contains("mount: ") {
+        return skip(Need::Tools, err);
+    }
+    let expected = format!("error: {path}/full.rec: the recording can't be written: No space");
+    assert!(err.contains(&expected), "{out}{err}");
+    assert!(err.contains("the file is cut off there"), "{err}");
+    assert!(out.starts_with("code 2\nrecording "), "{out}{err}");
+    assert!(out.contains("cut off"), "{out}");
 }
 
 #[test]
