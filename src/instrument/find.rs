@@ -10,8 +10,8 @@ use super::site::{
 };
 use crate::isa::{CallTarget, Insn, Reg, RegSet, Size};
 use crate::program::Program;
-use crate::spec::CallReplay;
 use crate::spec::helpers::id;
+use crate::spec::{CallReplay, MapFlags};
 use crate::util::{MapId, Pc};
 
 /// Limit in bytes for a field whose size is only known at run time.
@@ -293,6 +293,11 @@ impl Finder<'_> {
             Kind::Own | Kind::Private => (None, 1, true),
             Kind::Value(map) => {
                 let map = map.definition(self.program);
+                if map.is_some_and(|map| map.flags.contains(MapFlags::WRONLY_PROG)) {
+                    return Err(Reason::Instruction(
+                        "programs can't read the map (BPF_F_WRONLY_PROG), so what it fills is unknown",
+                    ));
+                }
                 (None, 8, map.is_some_and(|map| map.special.is_empty()))
             }
             Kind::Arena => return Err(ARENA),

@@ -232,7 +232,11 @@ mod tests {
         let functions = functions();
         let hint = |asked| functions.hint(asked);
         assert_eq!(hint("core").unwrap(), "did you mean `core.constprop.0`?");
-        assert_eq!(hint("vfs_raed").unwrap(), "similar are vfs_read");
+        assert!(
+            hint("vfs_raed")
+                .unwrap()
+                .starts_with("similar are vfs_read,")
+        );
         assert_eq!(hint("*"), None);
         assert!(is_copy("a.isra.0", "a") && !is_copy("a.part.0", "a") && !is_copy("ab.0", "a"));
     }

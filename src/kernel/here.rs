@@ -145,8 +145,9 @@ impl Kernel {
             maps: LoadedMaps::create(maps, btf)?,
             names: maps.iter().map(|def| def.name.clone()).collect(),
         };
+        let options = LoadOptions::default().with_single_probes(true);
         for program in programs {
-            let loaded = load(program, &running.maps, &LoadOptions::default())?;
+            let loaded = load(program, &running.maps, &options)?;
             let accepted = loaded.program.ok_or_else(|| RunError::Rejected {
                 program: program.name.clone(),
                 verdict: Box::new(loaded.verdict),

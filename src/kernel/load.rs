@@ -39,11 +39,16 @@ const MAP_INDEX_VALUE: u8 = 6;
 pub struct LoadOptions {
     /// The log level. Errors and statistics are always logged.
     pub log: LogLevel,
+    /// Load a program for many probes (`kprobe.multi`, `uprobe.multi`) for single ones where the
+    /// kernel lacks links of many: it is another program to the verifier, since some helpers
+    /// differ, and what [`attach`](super::attach::attach) then attaches function by function.
+    pub single_probes: bool,
 }
 
 impl LoadOptions {
     with! {
         with_log(log: LogLevel);
+        with_single_probes(single_probes: bool);
     }
 }
 
@@ -52,6 +57,7 @@ impl Default for LoadOptions {
     fn default() -> Self {
         Self {
             log: LogLevel::STATISTICS,
+            single_probes: false,
         }
     }
 }
@@ -109,7 +115,8 @@ pub fn load(
         Vec::new()
     };
     let attach_type = program.expected_attach_type;
-    let attach_type = attach_type.filter(|it| !is_lacking(*it));
+    let is_single = |it: &AttachType| options.single_probes && is_lacking(*it);
+    let attach_type = attach_type.filter(|it| !is_single(it));
     let mut request = ProgRequest {
         prog_type: program.prog_type.number(),
         expected_attach_type: attach_type.map_or(0, AttachType::number),

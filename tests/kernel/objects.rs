@@ -116,7 +116,7 @@ fn our_objects_get_their_verdicts() {
         wrong.len(),
         wrong.join("\n")
     );
-    assert!(judged > 40 && not_judged < 10, "{judged}, {not_judged}");
+    assert!(judged > 40 && not_judged < 15, "{judged}, {not_judged}");
 }
 
 #[test]

@@ -227,7 +227,7 @@ fn our_own_programs_are_recorded() {
     let count = count(&own(), "our own");
     // Without kernel BTF there are fewer.
     assert!(
-        count.recorded > 60 && count.unrecordable() < 15,
+        count.recorded > 60 && count.unrecordable() < 25,
         "{count:?}"
     );
 }
@@ -240,7 +240,7 @@ fn programs_of_the_corpus_are_recorded() {
     }
     let count = count(&programs, "the corpus");
     assert!(
-        count.recorded > 100 && count.unrecordable() < 5,
+        count.recorded > 100 && count.unrecordable() < 15,
         "{count:?}"
     );
 }

@@ -26,7 +26,7 @@ impl KernelJudge {
             return Err(Failure::with(Exit::Unavailable, text));
         }
         Ok(Self {
-            options: LoadOptions { log },
+            options: LoadOptions::default().with_log(log),
             maps: None,
         })
     }

@@ -119,7 +119,8 @@ const FETCHING_ATOMICS: (u32, u32) = (5, 12);
 impl Loader<'_> {
     /// Loads a program: the program, or the verifier's message.
     pub fn judged(&self, program: &Program) -> Result<Result<LoadedProgram, String>, NoVerdict> {
-        let loaded = load(program, self.maps, &LoadOptions::default())?;
+        let options = LoadOptions::default().with_single_probes(true);
+        let loaded = load(program, self.maps, &options)?;
         Ok(loaded.program.ok_or(loaded.verdict.message))
     }
 

@@ -348,8 +348,8 @@ fn an_object_runs_in_the_kernel() {
     assert!(running.attachments().is_empty());
 
     let mut network = Program::clone(&programs[0]);
-    network.section = "xdp".to_owned();
-    network.prog_type = ProgType::Xdp;
+    network.section = "sk_skb/stream_parser".to_owned();
+    network.prog_type = ProgType::SkSkb;
     let error = kernel.attach(&[network]).unwrap_err();
     assert!(error.is_unavailable(), "{error}");
     let mut wrong = Program::clone(&programs[0]);
