@@ -41,7 +41,7 @@ fn compare(
     if let Some(done) = compare_if(need, name, object, &options, command) {
         done.expect(least, words);
         done.expect_each(1);
-        if ["iterators", "xdp", "tc", "cgroup"].contains(&name) {
+        if ["iterators", "xdp", "xdp_count", "tc", "cgroup"].contains(&name) {
             done.expect_anywhere();
         }
     }
@@ -166,36 +166,25 @@ fn own_network() -> std::io::Result<()> {
     }
 }
 
+/// Compares a program for packets at the device `lo` of a network namespace of its own.
 #[track_caller]
-fn check_on_lo(name: &str) {
+pub fn compare_on_lo(name: &str, mut object: Object, program: &str, least: u64) {
     in_own_network(|| {
-        let mut object = object(name);
-        for program in ["drop_some", "mark_some"] {
-            if let Ok(entry) = object.entry_mut(program) {
-                entry.set_attach_target("lo");
-            }
-        }
+        object.entry_mut(program).unwrap().set_attach_target("lo");
         let mut datagrams = work::command("datagrams 9", events());
-        let least = events() / 3;
-        compare(
-            name,
-            &object,
-            Need::Feature,
-            &mut datagrams,
-            least,
-            ANY_ORDER,
-        );
+        let need = Need::Feature;
+        compare(name, &object, need, &mut datagrams, least, ANY_ORDER);
     });
 }
 
 #[test]
 fn packets_in_the_driver() {
-    check_on_lo("xdp");
+    compare_on_lo("xdp", object("xdp"), "drop_some", events() / 3);
 }
 
 #[test]
 fn packets_before_the_stack() {
-    check_on_lo("tc");
+    compare_on_lo("tc", object("tc"), "mark_some", events() / 3);
 }
 
 /// A cgroup that is removed on drop.
