@@ -22,6 +22,7 @@ mod lookup;
 mod names;
 mod part;
 mod path;
+#[cfg(all(feature = "kernel", target_os = "linux"))]
 mod reduce;
 mod refusal;
 mod special;
@@ -41,6 +42,7 @@ pub use layout::{LayoutError, POINTER_SIZE};
 pub use names::essential_name;
 pub use part::PartIds;
 pub use path::{Field, PathError};
+#[cfg(all(feature = "kernel", target_os = "linux"))]
 pub(crate) use reduce::KnownKinds;
 pub use refusal::Refusal;
 pub use special::{FieldKind, SpecialField, SpecialFields};

@@ -4,6 +4,7 @@ mod bench;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod compare;
 mod datum;
+#[cfg(all(feature = "cli", feature = "kernel", target_os = "linux"))]
 mod functions;
 mod heatmap;
 mod histogram;
@@ -39,7 +40,7 @@ pub use bench::{BenchRow, BenchTable, ReadyRow};
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 pub use compare::{CompareReport, EngineVerdicts, FindingRow, GeneratedSummary};
 pub use datum::{Datum, hex};
-#[cfg(all(feature = "kernel", target_os = "linux"))]
+#[cfg(all(feature = "cli", feature = "kernel", target_os = "linux"))]
 pub use functions::{FunctionRow, FunctionTable};
 pub use heatmap::Heatmap;
 pub use histogram::{Buckets, Histogram, Row};
@@ -48,6 +49,7 @@ pub use injected::InjectedRow;
 pub use inspection::{
     BtfSummary, ExternSummary, GlobalSummary, Inspection, NoteRow, ProgramSummary, RelocationRow,
 };
+#[cfg(all(feature = "kernel", target_os = "linux"))]
 pub use kernel_check::KernelCheck;
 #[cfg(all(feature = "cli", feature = "kernel", target_os = "linux"))]
 pub use kernel_images::{KernelImageRow, KernelImages};
