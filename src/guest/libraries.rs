@@ -158,20 +158,19 @@ fn find(places: &[PathBuf], guest: Arch, what: &Path) -> io::Result<Needed> {
 mod tests {
     use super::*;
 
-    const NATIVE: Arch = if Arch::X86_64.is_native() {
-        Arch::X86_64
-    } else {
-        Arch::Arm64
-    };
-    const FOREIGN: Arch = if Arch::X86_64.is_native() {
-        Arch::Arm64
-    } else {
-        Arch::X86_64
-    };
+    const PROGRAM: &str = "/bin/true";
+
+    /// The program's machine, and another. It is not the tests' own in an emulator.
+    fn machines() -> [Arch; 2] {
+        let of = Arch::of_elf(&fs::read(PROGRAM).unwrap()).unwrap();
+        let other = Arch::ALL.into_iter().find(|arch| *arch != of).unwrap();
+        [of, other]
+    }
 
     #[test]
     fn a_program_needs_its_loader_and_its_libraries() {
-        let needed = needs(Path::new("/bin/true"), NATIVE).unwrap();
+        let [own, _] = machines();
+        let needed = needs(Path::new(PROGRAM), own).unwrap();
         assert!(
             needed
                 .iter()
@@ -179,30 +178,30 @@ mod tests {
             "{needed:?}"
         );
         assert!(needed.iter().all(|one| one.from.is_file()), "{needed:?}");
-        assert!(needs(Path::new("/etc/passwd"), NATIVE).unwrap().is_empty());
-        needs(Path::new("/no/such/program"), NATIVE).unwrap_err();
+        assert!(needs(Path::new("/etc/passwd"), own).unwrap().is_empty());
+        needs(Path::new("/no/such/program"), own).unwrap_err();
     }
 
-    /// Both ways find the same files of a program of this machine.
+    /// Both ways find the same files.
     #[test]
     fn libraries_are_found_without_the_loader() {
-        let path = Path::new("/bin/true");
+        let (path, [own, _]) = (Path::new(PROGRAM), machines());
         let file = fs::read(path).unwrap();
-        let found = searched(&file, &elf::starter(&file).unwrap(), NATIVE).unwrap();
+        let found = searched(&file, &elf::starter(&file).unwrap(), own).unwrap();
         let files = |all: Vec<Needed>| -> std::collections::BTreeSet<_> {
             let real = |one: Needed| fs::canonicalize(one.from).unwrap();
             all.into_iter().map(real).collect()
         };
-        assert_eq!(files(found), files(needs(path, NATIVE).unwrap()));
-        let error = searched(&file, Path::new("/no/such/loader"), NATIVE).unwrap_err();
+        assert_eq!(files(found), files(needs(path, own).unwrap()));
+        let error = searched(&file, Path::new("/no/such/loader"), own).unwrap_err();
         assert!(error.to_string().contains("/no/such/loader"), "{error}");
     }
 
     #[test]
     fn a_program_of_another_machine_is_refused() {
-        let error = needs(Path::new("/bin/true"), FOREIGN).unwrap_err();
-        let text = error.to_string();
-        assert!(text.contains(NATIVE.name()) && text.contains(FOREIGN.name()));
+        let [own, other] = machines();
+        let text = needs(Path::new(PROGRAM), other).unwrap_err().to_string();
+        assert!(text.contains(own.name()) && text.contains(other.name()));
     }
 
     #[test]

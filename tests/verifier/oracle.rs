@@ -290,6 +290,10 @@ impl Tally {
                 self.wrong.push(format!("{name}: {how}"));
                 break;
             }
+            // A run that its budget ended has not released what it reserved.
+            if checked.outcome.is_err() {
+                break;
+            }
         }
     }
 }
