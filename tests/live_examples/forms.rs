@@ -157,7 +157,7 @@ fn own_network() -> std::io::Result<()> {
         let socket = done(libc::socket(libc::AF_INET, libc::SOCK_DGRAM, 0))?;
         let mut request: libc::ifreq = std::mem::zeroed();
         for (to, from) in request.ifr_name.iter_mut().zip(*b"lo") {
-            *to = from.cast_signed();
+            *to = libc::c_char::from_ne_bytes([from]);
         }
         request.ifr_ifru.ifru_flags = 1;
         let up = done(libc::ioctl(socket, libc::SIOCSIFFLAGS, &raw const request));
