@@ -3,6 +3,8 @@
 use std::ops::Range;
 use std::path::PathBuf;
 
+use crate::util::{ReadError, Reader};
+
 /// Offsets in a 64-bit ELF header and in a program header.
 mod at {
     pub const PROGRAM_HEADERS: usize = 32;
@@ -19,6 +21,7 @@ mod segment {
     pub const LOAD: u32 = 1;
     pub const DYNAMIC: u32 = 2;
     pub const INTERPRETER: u32 = 3;
+    pub const NOTE: u32 = 4;
 }
 /// Tags of the dynamic section.
 mod tag {
@@ -117,6 +120,29 @@ fn named(file: &[u8]) -> Option<Vec<&str>> {
     names
         .map(|(_, offset)| text_at(file, strings.checked_add(*offset)?))
         .collect()
+}
+
+/// Whether an ELF file has a note of this name, which ends with a zero byte, and type.
+pub(super) fn has_note(file: &[u8], name: &[u8], kind: u32) -> bool {
+    let all = segments(file).unwrap_or_default();
+    let notes = all.iter().filter(|one| one.kind == segment::NOTE);
+    let mut contents = notes.filter_map(|one| file.get(one.bytes.clone()));
+    contents.any(|notes| {
+        let mut notes = Reader::new(notes);
+        std::iter::from_fn(|| note(&mut notes).ok()).any(|note| note == (name, kind))
+    })
+}
+
+/// The name and type of the next note.
+fn note<'a>(notes: &mut Reader<'a>) -> Result<(&'a [u8], u32), ReadError> {
+    let [name, value, kind] = [notes.u32()?, notes.u32()?, notes.u32()?];
+    let [name, value] = [name, value].map(|size| usize::try_from(size).unwrap_or(usize::MAX));
+    let padding = |size: usize| size.wrapping_neg() % 4;
+    let text = notes.bytes(name)?;
+    notes.bytes(padding(name))?;
+    notes.bytes(value)?;
+    notes.bytes(padding(value))?;
+    Ok((text, kind))
 }
 
 /// What of an ELF file a process needs: everything up to the end of its last segment, without

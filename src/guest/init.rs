@@ -18,8 +18,8 @@ use std::time::Duration;
 
 use super::frames::Frame;
 use super::job::{FILE, INIT, Job, MODULES};
-use crate::kernel::Uname;
-use crate::kernel::init::{drain, load_module, make_raw, mount, power_off, set_device_up};
+use crate::kernel::init::{drain, load_module, make_raw, mount, power_off};
+use crate::kernel::{Uname, set_device_up};
 
 /// The time between two signs of life.
 pub(super) const BEAT: Duration = Duration::from_secs(2);

@@ -34,6 +34,8 @@ use qemu::Machine;
 
 /// Where the command's output goes.
 pub(crate) trait Sink {
+    /// A guest is started.
+    fn starting(&mut self, accelerator: Accelerator);
     /// The guest runs this release.
     fn up(&mut self, release: &str, accelerator: Accelerator, boot: Duration);
     /// It did not come up, and is started again.
@@ -80,15 +82,16 @@ pub(crate) fn run(job: &Job, image: &Image, sink: &mut dyn Sink) -> Result<u8, G
 /// Starts a guest; once more if it doesn't come up. Where KVM runs no guests, TCG does.
 fn start(job: &Job, image: &Image, sink: &mut dyn Sink) -> Result<Machine, GuestError> {
     let first = Accelerator::best(image.arch);
-    let once = |accelerator| {
+    let once = |accelerator, sink: &mut dyn Sink| {
+        sink.starting(accelerator);
         let begin = Instant::now();
         let started = Machine::start(image, job.file_system(image)?, accelerator)?;
         Ok((started, accelerator, begin.elapsed()))
     };
-    let ((machine, release), accelerator, boot) = match once(first) {
+    let ((machine, release), accelerator, boot) = match once(first, sink) {
         Err(error @ GuestError::Gone { .. }) => {
             sink.again(&error);
-            let again = once(Accelerator::Tcg)?;
+            let again = once(Accelerator::Tcg, sink)?;
             if first == Accelerator::Kvm {
                 accelerator::kvm_fails();
             }

@@ -64,6 +64,8 @@ pub use maps::LoadedMaps;
 pub use outputs::KernelRing;
 pub use sys::UnusedCall;
 pub(crate) use sys::init;
+#[cfg(feature = "cli")]
+pub(crate) use sys::set_device_up;
 pub use sys::{KernelBatch, ProgramInfo, RunStatistics, program_ids};
 pub use target::running_btf;
 pub use test_run::{TestRun, TestRunResult};

@@ -42,10 +42,13 @@ const NO_RETURN: &[&str] = &[
     "kthread_exit",
     "make_task_dead",
 ];
-/// Functions open to error injection in which programs must not sleep
-/// (`btf_non_sleepable_error_inject`).
+/// Functions whose return value programs may modify, but in which they must not sleep
+/// (`btf_non_sleepable_error_inject`, and `bpf_test_modify_return_ids` without `KF_SLEEPABLE`).
 const NEVER_SLEEP: &[&str] = &[
     "__filemap_add_folio",
+    "bpf_modify_return_test",
+    "bpf_modify_return_test2",
+    "bpf_modify_return_test_tp",
     "should_fail_alloc_page",
     "should_failslab",
 ];
@@ -297,9 +300,9 @@ fn carried(btf: &Btf, id: TypeId) -> (Option<u32>, Type<'_>) {
     (size, ty)
 }
 
-/// Whether the function is open to error injection: then a program may sleep there and
-/// modify its return value. The list is in the kernel's memory, not in BTF; it includes the
-/// system calls.
+/// Whether a program may modify the function's return value, and sleep there but for
+/// [`NEVER_SLEEP`]: the functions open to error injection, among them the system calls, and those
+/// of `bpf_test_modify_return_ids`. Both lists are in the kernel's memory, not in BTF.
 fn may_fail_on_request(function: &str) -> bool {
     const ON_REQUEST: &[&str] = &[
         "__filemap_add_folio",
@@ -377,6 +380,8 @@ mod tests {
             "f",
             "do_exit",
             "migrate_disable",
+            "bpf_fentry_test1",
+            "bpf_modify_return_test",
             "bpf_lsm_file_open",
             "bpf_lsm_getselfattr",
         ]);
@@ -441,5 +446,15 @@ mod tests {
         );
         let tracing = target(ProgType::Tracing, AttachType::TraceFentry, "f", sleep);
         assert_eq!(tracing, Err("f is not sleepable".to_owned()));
+        let modifies = |name, change: fn(&mut Program)| {
+            target(ProgType::Tracing, AttachType::ModifyReturn, name, change)
+        };
+        assert!(modifies("bpf_fentry_test1", sleep).is_ok());
+        assert!(modifies("bpf_modify_return_test", |_| {}).is_ok());
+        // Linux 6.18.15 says the same.
+        assert_eq!(
+            modifies("bpf_modify_return_test", sleep),
+            Err("bpf_modify_return_test is not sleepable".to_owned())
+        );
     }
 }

@@ -99,7 +99,7 @@ const CRATES: &[(&str, Where)] = &[
     ("iced-x86", Where::In(&["jit"])),
     ("indicatif", Where::In(&["cli"])),
     ("libc", Where::In(&["kernel", "jit"])),
-    ("lz4_flex", Where::OneFileOf("compare")),
+    ("lz4_flex", Where::In(&["compare", "guest"])),
     ("lzma-rust2", Where::OneFileOf("util")),
     ("pcap-parser", Where::OneFileOf("vm")),
     ("rustc-hash", Where::Anywhere),

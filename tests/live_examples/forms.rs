@@ -14,7 +14,7 @@ use crate::shared::{Need, skip};
 use crate::{ANY_ORDER, FINE, work};
 
 /// An object of `tests/objects`.
-fn object(name: &str) -> Object {
+pub fn object(name: &str) -> Object {
     let path = format!(
         "{}/tests/objects/form_{name}.bpf.o",
         env!("CARGO_MANIFEST_DIR")
@@ -29,7 +29,7 @@ fn check(name: &str, need: Need, mut command: Command, least: u64, words: &[Word
 }
 
 #[track_caller]
-fn compare(
+pub fn compare(
     name: &str,
     object: &Object,
     need: Need,
@@ -128,63 +128,6 @@ fn functions_of_the_command_by_pattern() {
 fn iterators() {
     let writes = work::command("writes", 10);
     check("iterators", Need::Feature, writes, 4, FINE);
-}
-
-/// Runs a test in a network namespace of its own, whose device `lo` is up: what programs decide
-/// about packets concerns nobody else.
-fn in_own_network(test: impl FnOnce() + Send) {
-    std::thread::scope(|scope| {
-        let thread = scope.spawn(|| match own_network() {
-            Ok(()) => test(),
-            Err(error) => skip(Need::Kernel, format_args!("a network namespace: {error}")),
-        });
-        if let Err(panic) = thread.join() {
-            std::panic::resume_unwind(panic);
-        }
-    });
-}
-
-/// Moves this thread to a new network namespace.
-#[expect(unsafe_code, reason = "no crate of the tests does this")]
-fn own_network() -> std::io::Result<()> {
-    let done = |result: i32| match result {
-        0.. => Ok(result),
-        _ => Err(std::io::Error::last_os_error()),
-    };
-    // SAFETY: the calls take numbers, and a structure of plain bytes that they read.
-    unsafe {
-        done(libc::unshare(libc::CLONE_NEWNET))?;
-        let socket = done(libc::socket(libc::AF_INET, libc::SOCK_DGRAM, 0))?;
-        let mut request: libc::ifreq = std::mem::zeroed();
-        for (to, from) in request.ifr_name.iter_mut().zip(*b"lo") {
-            *to = libc::c_char::from_ne_bytes([from]);
-        }
-        request.ifr_ifru.ifru_flags = 1;
-        let up = done(libc::ioctl(socket, libc::SIOCSIFFLAGS, &raw const request));
-        libc::close(socket);
-        up.map(drop)
-    }
-}
-
-/// Compares a program for packets at the device `lo` of a network namespace of its own.
-#[track_caller]
-pub fn compare_on_lo(name: &str, mut object: Object, program: &str, least: u64) {
-    in_own_network(|| {
-        object.entry_mut(program).unwrap().set_attach_target("lo");
-        let mut datagrams = work::command("datagrams 9", events());
-        let need = Need::Feature;
-        compare(name, &object, need, &mut datagrams, least, ANY_ORDER);
-    });
-}
-
-#[test]
-fn packets_in_the_driver() {
-    compare_on_lo("xdp", object("xdp"), "drop_some", events() / 3);
-}
-
-#[test]
-fn packets_before_the_stack() {
-    compare_on_lo("tc", object("tc"), "mark_some", events() / 3);
 }
 
 /// A cgroup that is removed on drop.

@@ -16,6 +16,7 @@
 mod disk;
 mod forms;
 mod honesty;
+mod packets;
 mod probes;
 mod races;
 mod run;
@@ -114,7 +115,7 @@ fn samples_of_what_runs() {
 #[test]
 fn packets_of_each_protocol() {
     let object = example("xdp_count");
-    forms::compare_on_lo("xdp_count", object, "count_packet", events());
+    packets::compare_on_lo("xdp_count", object, "count_packet", events());
 }
 
 #[test]

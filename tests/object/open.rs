@@ -358,7 +358,7 @@ fn section_names_say_type_hook_and_target() {
             "sleeps_and_changes",
             Type::Tracing,
             Some(At::ModifyReturn),
-            Some("bpf_modify_return_test"),
+            Some("bpf_fentry_test1"),
         ),
         ("allow_open", Type::Lsm, Some(At::LsmMac), Some("file_open")),
         (

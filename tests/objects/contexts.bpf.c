@@ -81,8 +81,8 @@ int BPF_PROG(on_read)
 	return 0;
 }
 
-SEC("fmod_ret.s/bpf_modify_return_test")
-int BPF_PROG(sleeps_and_changes, int a, int *b, int result)
+SEC("fmod_ret.s/bpf_fentry_test1")
+int BPF_PROG(sleeps_and_changes, int a, int result)
 {
 	return result;
 }

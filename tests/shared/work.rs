@@ -42,6 +42,7 @@ fn does_what_it_is_told() {
         ("writes", _) => writes(count),
         ("paced", rate) => paced(count, rate.parse().unwrap()),
         ("datagrams", port) => datagrams(count, port.parse().unwrap()),
+        ("frames", device) => frames(count, device),
         ("processes", _) => processes(count),
         ("threads", _) => threads(count),
         ("reads", path) => reads(count, path),
@@ -98,6 +99,34 @@ fn datagrams(count: u64, port: u16) {
     for number in 0..count {
         // The ICMP error for the previous one makes every second send fail.
         let _ = socket.send_to(&number.to_le_bytes(), ("127.0.0.1", port));
+    }
+}
+
+/// Frames with datagrams, straight out of a device.
+#[expect(unsafe_code, reason = "the standard library has no such sockets")]
+fn frames(count: u64, device: &str) {
+    let name = std::ffi::CString::new(device).unwrap();
+    // From 10.9.8.1, port 1000, to port 9 of 10.9.8.2.
+    const HEADERS: [u8; 42] = [
+        0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 1, 8, 0, // Ethernet
+        0x45, 0, 0, 36, 0, 0, 0, 0, 64, 17, 0, 0, 10, 9, 8, 1, 10, 9, 8, 2, // IPv4
+        0x3, 0xe8, 0, 9, 0, 16, 0, 0, // UDP
+    ];
+    // SAFETY: the calls take numbers, a text that ends with a zero byte, and structures and bytes
+    // that they read, whose sizes are given.
+    unsafe {
+        let socket = libc::socket(libc::AF_PACKET, libc::SOCK_RAW, 0);
+        assert!(socket >= 0, "{}", std::io::Error::last_os_error());
+        let mut place: libc::sockaddr_ll = std::mem::zeroed();
+        place.sll_family = u16::try_from(libc::AF_PACKET).unwrap();
+        place.sll_ifindex = i32::try_from(libc::if_nametoindex(name.as_ptr())).unwrap();
+        let len = u32::try_from(size_of_val(&place)).unwrap();
+        assert_eq!(libc::bind(socket, (&raw const place).cast(), len), 0);
+        for number in 0..count {
+            let frame = [HEADERS.as_slice(), &number.to_le_bytes()].concat();
+            libc::send(socket, frame.as_ptr().cast(), frame.len(), 0);
+        }
+        libc::close(socket);
     }
 }
 

@@ -1,4 +1,4 @@
-//! The cache of kernels: a folder with `ARCH/RELEASE/{vmlinuz,modules/NAME.ko,from}`.
+//! The cache of kernels: a folder with `ARCH/RELEASE/{vmlinuz,vmlinux,modules/NAME.ko,from}`.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,6 +29,8 @@ pub(crate) const MODULES: &[&str] = &[
 
 /// What is in the folder of a kernel's folder.
 const IMAGE: &str = "vmlinuz";
+/// The kernel in the image, where that starts sooner.
+const UNPACKED: &str = "vmlinux";
 const MODULE_FOLDER: &str = "modules";
 const FROM: &str = "from";
 
@@ -39,7 +41,7 @@ pub(crate) struct Cached {
     pub release: String,
     /// The machine that it is for.
     pub arch: Arch,
-    /// The size of the image and of the modules.
+    /// The size of the image, the kernel in it, and the modules.
     pub bytes: u64,
     /// The names of its modules.
     pub modules: Vec<String>,
@@ -98,6 +100,7 @@ impl Cached {
 
     fn look_into(&mut self, folder: &Path) -> io::Result<()> {
         self.bytes = fs::metadata(folder.join(IMAGE))?.len();
+        self.bytes += fs::metadata(folder.join(UNPACKED)).map_or(0, |file| file.len());
         for entry in fs::read_dir(folder.join(MODULE_FOLDER))? {
             let entry = entry?;
             if let Some(name) = entry.file_name().to_string_lossy().strip_suffix(".ko") {
@@ -111,20 +114,37 @@ impl Cached {
         Ok(())
     }
 
-    /// Reads the image and the modules.
-    pub(super) fn read(&self, cache: &Path) -> Result<(Vec<u8>, Modules), Error> {
-        let folder = self.folder(cache);
-        let read = |file: &Path| fs::read(file).map_err(|error| Error::of(file, error));
+    /// Reads what a guest starts: the unpacked kernel if it is there, else the image.
+    pub(super) fn kernel(&self, cache: &Path) -> Result<Vec<u8>, Error> {
+        let unpacked = self.folder(cache).join(UNPACKED);
+        match unpacked.exists() {
+            true => read(&unpacked),
+            false => self.image(cache),
+        }
+    }
+
+    /// Reads the image.
+    fn image(&self, cache: &Path) -> Result<Vec<u8>, Error> {
+        read(&self.folder(cache).join(IMAGE))
+    }
+
+    /// Reads the modules.
+    pub(super) fn modules(&self, cache: &Path) -> Result<Modules, Error> {
+        let folder = self.folder(cache).join(MODULE_FOLDER);
         let mut modules = Modules::new();
         for name in &self.modules {
-            let file = folder.join(MODULE_FOLDER).join(format!("{name}.ko"));
+            let file = folder.join(format!("{name}.ko"));
             let Some(module) = Module::new(name, read(&file)?) else {
                 return Err(Error::of(&file, Problem::NoObject));
             };
             modules.insert(name.clone(), module);
         }
-        Ok((read(&folder.join(IMAGE))?, modules))
+        Ok(modules)
     }
+}
+
+fn read(file: &Path) -> Result<Vec<u8>, Error> {
+    fs::read(file).map_err(|error| Error::of(file, error))
 }
 
 /// The order of a list: by release, then by machine.
@@ -153,9 +173,10 @@ pub(crate) fn add(cache: &Path, files: &[PathBuf]) -> Result<Vec<Cached>, Error>
     for ((arch, release), kernel) in &mut kernels {
         if cache.join(arch.name()).join(release).exists() {
             let old = Cached::look(cache, *arch, release.clone())?;
-            let (image, modules) = old.read(cache)?;
-            kernel.image.get_or_insert(image);
-            for (name, module) in modules {
+            if kernel.image.is_none() {
+                kernel.image = Some(old.image(cache)?);
+            }
+            for (name, module) in old.modules(cache)? {
                 kernel.modules.entry(name).or_insert(module);
             }
             kernel.from.extend(old.from);
@@ -244,7 +265,11 @@ impl New {
         let scratch = Scratch::new(parent)?;
         let (new, old) = (scratch.0.join("new"), scratch.0.join("old"));
         fs::create_dir_all(new.join(MODULE_FOLDER))?;
-        store(&new.join(IMAGE), self.image.as_deref().unwrap_or_default())?;
+        let image = self.image.as_deref().unwrap_or_default();
+        store(&new.join(IMAGE), image)?;
+        if let Some(kernel) = package::unpacked(image) {
+            store(&new.join(UNPACKED), &kernel)?;
+        }
         for (name, module) in &self.modules {
             store(
                 &new.join(MODULE_FOLDER).join(format!("{name}.ko")),

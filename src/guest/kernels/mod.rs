@@ -19,7 +19,7 @@ pub(crate) struct Image {
     pub name: String,
     /// The machine that it is for.
     pub arch: Arch,
-    /// The image, as it is in its file.
+    /// The image, as it is in its file, or unpacked from it.
     pub kernel: Vec<u8>,
     /// Modules, each behind those that it needs.
     pub modules: Vec<Module>,
@@ -49,12 +49,11 @@ pub(crate) fn find(image: &str, cache: &Path, wanted: &[&str]) -> Result<Image, 
         return from_file(file, wanted);
     }
     let (cached, _) = cache::select(cache, image)?;
-    let (kernel, modules) = cached.read(cache)?;
     Ok(Image {
+        kernel: cached.kernel(cache)?,
+        modules: package::with_needs(cached.modules(cache)?, wanted),
         name: cached.release,
         arch: cached.arch,
-        kernel,
-        modules: package::with_needs(modules, wanted),
     })
 }
 

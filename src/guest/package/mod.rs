@@ -8,6 +8,7 @@ mod deb;
 mod error;
 mod folder;
 mod module;
+mod pvh;
 mod rpm;
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,7 @@ use std::path::Path;
 pub(crate) use collect::Found;
 pub(crate) use error::{Error, GET, Problem};
 pub(crate) use module::{Module, Modules, with_needs};
+pub(super) use pvh::unpacked;
 pub(crate) use vmlinuz::{Arch, is_release};
 
 use collect::Collector;

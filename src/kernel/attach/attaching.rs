@@ -16,7 +16,7 @@ use crate::kernel::error::Command;
 use crate::kernel::loaded_program::LoadedProgram;
 use crate::kernel::perf::{EventSource, Sampling, threads_of};
 use crate::kernel::sys::{
-    BtfLink, EventFlags, EventRequest, KernelProbes, LinkFd, PerfFd, UserProbes,
+    BtfLink, EventFlags, EventRequest, KernelProbes, LinkFd, PerfFd, UserProbes, device_index,
 };
 use crate::spec::AttachType;
 use crate::util::{Errno, glob};
@@ -56,10 +56,7 @@ pub fn attach(program: &LoadedProgram, point: &AttachPoint) -> Result<Attachment
         AttachTarget::Btf { attach_type, .. } => by_btf(&mut made, point, *attach_type)?,
         AttachTarget::Iterator(_) => iterator(&mut made, point)?,
         AttachTarget::Device { name, attach_type } => {
-            let index = format!("/sys/class/net/{name}/ifindex");
-            let index = std::fs::read_to_string(index).ok();
-            let index = index.and_then(|index| index.trim().parse().ok());
-            let index = index.ok_or_else(|| {
+            let index = device_index(name).map_err(|_| {
                 AttachError::no_such_place(point, format!("there is no network device `{name}`"))
             })?;
             let link = LinkFd::to_device(made.program(), index, *attach_type);

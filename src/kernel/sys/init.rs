@@ -1,8 +1,8 @@
 //! What the first process of a virtual machine does, and what starts such a machine: mounts,
-//! modules, the loopback device, the end of the machine; a file in memory, and a child that
+//! modules, the end of the machine; a file in memory, and a child that
 //! doesn't outlive its parent.
 
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -10,7 +10,6 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use super::bpf::{Result, last_errno};
-use crate::util::Errno;
 
 /// An anonymous file in memory, which ends with its last descriptor.
 ///
@@ -70,42 +69,6 @@ pub(crate) fn load_module(file: &[u8]) -> Result<()> {
     if done == 0 { Ok(()) } else { Err(last_errno()) }
 }
 
-/// Switches a network device on, `ip link set NAME up`.
-///
-/// # Errors
-/// `ENODEV` if there is none of this name.
-pub(crate) fn set_device_up(name: &str) -> Result<()> {
-    // SAFETY: zeros are a valid value of this structure of integers.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    let name = CString::new(name).map_err(|_| Errno::EINVAL)?;
-    let bytes = name.as_bytes_with_nul();
-    let room = request
-        .ifr_name
-        .get_mut(..bytes.len())
-        .ok_or(Errno::EINVAL)?;
-    for (to, from) in room.iter_mut().zip(bytes) {
-        *to = libc::c_char::from_ne_bytes([*from]);
-    }
-    // SAFETY: no addresses.
-    let fd = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
-    if fd < 0 {
-        return Err(last_errno());
-    }
-    // SAFETY: the kernel has just opened this descriptor.
-    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
-    // SAFETY: the kernel writes the flags into the structure, which is borrowed mutably.
-    let got = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFFLAGS, &raw mut request) };
-    if got < 0 {
-        return Err(last_errno());
-    }
-    let up = libc::c_short::try_from(libc::IFF_UP).unwrap_or(1);
-    // SAFETY: SIOCGIFFLAGS has filled in the flags; any bits are a valid value.
-    unsafe { request.ifr_ifru.ifru_flags |= up };
-    // SAFETY: the kernel reads the structure.
-    let set = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request) };
-    if set < 0 { Err(last_errno()) } else { Ok(()) }
-}
-
 /// Makes a terminal pass bytes on as they are. Nothing happens to other files.
 pub(crate) fn make_raw(file: BorrowedFd<'_>) {
     // SAFETY: zeros are a valid value of this structure of integers.
@@ -153,8 +116,6 @@ mod tests {
 
     #[test]
     fn errors_have_their_numbers() {
-        assert!(set_device_up("no such device at all").is_err());
-        assert_eq!(set_device_up("a\0b"), Err(Errno::EINVAL));
         assert!(mount(c"no-such-file-system", c"/").is_err());
     }
 

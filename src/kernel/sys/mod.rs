@@ -6,6 +6,7 @@
 mod bpf;
 mod btf;
 pub(super) mod cpu_count;
+mod device;
 pub(crate) mod init;
 mod links;
 mod machine;
@@ -22,6 +23,8 @@ mod watchdog;
 
 pub(super) use bpf::errno_of;
 pub(super) use btf::BtfFd;
+pub(super) use device::device_index;
+pub(crate) use device::set_device_up;
 pub(super) use links::{BtfLink, KernelProbes, LinkFd, UserProbes};
 pub(super) use machine::{boottime, monotonic, realtime, unlimit_locked_memory};
 pub(super) use mapping::{Mapping, page_size};
