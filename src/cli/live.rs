@@ -15,6 +15,7 @@ use crate::compare::live::{LiveError, LiveOptions, Summary};
 use crate::compare::recording::WriteError;
 use crate::kernel::process::Stop;
 use crate::object::Object;
+use crate::spec::attach_target;
 
 /// Options of a recording session. Its arguments form a group of this name.
 #[derive(Debug, Args)]
@@ -38,7 +39,7 @@ pub(super) struct LiveArguments {
     /// Run programs of type perf_event HZ times a second [default: 99]
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u64).range(1..))]
     frequency: Option<u64>,
-    /// Attach a program to another target than its section's: the part after the prefix
+    /// Attach a program to another target than its section's, with or without its kind
     /// (--attach count=syscalls/sys_enter_read, --attach probe=/bin/server:handle)
     #[arg(long, value_name = "PROGRAM=TARGET", value_parser = target)]
     attach: Vec<(String, String)>,
@@ -139,8 +140,8 @@ fn bytes(text: &str) -> Result<u32, String> {
 
 /// Parses `PROGRAM=TARGET`.
 fn target(text: &str) -> Result<(String, String), String> {
-    let parts = text.split_once('=').ok_or("`=` and a target are missing")?;
-    Ok((parts.0.to_owned(), parts.1.to_owned()))
+    let (program, target) = text.split_once('=').ok_or("`=` and a target are missing")?;
+    Ok((program.to_owned(), attach_target(target)))
 }
 
 impl From<LiveError> for Failure {

@@ -6,6 +6,7 @@
 mod bench;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod compare;
+mod completions;
 mod conformance;
 mod disasm;
 mod exit;
@@ -17,6 +18,7 @@ mod kernel;
 mod kernels;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod live;
+mod man;
 mod object_rules;
 mod printer;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
@@ -30,7 +32,7 @@ mod vm;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use exit::{Exit, Failure};
 use printer::Printer;
@@ -68,6 +70,8 @@ enum Verb {
     #[cfg(all(feature = "kernel", target_os = "linux"))]
     Record(Box<record::Arguments>),
     ConformancePlugin(conformance::Arguments),
+    Completions(completions::Arguments),
+    Man(man::Arguments),
 }
 
 /// Runs the command with the arguments of the process.
@@ -133,6 +137,8 @@ impl Verb {
             #[cfg(all(feature = "kernel", target_os = "linux"))]
             Self::Record(arguments) => record::run(&arguments, printer),
             Self::ConformancePlugin(arguments) => conformance::run(&arguments, printer),
+            Self::Completions(arguments) => completions::run(&arguments, Cli::command(), printer),
+            Self::Man(arguments) => man::run(&arguments, Cli::command(), printer),
         }
     }
 }

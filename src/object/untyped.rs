@@ -4,7 +4,7 @@
 
 use super::error::{ErrorLocation, Known, ObjectError, Problem};
 use super::model::{Entry, Object};
-use crate::spec::{AttachType, ProgType};
+use crate::spec::{AttachType, ProgType, nearest_section};
 use crate::util::{glob, nearest_first};
 
 impl Object {
@@ -98,8 +98,12 @@ pub(super) fn no_type(object: &Object, entry: &Entry) -> ObjectError {
         name: entry.section.clone(),
         offset: 0,
     };
+    let rename = match nearest_section(&entry.section) {
+        Some(nearest) => format!("rename it (`{nearest}`?)"),
+        None => "rename it".to_owned(),
+    };
     let text = format!(
-        "the section's name doesn't say what type of program '{}' is: rename it, set the type, \
+        "the section's name doesn't say what type of program '{}' is: {rename}, set the type, \
          or don't load the program",
         entry.name
     );

@@ -7,6 +7,7 @@
 // were compared with one. The hidden modules and items are for this project's tests and
 // benchmarks: they may change in any version.
 
+mod attach_name;
 mod attach_type;
 #[doc(hidden)]
 pub mod call;
@@ -49,6 +50,8 @@ pub use kernel_config::{BuildOptions, KernelConfig, Lockdown};
 pub use map_type::MapType;
 pub use prog_type::{ContextKind, ProgType};
 
+#[doc(hidden)]
+pub use attach_name::{AttachName, attach_target, nearest_section};
 #[doc(hidden)]
 pub use flags::{
     BtfPrintFlags, CTXLEN_MASK, CURRENT_CPU, CURRENT_NETNS, CopyFlags, CsumFlags, INDEX_MASK,

@@ -69,6 +69,64 @@ fn the_version_is_the_packages() {
     );
 }
 
+/// A tracepoint and a probe have the same event, however it is written.
+#[test]
+fn events_are_named_as_sections_and_as_probes() {
+    let write_hist = "examples/bpf/write_hist.bpf.o";
+    let fired = |object: &str, event: &str| {
+        let output = run(["run", object, "--btf", "own", "--event", event], "");
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "{event}: {}",
+            stderr(&output)
+        );
+        stdout(&output).to_owned()
+    };
+    let plain = fired(write_hist, "syscalls/sys_enter_write");
+    assert!(plain.starts_with("count_write: returned 0"), "{plain}");
+    for event in [
+        "syscalls:sys_enter_write",
+        "tp/syscalls/sys_enter_write",
+        "tracepoint/syscalls/sys_enter_write",
+        "tracepoint:syscalls:sys_enter_write",
+        "t:syscalls:sys_enter_write",
+    ] {
+        assert_eq!(fired(write_hist, event), plain, "{event}");
+    }
+    // A kind selects among the programs of a function: only `enter` is a kprobe.
+    let latency = "examples/bpf/vfs_read_latency.bpf.o";
+    for event in ["kprobe/vfs_read", "kprobe:vfs_read", "k:vfs_read"] {
+        let text = fired(latency, event);
+        assert!(
+            text.contains("enter: ") && !text.contains("leave: "),
+            "{event}: {text}"
+        );
+    }
+    let text = fired(latency, "kretprobe:vfs_read");
+    assert!(
+        text.contains("leave: ") && !text.contains("enter: "),
+        "{text}"
+    );
+}
+
+/// libbpf does not know such a section, either; the error names the one that was meant.
+#[test]
+fn a_mistyped_section_is_told_with_the_nearest() {
+    let known = std::fs::read("tests/objects/unknown_section.bpf.o").expect("the object");
+    let (before, after) = (b"bpflab/unheard_of", b"tracepont/abc/def");
+    let mut bytes = known;
+    let at = |bytes: &[u8]| bytes.windows(17).position(|window| window == before);
+    while let Some(at) = at(&bytes) {
+        bytes[at..at + 17].copy_from_slice(after);
+    }
+    let file = Scratch::new("mistyped.o", &bytes);
+    let output = run(["inspect", file.path(), "--btf", "own"], "");
+    assert_eq!(output.status.code(), Some(0));
+    let text = stdout(&output);
+    assert!(text.contains("rename it (`tp/abc/def`?)"), "{text}");
+}
+
 #[test]
 fn bad_usage_is_told_in_both_forms() {
     let output = run(["inspekt", "x.o"], "");

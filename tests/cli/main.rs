@@ -13,4 +13,5 @@ mod guest_arm64;
 mod inspect;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod kernels;
+mod shell;
 mod transcripts;

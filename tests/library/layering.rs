@@ -89,6 +89,8 @@ const CRATES: &[(&str, Where)] = &[
     ("anstyle", Where::In(&["cli", "report"])),
     ("bitflags", Where::Anywhere),
     ("clap", Where::In(&["cli"])),
+    ("clap_complete", Where::OneFileOf("cli")),
+    ("clap_mangen", Where::OneFileOf("cli")),
     ("comfy-table", Where::In(&["cli"])),
     ("crc32fast", Where::OneFileOf("compare")),
     ("dynasmrt", Where::In(&["jit"])),

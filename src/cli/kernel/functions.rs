@@ -34,9 +34,10 @@ pub(super) struct Arguments {
     pub(super) vm: VmArguments,
 }
 
-/// The pattern for a function's name in a section's name: `kprobe/vfs_*`.
+/// The pattern for a function's name in a section's name (`kprobe/vfs_*`) or a probe of bpftrace
+/// (`kprobe:vfs_*`).
 fn pattern(text: &str) -> &str {
-    text.rsplit_once('/').map_or(text, |(_, name)| name)
+    text.rsplit_once([':', '/']).map_or(text, |(_, name)| name)
 }
 
 pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, Failure> {

@@ -95,7 +95,8 @@ pub(in crate::cli) struct SetupArguments {
 /// Arguments that describe the event.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct EventArguments {
-    /// Fire this event: GROUP/NAME of a tracepoint, the name of a raw tracepoint or function
+    /// Fire this event: GROUP/NAME of a tracepoint, the name of a raw tracepoint or function; a
+    /// section (tp/GROUP/NAME) or a probe of bpftrace (kprobe:NAME) works, too
     #[arg(long, value_name = "GROUP/NAME")]
     pub(in crate::cli) event: Option<String>,
     /// Set a field of the event: a number, text, "text", hex:BYTES, [1, 2]; fields are named as

@@ -10,7 +10,8 @@ use crate::cli::input::{bundled_types, read_text};
 use crate::harness::{EngineKind, Error, UnverifiedProgram, Vm, describe_unverified};
 use crate::object::{Object, Target};
 use crate::program::Program;
-use crate::spec::ProgType;
+use crate::spec::{AttachName, ProgType, Section, SectionFlags, attach_target, nearest_section};
+use crate::util::nearest_first;
 use crate::verifier::Decision;
 use crate::vm::events::{Captured, Event, EventError, EventKind, Layout, parse_hex};
 use crate::vm::{ProgramHandle, World};
@@ -203,9 +204,9 @@ pub(in crate::cli) fn scheduled_events(
     let mut scheduled: Vec<ScheduledEvent> = Vec::new();
     let mut failures = Vec::new();
     for handle in select(vm, wanted, name)? {
-        // Its section names this event.
-        let own = section(vm, &handle) == name;
-        let events = match events_of(vm, handle, name.filter(|_| !own), arguments) {
+        let other = name.filter(|name| !names_section(vm, &handle, name));
+        let other = other.map(attach_target);
+        let events = match events_of(vm, handle, other.as_deref(), arguments) {
             Ok(events) => events,
             Err(failure) => {
                 failures.push(failure);
@@ -289,26 +290,66 @@ fn select(vm: &Vm, wanted: &[String], event: Option<&str>) -> Result<Vec<Program
         return Ok(handles.collect::<Result<_, _>>()?);
     }
     let target = |handle: &ProgramHandle| vm.program(*handle)?.attach_target.as_deref();
+    let is_on = |handle: &ProgramHandle, event: &str| {
+        let place = attach_target(event);
+        let is_target =
+            AttachName::parse(event).is_none() && target(handle) == Some(place.as_str());
+        is_target || target(handle) == Some(event) || names_section(vm, handle, event)
+    };
     let found: Vec<_> = vm
         .handles()
-        .filter(|handle| event.is_none() || target(handle) == event || section(vm, handle) == event)
+        .filter(|handle| event.is_none_or(|event| is_on(handle, event)))
         .collect();
     if found.is_empty() {
         let all: Vec<_> = vm.programs().map(|program| program.name.as_str()).collect();
         return Err(Failure::bad(match (event, all.as_slice()) {
             (_, []) => "the object loads no program by default; name one".to_owned(),
-            (Some(event), all) => format!(
-                "no program is on event '{event}'; to run one on it nevertheless, name it: {}",
-                all.join(", ")
-            ),
+            (Some(event), all) => {
+                let targets = vm.handles().filter_map(|handle| target(&handle));
+                no_program_on(event, targets.map(str::to_owned).collect(), &all.join(", "))
+            }
             (None, _) => "no program to run".to_owned(),
         }));
     }
     Ok(found)
 }
 
-fn section<'v>(vm: &'v Vm, handle: &ProgramHandle) -> Option<&'v str> {
-    Some(&vm.program(*handle)?.section)
+/// The error for an event that no program of the object is on: an unknown kind of event, or
+/// `targets` of the programs, the nearest first.
+fn no_program_on(event: &str, mut targets: Vec<String>, programs: &str) -> String {
+    if let (None, Some(meant)) = (AttachName::parse(event), nearest_section(event)) {
+        return format!("unknown kind of event in '{event}'; similar is '{meant}'");
+    }
+    targets.sort_unstable();
+    targets.dedup();
+    let targets = nearest_first(&attach_target(event), targets);
+    let known = match targets.as_slice() {
+        [] => String::new(),
+        targets => format!("; programs are on {}", targets.join(", ")),
+    };
+    format!(
+        "no program is on event '{event}'{known}; to run one on it nevertheless, name it: {programs}"
+    )
+}
+
+/// Whether a name with a kind is that of the program's section: `tp/sched/sched_switch` and
+/// `tracepoint:sched:sched_switch`.
+fn names_section(vm: &Vm, handle: &ProgramHandle, name: &str) -> bool {
+    let Some(program) = vm.program(*handle) else {
+        return false;
+    };
+    let named = || {
+        let (name, own) = (
+            AttachName::parse(name)?,
+            Section::classify(&program.section)?,
+        );
+        let (rule, own) = (name.rule()?, own.rule);
+        let same = (rule.prog_type, rule.attach_type) == (own.prog_type, own.attach_type)
+            && rule.flags.contains(SectionFlags::ON_RETURN)
+                == own.flags.contains(SectionFlags::ON_RETURN);
+        Some(same && program.attach_target.as_ref() == Some(&name.target))
+    };
+    program.section == name || named().unwrap_or(false)
 }
 
 /// The event that a program runs on, all zero, from any source that has its layout.

@@ -20,6 +20,7 @@ pub(crate) fn device_index(name: &str) -> Result<i32> {
     }
 }
 
+#[cfg(feature = "cli")]
 /// Switches a network device on, `ip link set NAME up`.
 ///
 /// # Errors

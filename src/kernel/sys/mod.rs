@@ -24,6 +24,7 @@ mod watchdog;
 pub(super) use bpf::errno_of;
 pub(super) use btf::BtfFd;
 pub(super) use device::device_index;
+#[cfg(feature = "cli")]
 pub(crate) use device::set_device_up;
 pub(super) use links::{BtfLink, KernelProbes, LinkFd, UserProbes};
 pub(super) use machine::{boottime, monotonic, realtime, unlimit_locked_memory};

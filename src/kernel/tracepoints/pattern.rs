@@ -2,26 +2,8 @@
 
 use super::syscalls;
 use super::tracepoint::{Group, Tracepoint};
+use crate::spec::AttachName;
 use crate::util::glob;
-
-/// Prefixes of names: sections of programs and bpftrace's probe types; and whether they select
-/// raw tracepoints, not events.
-const PREFIXES: [(&str, bool); 14] = [
-    ("tp/", false),
-    ("tracepoint/", false),
-    ("raw_tp/", true),
-    ("raw_tp.w/", true),
-    ("raw_tracepoint/", true),
-    ("raw_tracepoint.w/", true),
-    ("tp_btf/", true),
-    ("tracepoint:", false),
-    ("t:", false),
-    ("rawtracepoint:", true),
-    ("rt:", true),
-    ("tp:", false),
-    ("raw_tp:", true),
-    ("tp_btf:", true),
-];
 
 /// SystemTap's notation around a name.
 const SYSTEMTAP: (&str, &str) = ("kernel.trace(\"", "\")");
@@ -51,9 +33,13 @@ impl Pattern {
         let text = inner
             .and_then(|inner| inner.strip_suffix(behind))
             .unwrap_or(text);
-        let mut prefixes = PREFIXES.iter();
-        let found = prefixes.find_map(|(prefix, raw)| Some((text.strip_prefix(prefix)?, *raw)));
-        let (rest, raw) = found.unwrap_or((text, false));
+        // Other kinds of names attach to no tracepoint: they are read as GROUP:NAME.
+        let name = AttachName::parse(text).and_then(|name| {
+            let raw = name.prefix.starts_with("raw_tp") || name.prefix.starts_with("tp_btf");
+            (raw || name.prefix.starts_with("tp")).then_some((name.target, raw))
+        });
+        let (rest, raw) = name.unwrap_or_else(|| (text.to_owned(), false));
+        let rest = rest.as_str();
         let (group, name) = match rest.split_once([':', '/']) {
             Some((group, "")) => (Some(group), "*"),
             Some((KERNEL, name)) if raw => (None, name),
