@@ -9,8 +9,14 @@ use crate::verifier::diagnose::fit;
 /// A line of another kernel, and that of Linux 6.18 for the same rule.
 const LINES: &[(&str, &str)] = &[
     // Until Linux 5.17 numbers are `inv`.
-    ("R{reg} invalid mem access 'inv'", "R{reg} invalid mem access 'scalar'"),
-    ("R{reg} type=inv expected={wanted}", "R{reg} type=scalar expected={wanted}"),
+    (
+        "R{reg} invalid mem access 'inv'",
+        "R{reg} invalid mem access 'scalar'",
+    ),
+    (
+        "R{reg} type=inv expected={wanted}",
+        "R{reg} type=scalar expected={wanted}",
+    ),
     // Until Linux 6.8.
     (
         "unknown func {helper}#{id}",
@@ -20,7 +26,10 @@ const LINES: &[(&str, &str)] = &[
         "invalid indirect access to stack R{reg} off={off} size={size}",
         "invalid read from stack R{reg} off={off} size={size}",
     ),
-    ("invalid stack off={off} size={size}", "invalid write to stack R10 off={off} size={size}"),
+    (
+        "invalid stack off={off} size={size}",
+        "invalid write to stack R10 off={off} size={size}",
+    ),
     (
         "invalid indirect read from stack R{reg} off {off}+{from} size {size}",
         "invalid read from stack off {off}+{from} size {size}",
@@ -75,7 +84,8 @@ const LINES: &[(&str, &str)] = &[
 
 /// Lines about returned values until Linux 6.8: `At program exit the register R0 has value (0x5;
 /// 0x0) should have been in (0x0; 0x1)`, as known bits.
-const RETURNED: &str = "At {end} the register R{reg} has {value} should have been in ({low}; {high})";
+const RETURNED: &str =
+    "At {end} the register R{reg} has {value} should have been in ({low}; {high})";
 
 /// A line in the words of Linux 6.18.
 pub(super) fn modern(line: &str) -> String {
@@ -95,11 +105,14 @@ pub(super) fn modern(line: &str) -> String {
         };
     }
     match fit(RETURNED, line) {
-        Some(captures) => returned(&captures.fill("{low}"), &captures.fill("{high}"))
-            .map_or_else(|| line.to_owned(), |(low, high)| {
-                let value = captures.fill("At {end} the register R{reg} has {value} should have been in ");
+        Some(captures) => returned(&captures.fill("{low}"), &captures.fill("{high}")).map_or_else(
+            || line.to_owned(),
+            |(low, high)| {
+                let value =
+                    captures.fill("At {end} the register R{reg} has {value} should have been in ");
                 format!("{value}[{low}, {high}]")
-            }),
+            },
+        ),
         None => line.to_owned(),
     }
 }
@@ -113,15 +126,20 @@ fn returned(value: &str, mask: &str) -> Option<(u64, u64)> {
 
 /// The error's lines in the words of Linux 6.18.
 pub(super) fn modern_lines(lines: &[String]) -> Vec<String> {
-    let mut modern: Vec<_> = lines.iter().map(|line| self::modern(line)).collect();
+    let mut translated: Vec<_> = lines.iter().map(|line| modern(line)).collect();
     // Since Linux 7 the rule about packets ends with the line about any memory.
-    let packet = lines.iter().any(|line| line.starts_with("invalid access to packet, "));
-    if let Some(last) = modern.last_mut().filter(|_| packet)
-        && let Some(captures) = fit("R{reg} {bound} value is outside of the allowed memory range", last)
+    let packet = lines
+        .iter()
+        .any(|line| line.starts_with("invalid access to packet, "));
+    if let Some(last) = translated.last_mut().filter(|_| packet)
+        && let Some(captures) = fit(
+            "R{reg} {bound} value is outside of the allowed memory range",
+            last,
+        )
     {
         *last = captures.fill("R{reg} offset is outside of the packet");
     }
-    modern
+    translated
 }
 
 #[cfg(test)]
@@ -131,7 +149,10 @@ mod tests {
     #[test]
     fn older_words_become_those_of_the_model() {
         for (older, newer) in [
-            ("R7 invalid mem access 'inv' ", "R7 invalid mem access 'scalar'"),
+            (
+                "R7 invalid mem access 'inv' ",
+                "R7 invalid mem access 'scalar'",
+            ),
             (
                 "At program exit the register R0 has value (0x5; 0x0) should have been in (0x0; 0x1)",
                 "At program exit the register R0 has value (0x5; 0x0) should have been in [0, 1]",
@@ -152,7 +173,10 @@ mod tests {
             "invalid access to packet, off=12 size=1, R1(id=0,off=12,r=0)".to_owned(),
             "R1 min value is outside of the allowed memory range".to_owned(),
         ];
-        assert_eq!(modern_lines(&lines)[1], "R1 offset is outside of the packet");
+        assert_eq!(
+            modern_lines(&lines)[1],
+            "R1 offset is outside of the packet"
+        );
         assert_eq!(modern_lines(&lines[1..])[0], lines[1]);
     }
 }

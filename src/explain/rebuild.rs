@@ -96,7 +96,9 @@ pub(super) fn program(name: &str, walk: &Walk) -> Program {
         u32::try_from(target).ok().map(Pc)
     }));
     starts.remove(&Pc(0));
-    let others = starts.into_iter().map(|start| Subprogram::new(format!("function_at_{}", start.0), start));
+    let others = starts
+        .into_iter()
+        .map(|start| Subprogram::new(format!("function_at_{}", start.0), start));
     program.subprograms.extend(others);
     program.kernel_btf = kernel_btf;
     program
@@ -111,12 +113,16 @@ pub(super) fn differs(object: &Program, shown: &Program) -> Option<Pc> {
         let is_call = |insn| matches!(insn, Insn::Call(CallTarget::Helper(_)));
         Some(match code.insn(pc) {
             // The upper half of the registers' byte of a 64-bit immediate says what it is.
-            Some(Insn::LoadImm64 { .. }) => raw.opcode == other.opcode && raw.regs & 0xf == other.regs & 0xf,
+            Some(Insn::LoadImm64 { .. }) => {
+                raw.opcode == other.opcode && raw.regs & 0xf == other.regs & 0xf
+            }
             Some(insn) if is_call(insn) => raw.opcode == other.opcode && raw.imm == other.imm,
             Some(Insn::Call(_)) => raw.opcode == other.opcode,
             Some(insn) => {
                 let jumps = insn.jump_target(pc).is_some();
-                raw.opcode == other.opcode && raw.regs == other.regs && (!jumps || raw.off == other.off)
+                raw.opcode == other.opcode
+                    && raw.regs == other.regs
+                    && (!jumps || raw.off == other.off)
             }
             None => false,
         })

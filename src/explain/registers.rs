@@ -35,7 +35,9 @@ fn without_frame(line: &str) -> &str {
 /// `R0_w=scalar(…)`: the register without the marks of its liveness, and its state.
 fn register(word: &str) -> Option<(Reg, &str)> {
     let (name, state) = word.strip_prefix('R')?.split_once('=')?;
-    let digits = name.find(|c: char| !c.is_ascii_digit()).unwrap_or(name.len());
+    let digits = name
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(name.len());
     let (number, marks) = name.split_at(digits);
     if !(marks.is_empty() || marks.starts_with('_')) {
         return None;
@@ -63,9 +65,13 @@ mod tests {
 
     #[test]
     fn states_may_contain_blanks() {
-        let list = "R0_w=inv(id=0,umax_value=255,var_off=(0x0; 0xff)) R6=ctx(id=0) R10=fp0 fp-8=mmmm";
+        let list =
+            "R0_w=inv(id=0,umax_value=255,var_off=(0x0; 0xff)) R6=ctx(id=0) R10=fp0 fp-8=mmmm";
         let registers = read(list);
-        assert_eq!(registers[&0], "inv(id=0,umax_value=255,var_off=(0x0; 0xff))");
+        assert_eq!(
+            registers[&0],
+            "inv(id=0,umax_value=255,var_off=(0x0; 0xff))"
+        );
         assert_eq!(registers[&6], "ctx(id=0)");
         assert_eq!(registers.len(), 3);
         assert!(is_list("frame1: R1=ctx() R10=fp0"));

@@ -65,7 +65,6 @@ pub fn logs(text: &str) -> Vec<Pasted> {
                 continue;
             }
             finish(&mut log, &mut all);
-            ended = false;
         }
         add(&mut log, at, line);
         ended = is_end(line);
@@ -104,7 +103,8 @@ impl<'l> Said<'l> {
         let mut said = Self::default();
         if let Some(rest) = line.strip_prefix("libbpf: ") {
             said.program = between(rest, "prog '", "'").map(str::to_owned);
-            said.begins = rest.contains("BEGIN PROG LOAD LOG") || rest.contains("-- BEGIN DUMP LOG");
+            said.begins =
+                rest.contains("BEGIN PROG LOAD LOG") || rest.contains("-- BEGIN DUMP LOG");
             said.ends = rest.contains("END PROG LOAD LOG") || rest.contains("-- END LOG");
             said.errno = errno(rest);
             return Some(said);
@@ -128,7 +128,9 @@ impl<'l> Said<'l> {
             said.program = between(before, "program ", ":").map(str::to_owned);
             said.errno = errno(rest);
             let rest = rest.split_once(':').map_or("", |(_, rest)| rest.trim());
-            let rest = rest.split_once(" (").filter(|(_, omitted)| omitted.contains("omitted)"))
+            let rest = rest
+                .split_once(" (")
+                .filter(|(_, omitted)| omitted.contains("omitted)"))
                 .map_or(rest, |(rest, _)| rest);
             let at = rest.rfind(": R").filter(|_| is_insn(rest));
             said.log = match at {
@@ -138,7 +140,14 @@ impl<'l> Said<'l> {
             said.log.retain(|line| !line.is_empty());
             return Some(said);
         }
-        let own = ["Error: ", "Caused by:", "error: ", "thread '", "note: run with", "level="];
+        let own = [
+            "Error: ",
+            "Caused by:",
+            "error: ",
+            "thread '",
+            "note: run with",
+            "level=",
+        ];
         own.iter().any(|word| line.starts_with(word)).then(|| {
             said.errno = errno(line);
             said
@@ -155,10 +164,17 @@ fn errno(line: &str) -> Option<Errno> {
         ("operation not permitted", Errno::EPERM),
         ("no such file or directory", Errno::ENOENT),
     ];
-    let failed = line.rsplit_once(": -").and_then(|(_, number)| number.trim().parse().ok());
+    let failed = line
+        .rsplit_once(": -")
+        .and_then(|(_, number)| number.trim().parse().ok());
     let code = || between(line, "os error ", ")").and_then(|number| number.parse().ok());
     let lower = line.to_lowercase();
-    let text = || TEXTS.iter().find(|(text, _)| lower.contains(text)).map(|(_, errno)| *errno);
+    let text = || {
+        TEXTS
+            .iter()
+            .find(|(text, _)| lower.contains(text))
+            .map(|(_, errno)| *errno)
+    };
     failed.or_else(code).map(Errno).or_else(text)
 }
 
@@ -190,11 +206,16 @@ fn without_escapes(line: &str) -> String {
 fn bare(line: &str) -> &str {
     let mut line = line.trim();
     loop {
-        let rest = line.strip_prefix(['|', '│', '>']).unwrap_or(line).trim_start();
-        let rest = rest.strip_prefix('[').map_or(rest, |inside| match inside.split_once(']') {
-            Some((time, rest)) if is_time(time) => rest.trim_start(),
-            _ => rest,
-        });
+        let rest = line
+            .strip_prefix(['|', '│', '>'])
+            .unwrap_or(line)
+            .trim_start();
+        let rest = rest
+            .strip_prefix('[')
+            .map_or(rest, |inside| match inside.split_once(']') {
+                Some((time, rest)) if is_time(time) => rest.trim_start(),
+                _ => rest,
+            });
         if rest == line {
             return line;
         }
@@ -203,7 +224,10 @@ fn bare(line: &str) -> &str {
 }
 
 fn is_time(text: &str) -> bool {
-    text.contains('.') && text.chars().all(|c| c.is_ascii_digit() || c == '.' || c == ' ')
+    text.contains('.')
+        && text
+            .chars()
+            .all(|c| c.is_ascii_digit() || c == '.' || c == ' ')
 }
 
 /// The width of a prefix that most lines with an instruction have, such as a logger's time and
@@ -228,7 +252,9 @@ fn insn_at(line: &str) -> Option<usize> {
     let open = line.match_indices(": (").map(|(at, _)| at);
     let mut starts = open.filter_map(|at| {
         let before = &line[..at];
-        let start = before.rfind(|c: char| !c.is_ascii_digit()).map_or(0, |at| at + 1);
+        let start = before
+            .rfind(|c: char| !c.is_ascii_digit())
+            .map_or(0, |at| at + 1);
         let is_one = is_insn(&line[start..]) && !before.ends_with(|c: char| !c.is_ascii_digit());
         let again = before[..start].ends_with("before ");
         (is_one && !again && before.is_char_boundary(start)).then_some(start)
@@ -254,9 +280,16 @@ pub(super) fn insn(line: &str) -> Option<(u32, u8, &str)> {
 
 /// Whether a log may begin with this line.
 fn is_start(line: &str) -> bool {
-    ["func#0 @", "0: R1=", "; ", "arg#0 ", "Live regs", "reg type unsupported"]
-        .iter()
-        .any(|start| line.starts_with(start))
+    [
+        "func#0 @",
+        "0: R1=",
+        "; ",
+        "arg#0 ",
+        "Live regs",
+        "reg type unsupported",
+    ]
+    .iter()
+    .any(|start| line.starts_with(start))
 }
 
 /// Whether this is the statistics' last line.

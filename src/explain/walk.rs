@@ -85,10 +85,13 @@ impl Walk {
     /// instruction writes without a print is unknown.
     pub fn known(&self, code: &Code) -> Registers {
         let mut known = Registers::new();
-        let before = self.states.split_last().map_or(&[][..], |(last, before)| match last {
-            Printing::Behind(..) => before,
-            Printing::All(_) => &self.states,
-        });
+        let before = self
+            .states
+            .split_last()
+            .map_or(&[][..], |(last, before)| match last {
+                Printing::Behind(..) => before,
+                Printing::All(_) => &self.states,
+            });
         for printing in before {
             match printing {
                 Printing::All(registers) => known.clone_from(registers),
@@ -98,7 +101,8 @@ impl Walk {
                         None | Some(Insn::Exit) => known.clear(),
                         Some(insn) if insn.subprogram_target(*pc).is_some() => known.clear(),
                         Some(insn) => known.retain(|number, _| {
-                            Reg::from_number(*number).is_some_and(|reg| !insn.writes().contains(reg))
+                            Reg::from_number(*number)
+                                .is_some_and(|reg| !insn.writes().contains(reg))
                         }),
                     }
                     known.extend(registers.clone());
@@ -262,7 +266,8 @@ fn is_count(line: &str) -> bool {
 /// Whether this is a remark on the function's arguments, which rejects nothing.
 fn is_remark(line: &str) -> bool {
     line.starts_with("Unrecognized arg#")
-        || line.starts_with("arg#") && (line.contains("size cannot be") || line.contains("is not a"))
+        || line.starts_with("arg#")
+            && (line.contains("size cannot be") || line.contains("is not a"))
         || line.starts_with("reg type unsupported for arg#")
 }
 
@@ -287,8 +292,10 @@ fn is_trace(line: &str) -> bool {
         "Func ",
     ];
     let live = |(_, rest): (u32, &str)| {
-        rest.trim_start().starts_with(|c: char| c == '.' || c.is_ascii_digit())
+        rest.trim_start()
+            .starts_with(|c: char| c == '.' || c.is_ascii_digit())
             || rest == "safe"
     };
-    STARTS.iter().any(|start| line.starts_with(start)) || numbered(line.trim_start()).is_some_and(live)
+    STARTS.iter().any(|start| line.starts_with(start))
+        || numbered(line.trim_start()).is_some_and(live)
 }

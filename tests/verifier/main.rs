@@ -1,6 +1,7 @@
 //! The verifier: verdicts, logs, facts and reports.
 
 #[path = "../shared/mod.rs"]
+mod explain;
 mod shared;
 
 mod corpus;

@@ -73,7 +73,9 @@ impl Report {
     pub(crate) fn of_log(program: &Program, prog_type: Option<&str>, reject: &Reject) -> Self {
         let mut diagnosis = diagnose_as(program, prog_type.unwrap_or("such"), reject);
         let code = Code::new(&program.insns);
-        diagnosis.labels.retain(|label| code.insn(label.pc).is_some());
+        diagnosis
+            .labels
+            .retain(|label| code.insn(label.pc).is_some());
         if diagnosis.expected.is_none() {
             diagnosis.reason = "bpflab has no advice for this error line.".to_owned();
         }
