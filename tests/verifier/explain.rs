@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use bpflab::explain::{Explained, logs};
 
 fn folder(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests")
+        .join(name)
 }
 
 fn text(path: PathBuf) -> String {
@@ -18,9 +20,14 @@ fn text(path: PathBuf) -> String {
 /// The title of the report on a mistake, without the error number, and the line it blames.
 fn expected(name: &str) -> (String, Option<u32>) {
     let text = text(folder("verifier_mistakes").join(format!("{name}.txt")));
-    let title = text.lines().find(|line| line.starts_with("error")).expect("a title");
+    let title = text
+        .lines()
+        .find(|line| line.starts_with("error"))
+        .expect("a title");
     let title = title.split_once(": ").expect("a title").1.to_owned();
-    let place = text.lines().find_map(|line| line.trim_start().strip_prefix("--> "));
+    let place = text
+        .lines()
+        .find_map(|line| line.trim_start().strip_prefix("--> "));
     let place = place.and_then(|place| place.rsplit(':').nth(1)?.parse().ok());
     (title, place)
 }
@@ -28,7 +35,10 @@ fn expected(name: &str) -> (String, Option<u32>) {
 /// Of how many logs the problem is the same, and of how many with line numbers the line is.
 fn agreement(release: &str) -> (usize, usize, usize, usize, Vec<String>) {
     let text = text(folder("verifier/logs").join(format!("{release}.txt")));
-    let names: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("# ")).collect();
+    let names: Vec<_> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("# "))
+        .collect();
     let plain: String = text
         .lines()
         .filter(|line| !line.starts_with("# "))
@@ -46,9 +56,15 @@ fn agreement(release: &str) -> (usize, usize, usize, usize, Vec<String>) {
         if own == title {
             same += 1;
         } else {
-            others.push(format!("{name}: {own} ({}), not {title}", explained.message));
+            others.push(format!(
+                "{name}: {own} ({}), not {title}",
+                explained.message
+            ));
         }
-        let source = report.labels.first().and_then(|label| label.place.source.as_ref());
+        let source = report
+            .labels
+            .first()
+            .and_then(|label| label.place.source.as_ref());
         if let Some(source) = source {
             placed += 1;
             if Some(source.line) == line {
@@ -101,8 +117,14 @@ fn what_tools_put_around_a_log_is_taken_away() {
         with("| "),
         with("\x1b[31m"),
         with("2026-01-02T03:04:05Z DEBUG loader: "),
-        format!("Error: the BPF_PROG_LOAD syscall failed. Verifier output: {}", with("")),
-        format!("program p: load program: permission denied:\n{}", with("\t")),
+        format!(
+            "Error: the BPF_PROG_LOAD syscall failed. Verifier output: {}",
+            with("")
+        ),
+        format!(
+            "program p: load program: permission denied:\n{}",
+            with("\t")
+        ),
         // The beginning is missing, then the end.
         lines[2..].join("\n"),
         lines[..5].join("\n"),
@@ -110,7 +132,10 @@ fn what_tools_put_around_a_log_is_taken_away() {
         let logs = logs(&text);
         assert_eq!(logs.len(), 1, "{text}");
         let explained = Explained::new(&logs[0], None);
-        assert_eq!(explained.message, "R1 invalid mem access 'scalar'", "{text}");
+        assert_eq!(
+            explained.message, "R1 invalid mem access 'scalar'",
+            "{text}"
+        );
         let report = explained.report.as_ref().expect("a report");
         assert_eq!(report.problem, "number used as a pointer", "{text}");
         assert_eq!(explained.refused.insn, Some(1));
@@ -129,7 +154,11 @@ fn a_line_that_nobody_knows_gets_no_advice() {
     assert_eq!((report.help, report.expected), (None, None));
     assert!(report.rendered.contains("R1 is of no use on Tuesdays"));
     assert!(report.rendered.contains("(79) r0 = *(u64 *)(r1 +0)"));
-    assert!(report.rendered.contains("bpflab has no advice for this error line"));
+    assert!(
+        report
+            .rendered
+            .contains("bpflab has no advice for this error line")
+    );
     assert!(logs("nothing of a verifier\n").is_empty());
 }
 
@@ -138,7 +167,9 @@ fn the_path_returns_to_the_branch_that_was_put_aside_last() {
     let text = "0: (b7) r6 = 1\n1: (15) if r1 == 0x0 goto pc+2\n2: (b7) r6 = 2\n3: (95) exit\n\
                 from 1 to 4: R6=1 R10=fp0\n4: (79) r0 = *(u64 *)(r6 +0)\n\
                 R6 invalid mem access 'inv'\nprocessed 5 insns (limit 1000000)\n";
-    let report = Explained::new(&logs(text)[0], None).report.expect("a report");
+    let report = Explained::new(&logs(text)[0], None)
+        .report
+        .expect("a report");
     let made: Vec<_> = report.labels.iter().map(|label| label.place.insn).collect();
     assert_eq!(made, [Some(4), Some(0)], "{}", report.rendered);
 }

@@ -1,7 +1,7 @@
 //! The verifier: verdicts, logs, facts and reports.
 
-#[path = "../shared/mod.rs"]
 mod explain;
+#[path = "../shared/mod.rs"]
 mod shared;
 
 mod corpus;
