@@ -39,10 +39,6 @@ const LINES: &[(&str, &str)] = &[
         "invalid read from stack off {off}+{from} size {size}",
     ),
     (
-        "invalid read from stack R{reg} off {off}+{from} size {size}",
-        "invalid read from stack off {off}+{from} size {size}",
-    ),
-    (
         "bpf_spin_unlock is missing",
         "BPF_EXIT instruction in main prog cannot be used inside bpf_spin_lock-ed region",
     ),

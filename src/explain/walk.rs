@@ -54,6 +54,7 @@ pub(super) struct Walk {
     /// Indices of the path which a branch has returned to.
     returned: BTreeSet<usize>,
     source: Option<Source>,
+    listing: bool,
     /// The lines of Linux 7.3's own report.
     report: Option<Vec<String>>,
 }
@@ -129,7 +130,17 @@ impl Walk {
         if self.ended || is_count(line) {
             return;
         }
-        if let Some((number, opcode, text)) = insn(line) {
+        if line.starts_with("subprog#") || line.starts_with("stack use/def ") {
+            self.listing = true;
+            return;
+        }
+        let insn = insn(line);
+        // The analysis of the stack in Linux 7.2 lists whole functions.
+        self.listing &= insn.is_some();
+        if self.listing {
+            return;
+        }
+        if let Some((number, opcode, text)) = insn {
             self.insn(Pc(number), opcode, text);
         } else if let Some(report) = &mut self.report {
             report.push(line.to_owned());

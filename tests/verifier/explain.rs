@@ -163,6 +163,17 @@ fn a_line_that_nobody_knows_gets_no_advice() {
 }
 
 #[test]
+fn a_listing_of_a_function_is_no_path() {
+    let text = "subprog#0: analyzing (depth 0)...\nsubprog#0 on_write:\n  0: (b7) r6 = 1\n  \
+                1: (95) exit\nstack use/def subprog#0 on_write (d0,cs0):\n  0: (b7) r6 = 1\n\
+                0: R1=ctx() R10=fp0\n; return x; @ a.c:7\n0: (95) exit\nR0 !read_ok\n\
+                processed 1 insns (limit 1000000)\n";
+    let explained = Explained::new(&logs(text)[0], None);
+    let source = explained.refused.source.expect("a line");
+    assert_eq!((source.line, explained.refused.insn), (7, Some(0)));
+}
+
+#[test]
 fn the_path_returns_to_the_branch_that_was_put_aside_last() {
     let text = "0: (b7) r6 = 1\n1: (15) if r1 == 0x0 goto pc+2\n2: (b7) r6 = 2\n3: (95) exit\n\
                 from 1 to 4: R6=1 R10=fp0\n4: (79) r0 = *(u64 *)(r6 +0)\n\
