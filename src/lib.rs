@@ -52,6 +52,8 @@ pub mod compare;
 #[doc(hidden)]
 pub mod engine;
 #[doc(hidden)]
+pub mod explain;
+#[doc(hidden)]
 pub mod r#gen;
 #[cfg(all(feature = "cli", feature = "kernel", target_os = "linux"))]
 mod guest;

@@ -10,6 +10,7 @@ mod completions;
 mod conformance;
 mod disasm;
 mod exit;
+mod explain;
 mod input;
 mod inspect;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
@@ -35,7 +36,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use exit::{Exit, Failure};
-use printer::Printer;
+use printer::{Color, Printer};
 
 /// Run and unit-test eBPF programs in user space: no kernel, no root
 #[derive(Debug, Parser)]
@@ -49,6 +50,9 @@ struct Cli {
     /// Print JSON, one value a line
     #[arg(long, global = true, display_order = 900)]
     json: bool,
+    /// Use colours: on terminals unless NO_COLOR is set (auto), always, or never
+    #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t = Color::Auto, display_order = 901)]
+    color: Color,
     #[command(subcommand)]
     verb: Verb,
 }
@@ -58,6 +62,7 @@ enum Verb {
     Inspect(inspect::Arguments),
     Disasm(disasm::Arguments),
     Verify(Box<verify::Arguments>),
+    Explain(Box<explain::Arguments>),
     Run(Box<run::Arguments>),
     Bench(Box<bench::Arguments>),
     #[cfg(all(feature = "kernel", target_os = "linux"))]
@@ -88,6 +93,9 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli.json,
         Err(_) => words.iter().any(|word| word == "--json"),
     };
+    if let Ok(cli) = &parsed {
+        printer::set_color(cli.color);
+    }
     let mut printer = Printer::new(json);
     let done = match parsed {
         Ok(cli) => cli.verb.here_or_in_guests(&mut printer),
@@ -125,6 +133,7 @@ impl Verb {
             Self::Inspect(arguments) => inspect::run(&arguments, printer),
             Self::Disasm(arguments) => disasm::run(&arguments, printer),
             Self::Verify(arguments) => verify::run(&arguments, printer),
+            Self::Explain(arguments) => explain::run(&arguments, printer),
             Self::Run(arguments) => run::run(&arguments, printer),
             Self::Bench(arguments) => bench::run(&arguments, printer),
             #[cfg(all(feature = "kernel", target_os = "linux"))]

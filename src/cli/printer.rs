@@ -3,7 +3,8 @@
 use std::fmt::Display;
 use std::io::{self, BufWriter, ErrorKind, Write};
 
-use anstream::AutoStream;
+use anstream::{AutoStream, ColorChoice};
+use clap::ValueEnum;
 use clap::builder::styling::{AnsiColor, Style};
 use serde::Serialize;
 use serde_json::json;
@@ -14,6 +15,27 @@ const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 const NOTE: Style = AnsiColor::Cyan.on_default().bold();
+
+/// When the output has colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Color {
+    /// On terminals, unless NO_COLOR is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// Sets when output has colours; [`Printer::new`] reads it.
+pub(super) fn set_color(when: Color) {
+    let choice = match when {
+        Color::Auto => ColorChoice::Auto,
+        Color::Always => ColorChoice::Always,
+        Color::Never => ColorChoice::Never,
+    };
+    choice.write_global();
+}
 
 /// Prints values as text or as JSON lines. Colours are used on terminals only.
 pub(super) struct Printer {

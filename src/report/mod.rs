@@ -4,6 +4,8 @@ mod bench;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod compare;
 mod datum;
+#[cfg(feature = "cli")]
+mod explained;
 #[cfg(all(feature = "cli", feature = "kernel", target_os = "linux"))]
 mod functions;
 mod heatmap;
@@ -40,6 +42,8 @@ pub use bench::{BenchRow, BenchTable, ReadyRow};
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 pub use compare::{CompareReport, EngineVerdicts, FindingRow, GeneratedSummary};
 pub use datum::{Datum, hex};
+#[cfg(feature = "cli")]
+pub use explained::ExplainedRow;
 #[cfg(all(feature = "cli", feature = "kernel", target_os = "linux"))]
 pub use functions::{FunctionRow, FunctionTable};
 pub use heatmap::Heatmap;

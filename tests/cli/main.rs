@@ -6,6 +6,7 @@
 mod shared;
 
 mod behaviour;
+mod explain;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod guest;
 #[cfg(all(feature = "kernel", target_os = "linux"))]

@@ -33,6 +33,11 @@ const LAYERS: Layers = &[
     ("object", AllBut(&["analysis"])),
     // From here to `harness`, nothing imports `object`: `program` is what they share.
     ("verifier", AllBut(&["object"])),
+    // Only what a log says, and what the verifier's reports need.
+    (
+        "explain",
+        Only(&["util", "isa", "btf", "spec", "program", "verifier"]),
+    ),
     ("instrument", AllBut(&["object"])),
     ("vm", AllBut(&["object", "instrument", "analysis"])),
     ("lower", AllBut(&["object", "instrument"])),

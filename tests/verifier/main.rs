@@ -1,5 +1,6 @@
 //! The verifier: verdicts, logs, facts and reports.
 
+mod explain;
 #[path = "../shared/mod.rs"]
 mod shared;
 

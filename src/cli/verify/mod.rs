@@ -204,7 +204,7 @@ fn explain(row: &mut VerdictRow, lines: &str, printer: &mut Printer) -> Result<(
         (None, _) => {}
     }
     if let Some(report) = report {
-        printer.text(format_args!("\n{report}\n"))?;
+        printer.text(format_args!("\n{}\n", report.styled()))?;
     }
     Ok(())
 }

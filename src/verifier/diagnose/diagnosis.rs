@@ -47,6 +47,11 @@ pub struct Label {
 /// Explains a reject of a program.
 #[must_use]
 pub fn diagnose(program: &Program, reject: &Reject) -> Diagnosis {
+    diagnose_as(program, program.prog_type.name(), reject)
+}
+
+/// Explains a reject of a program, with these words for the program's type.
+pub(super) fn diagnose_as(program: &Program, prog_type: &str, reject: &Reject) -> Diagnosis {
     let lines = reject.text().lines();
     let noted = reject.trail().map(|trail| trail.path.as_slice());
     let path = reject.pc().map(|pc| Path::new(program, noted, pc));
@@ -71,6 +76,7 @@ pub fn diagnose(program: &Program, reject: &Reject) -> Diagnosis {
     let reg = reg.filter(|_| about_values);
     Builder {
         program,
+        prog_type,
         reject,
         path: path.as_ref(),
         reg,
@@ -136,6 +142,7 @@ fn cause(when: &When, path: Option<&Path<'_>>, captures: &Captures) -> Option<Pc
 
 struct Builder<'a> {
     program: &'a Program,
+    prog_type: &'a str,
     reject: &'a Reject,
     path: Option<&'a Path<'a>>,
     reg: Option<Reg>,
@@ -257,7 +264,7 @@ impl Builder<'_> {
         let callee = |pc: Pc| self.path.and_then(|path| path.callee(pc));
         let called = self.reject.pc().and_then(callee);
         captures.add("helper", called.unwrap_or_else(|| "the helper".to_owned()));
-        captures.add("prog_type", self.program.prog_type.name());
+        captures.add("prog_type", self.prog_type);
         let kind = captures.get("type").map(describe);
         captures.add("kind", kind.unwrap_or_else(|| "a value".to_owned()));
         let access = self.reject.pc().and_then(|pc| self.program.core_access(pc));

@@ -18,6 +18,8 @@ mod unjudged;
 mod value;
 
 pub use advice::Category;
+pub(crate) use advice::has_advice;
 pub use diagnosis::{Diagnosis, Label, diagnose};
 pub use place::{Refused, RefusedLine};
 pub use report::{PlacedLabel, Report};
+pub(crate) use template::fit;

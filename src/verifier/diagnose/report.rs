@@ -8,10 +8,10 @@ use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Renderer, Snippet};
 use serde::Serialize;
 
-use super::diagnosis::{Diagnosis, Label, diagnose};
+use super::diagnosis::{Diagnosis, Label, diagnose, diagnose_as};
 use super::place::{Refused, RefusedLine};
 use super::unjudged;
-use crate::isa::Code;
+use crate::isa::{Code, RawInsn};
 use crate::program::Program;
 use crate::util::Pc;
 use crate::verifier::{Reject, Unverified};
@@ -39,6 +39,9 @@ pub struct Report {
     pub labels: Vec<PlacedLabel>,
     /// The text, as it is printed without `--json`.
     pub rendered: String,
+    /// The same text with the escapes of colours.
+    #[serde(skip)]
+    styled: String,
 }
 
 /// An instruction with an explanation. Its fields are the keys of `labels[]`.
@@ -58,6 +61,35 @@ impl Report {
     /// The report for a program that is not verified.
     #[must_use]
     pub fn new(program: &Program, why: &Unverified) -> Self {
+        let diagnosis = match why {
+            Unverified::Rejected(reject) => diagnose(program, reject),
+            Unverified::Unjudged(unjudged) => unjudged::diagnose(unjudged),
+        };
+        Self::of(diagnosis, program, why.reject())
+    }
+
+    /// The report on a reject of which a log shows a part of the program: other slots are zero,
+    /// and nothing is said about them. Without the program's type `prog_type` is none.
+    pub(crate) fn of_log(program: &Program, prog_type: Option<&str>, reject: &Reject) -> Self {
+        let mut diagnosis = diagnose_as(program, prog_type.unwrap_or("such"), reject);
+        let code = Code::new(&program.insns);
+        diagnosis
+            .labels
+            .retain(|label| code.insn(label.pc).is_some());
+        if diagnosis.expected.is_none() {
+            diagnosis.reason = "bpflab has no advice for this error line.".to_owned();
+        }
+        Self::of(diagnosis, program, Some(reject))
+    }
+
+    /// The text with the escapes of colours, for a terminal.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn styled(&self) -> &str {
+        &self.styled
+    }
+
+    fn of(diagnosis: Diagnosis, program: &Program, reject: Option<&Reject>) -> Self {
         let Diagnosis {
             category,
             problem,
@@ -66,10 +98,7 @@ impl Report {
             held,
             help,
             labels,
-        } = match why {
-            Unverified::Rejected(reject) => diagnose(program, reject),
-            Unverified::Unjudged(unjudged) => unjudged::diagnose(unjudged),
-        };
+        } = diagnosis;
         let code = Code::new(&program.insns);
         let labels = labels.into_iter().map(|Label { pc, text }| PlacedLabel {
             place: Refused::at(Some(pc), program),
@@ -85,14 +114,18 @@ impl Report {
             help,
             labels: labels.collect(),
             rendered: String::new(),
+            styled: String::new(),
         };
-        report.rendered = report.render(program, why.reject());
+        report.rendered = report.render(program, reject, Renderer::plain());
+        report.styled = report.render(program, reject, Renderer::styled());
         report
     }
 
-    fn render(&self, program: &Program, reject: Option<&Reject>) -> String {
+    fn render(&self, program: &Program, reject: Option<&Reject>, renderer: Renderer) -> String {
         let title = format!("{}: {}", self.category, self.problem);
         let title = match reject {
+            // Not every log comes with an error number.
+            Some(reject) if reject.errno().0 == 0 => Level::ERROR.primary_title(title),
             Some(reject) => Level::ERROR
                 .primary_title(title)
                 .id(format!("{:?}", reject.errno())),
@@ -118,7 +151,7 @@ impl Report {
                 Level::HELP.secondary_title(help.as_str()),
             ));
         }
-        let renderer = Renderer::plain().decor_style(DecorStyle::Ascii);
+        let renderer = renderer.decor_style(DecorStyle::Ascii);
         renderer.render(&groups) + "\n"
     }
 }
@@ -243,9 +276,11 @@ fn of_instructions<'a>(
     let code = Code::new(&program.insns);
     let mut source = String::new();
     let mut spans = BTreeMap::new();
+    let mut last_line = "";
     for at in first..=last {
-        let Some(insn) = code.get(Pc(at)) else {
-            // The second slot of an instruction, or the program's end.
+        let shown = program.insns.get(Pc(at).index()) != Some(&RawInsn::default());
+        let Some(insn) = code.get(Pc(at)).filter(|_| shown) else {
+            // Not in the log, the second slot of an instruction, or the program's end.
             source.push('\n');
             continue;
         };
@@ -255,6 +290,14 @@ fn of_instructions<'a>(
         };
         spans.insert(at, source.len()..source.len() + text.len());
         source.push_str(&text);
+        // Older kernels print the C line without its number.
+        let line = program.source(Pc(at)).filter(|line| line.line == 0);
+        let line = line.map_or("", |line| line.text.trim());
+        if !line.is_empty() && line != last_line {
+            source.push_str("    ; ");
+            source.push_str(line);
+        }
+        last_line = line;
         source.push('\n');
     }
     let annotations: Vec<_> = labels

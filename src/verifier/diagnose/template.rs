@@ -3,7 +3,7 @@
 
 /// The parts of a line that a template captured.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Captures(Vec<(&'static str, String)>);
+pub(crate) struct Captures(Vec<(&'static str, String)>);
 
 impl Captures {
     /// The text of a capture.
@@ -42,7 +42,7 @@ fn split_capture(text: &str) -> Option<(&str, &str, &str)> {
 
 /// Matches a line against a template and returns the captures. A capture is as short as
 /// possible, except at the end of the line; `{reg}` matches digits only.
-pub(super) fn fit(template: &'static str, line: &str) -> Option<Captures> {
+pub(crate) fn fit(template: &'static str, line: &str) -> Option<Captures> {
     let mut captures = Captures::default();
     let mut rest = line;
     let mut pattern = template;

@@ -27,6 +27,9 @@ const TYPES: &[(&str, &str)] = &[
 /// pointer to a map's value, or NULL`.
 pub(super) fn describe(state: &str) -> String {
     let state = state.strip_prefix('P').unwrap_or(state);
+    if let Some(older) = state.strip_prefix("inv") {
+        return describe(&modern(older));
+    }
     let name = state.split('(').next().unwrap_or(state);
     if let Some(bounds) = state.strip_prefix("scalar(") {
         return scalar(bounds.trim_end_matches(')'));
@@ -58,6 +61,15 @@ pub(super) fn describe(state: &str) -> String {
         }
         None => format!("{name}{or_null}"),
     }
+}
+
+/// The notation of numbers until Linux 5.17, behind `inv`: `12`, `P0`, `(id=0,umax_value=255)`.
+fn modern(older: &str) -> String {
+    let older = older.strip_prefix('P').unwrap_or(older);
+    if older.starts_with('(') {
+        return format!("scalar{}", older.replace("_value=", "="));
+    }
+    older.to_owned()
 }
 
 /// Describes the bounds of a scalar. The log omits unlimited bounds.
@@ -107,6 +119,8 @@ mod tests {
                 "a number that may be negative, at most 256",
             ),
             ("-12", "the number -12"),
+            ("inv12", "the number 12"),
+            ("inv(id=0,umax_value=255)", "a number from 0 to 255"),
             ("fp-16", "a pointer to the stack"),
             ("ctx()", "the program's context"),
             (

@@ -139,7 +139,7 @@ pub(super) const ADVICE: &[Advice] = rows! {
     }
     "invalid bpf_context access off={off} size={size}" => Memory {
         problem: "context field that cannot be accessed like this",
-        reason: "A {prog_type} program may not access {size} bytes at offset {off} of its context in this way.",
+        reason: "In {prog_type} programs, {size} bytes at offset {off} of the context may not be accessed in this way.",
         here: "no such field for this program type",
         expected: "a field that this program type has, read in its own size and written only where that is allowed",
         help: "look up the context's fields for the type: `bpflab inspect` shows a program's type, and the section name decides it",

@@ -37,6 +37,11 @@ pub(super) fn advice<'l>(
     })
 }
 
+/// Whether there is a row for a line.
+pub(crate) fn has_advice(line: &str) -> bool {
+    advice(std::iter::once(line), |_, _| true).is_some()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

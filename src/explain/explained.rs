@@ -1,0 +1,124 @@
+//! The report on a log.
+
+use serde::Serialize;
+
+use super::older::modern_lines;
+use super::rebuild;
+use super::text::Pasted;
+use super::walk::Walk;
+use crate::isa::{Code, Reg};
+use crate::program::Program;
+use crate::util::{Errno, Pc};
+use crate::verifier::diagnose::{Refused, Report};
+use crate::verifier::{Options, Reject, Trail, Unverified, verify};
+
+/// What there is to say about a log. Its fields are keys of `--json`.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct Explained {
+    /// The error line, as the log has it; empty if the log has none.
+    pub message: String,
+    /// Where the kernel stopped.
+    #[serde(flatten)]
+    pub refused: Refused,
+    /// The report; null without an error line.
+    pub report: Option<Report>,
+    /// The kernel's lines behind the last instruction.
+    #[serde(skip)]
+    pub error: Vec<String>,
+    /// bpflab's own verdict on the object's program; null without one that fits the log.
+    pub own: Option<Own>,
+}
+
+/// bpflab's own verdict on an object's program. Its fields are the keys of `own`.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct Own {
+    /// `accept`, `reject` or `unjudged`.
+    pub verdict: &'static str,
+    /// The error line.
+    pub message: String,
+    /// The instruction.
+    pub insn: Option<u32>,
+    /// Whether the log has the same error line at the same instruction; null if bpflab does not
+    /// judge the program.
+    pub same: Option<bool>,
+}
+
+impl Explained {
+    /// Explains a log, with the object's program if it [fits](Self::differs).
+    #[must_use]
+    pub fn new(log: &Pasted, object: Option<&Program>) -> Self {
+        let walk = Walk::of(&log.lines);
+        let shown = shown(log, &walk);
+        let program = object.unwrap_or(&shown);
+        let at = walk.at();
+        let refused = Refused::at(at, program);
+        let Some(message) = walk.error.last().cloned() else {
+            return Self {
+                message: String::new(),
+                refused,
+                report: None,
+                error: Vec::new(),
+                own: None,
+            };
+        };
+        let lines = modern_lines(&walk.error);
+        let mut reject = Reject::new(log.errno.unwrap_or(Errno(0)), lines.join("\n"));
+        if let Some(at) = at {
+            let registers = registers(&walk, &shown);
+            let path = walk.path.clone();
+            reject = reject.at(at).with_trail(|| Trail { path, registers });
+        }
+        let prog_type = object.map(|object| object.prog_type.name());
+        let report = Report::of_log(program, prog_type, &reject);
+        Self {
+            own: object.map(|object| own(object, at, lines.last().map_or("", String::as_str))),
+            message,
+            refused,
+            report: Some(report),
+            error: walk.error,
+        }
+    }
+
+    /// Whether bpflab has advice for the error line.
+    #[must_use]
+    pub fn has_advice(&self) -> bool {
+        let report = self.report.as_ref();
+        report.is_some_and(|report| report.help.is_some())
+    }
+
+    /// The first instruction of the log that a program of an object has not.
+    #[must_use]
+    pub fn differs(log: &Pasted, object: &Program) -> Option<Pc> {
+        let walk = Walk::of(&log.lines);
+        rebuild::differs(object, &shown(log, &walk))
+    }
+}
+
+fn shown(log: &Pasted, walk: &Walk) -> Program {
+    rebuild::program(log.program.as_deref().unwrap_or("the program"), walk)
+}
+
+/// The registers before the last instruction. A state from before an instruction that wrote the
+/// register since is not one.
+fn registers(walk: &Walk, shown: &Program) -> Vec<(Reg, String)> {
+    let known = walk.known(&Code::new(&shown.insns));
+    let all = known.into_iter();
+    all.filter_map(|(number, state)| Some((Reg::from_number(number)?, state)))
+        .collect()
+}
+
+fn own(program: &Program, at: Option<Pc>, message: &str) -> Own {
+    let verification = verify(&std::sync::Arc::new(program.clone()), &Options::default());
+    let verdict = &verification.verdict;
+    let why = verification.outcome.as_ref().err();
+    let insn = why.and_then(Unverified::pc);
+    let same = verdict.message == message && insn == at;
+    Own {
+        verdict: verdict.decision.word(),
+        message: verdict.message.clone(),
+        insn: insn.map(|pc| pc.0),
+        same: (!verdict.is_unjudged()).then_some(same),
+    }
+}
