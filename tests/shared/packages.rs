@@ -22,6 +22,38 @@ pub fn bzimage(release: &str, size: usize) -> Vec<u8> {
     image
 }
 
+/// A kernel: an ELF file of one segment with a note of "Xen" of this type.
+pub fn kernel_with_note(note: u32) -> Vec<u8> {
+    let mut file = vec![0; 0x200];
+    file[..6].copy_from_slice(b"\x7fELF\x02\x01");
+    file[32] = 64; // the program headers
+    file[54] = 56; // the size of one
+    file[56] = 1; // their count
+    file[64] = 4; // PT_NOTE
+    file[72] = 0x80; // its place
+    file[96] = 48; // its size
+    let notes = [[4_u32, 2, 1], [4, 8, note]];
+    for (at, head) in [(0x80, notes[0]), (0x94, notes[1])] {
+        let bytes: Vec<u8> = head.iter().flat_map(|word| word.to_le_bytes()).collect();
+        file[at..at + 12].copy_from_slice(&bytes);
+        file[at + 12..at + 16].copy_from_slice(b"Xen\0");
+    }
+    file
+}
+
+/// A bzImage of Linux 6.1.0 with this packed kernel.
+pub fn bzimage_of(payload: &[u8]) -> Vec<u8> {
+    let mut image = bzimage("6.1.0", 0x400);
+    image[0x1f1] = 1;
+    image[0x248..0x24c].copy_from_slice(&8_u32.to_le_bytes());
+    let len = u32::try_from(payload.len()).unwrap();
+    image[0x24c..0x250].copy_from_slice(&len.to_le_bytes());
+    image.extend([0; 8]);
+    image.extend(payload);
+    image.extend([7; 100]);
+    image
+}
+
 /// An image for arm64 that tells a release.
 pub fn arm64_image(release: &str) -> Vec<u8> {
     let mut image = vec![0; 64];

@@ -3,7 +3,9 @@
 use std::fs;
 
 use super::*;
-use crate::guest::packages::{Packing, X86_64, arm64_image, bzimage, deb, module};
+use crate::guest::packages::{
+    Packing, X86_64, arm64_image, bzimage, bzimage_of, deb, kernel_with_note, module,
+};
 
 /// A folder, removed in the end.
 struct Folder(PathBuf);
@@ -140,4 +142,20 @@ fn a_damaged_cache_is_told_so() {
         error.contains("6.1: can't be read: No such file"),
         "{error}"
     );
+}
+
+#[test]
+fn a_guest_starts_the_unpacked_kernel() {
+    let folder = Folder::new("unpacked");
+    let cache = folder.0.join("cache");
+    let kernel = kernel_with_note(18);
+    let image = bzimage_of(&Packing::Gzip.pack(&kernel));
+    let file = folder.put("vmlinuz", &image);
+    let added = add(&cache, std::slice::from_ref(&file)).unwrap();
+    assert_eq!(added[0].bytes, (image.len() + kernel.len()) as u64);
+    assert_eq!(find("6.1", &cache, MODULES).unwrap().kernel, kernel);
+    // What is joined with a kernel of the cache leaves the image.
+    add(&cache, &[file]).unwrap();
+    std::fs::remove_file(cache.join("x86_64/6.1.0/vmlinux")).unwrap();
+    assert_eq!(find("6.1", &cache, MODULES).unwrap().kernel, image);
 }
