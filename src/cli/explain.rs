@@ -12,9 +12,9 @@ use crate::explain::{Explained, Pasted, logs};
 use crate::program::Program;
 use crate::report::ExplainedRow;
 
-/// Explain a kernel's verifier log: the C line, the reason, where the value came from, what to
-/// change
+/// Explain a verifier log of the kernel, and say what to change
 ///
+/// Shows the C line, the reason, and where the value came from.
 /// Takes the logs of any kernel from 5.10 to 7.3 out of what libbpf, bpftool, cilium/ebpf, aya or
 /// dmesg print. Exit code 0 if there is advice for each log; 1 if an error line is unknown or
 /// missing, or bpflab's own verdict on --object differs; 2 if there is no log.

@@ -50,7 +50,7 @@ struct Cli {
     /// Print JSON, one value a line
     #[arg(long, global = true, display_order = 900)]
     json: bool,
-    /// Use colours: on terminals unless NO_COLOR is set (auto), always, or never
+    /// Use colours; auto: on terminals, unless NO_COLOR is set
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t = Color::Auto, display_order = 901)]
     color: Color,
     #[command(subcommand)]

@@ -19,11 +19,8 @@ const NOTE: Style = AnsiColor::Cyan.on_default().bold();
 /// When the output has colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Color {
-    /// On terminals, unless NO_COLOR is set.
     Auto,
-    /// Always.
     Always,
-    /// Never.
     Never,
 }
 

@@ -156,6 +156,6 @@ fn a_guest_starts_the_unpacked_kernel() {
     assert_eq!(find("6.1", &cache, MODULES).unwrap().kernel, kernel);
     // What is joined with a kernel of the cache leaves the image.
     add(&cache, &[file]).unwrap();
-    std::fs::remove_file(cache.join("x86_64/6.1.0/vmlinux")).unwrap();
+    fs::remove_file(cache.join("x86_64/6.1.0/vmlinux")).unwrap();
     assert_eq!(find("6.1", &cache, MODULES).unwrap().kernel, image);
 }
