@@ -3,9 +3,9 @@
 use serde::Serialize;
 
 use super::older::modern_lines;
+use super::parsed::Parsed;
 use super::rebuild;
 use super::text::Pasted;
-use super::walk::Walk;
 use crate::isa::{Code, Reg};
 use crate::program::Program;
 use crate::util::{Errno, Pc};
@@ -49,12 +49,12 @@ impl Explained {
     /// Explains a log, with the object's program if it [fits](Self::differs).
     #[must_use]
     pub fn new(log: &Pasted, object: Option<&Program>) -> Self {
-        let walk = Walk::of(&log.lines);
-        let shown = shown(log, &walk);
+        let parsed = Parsed::of(&log.lines);
+        let shown = shown(log, &parsed);
         let program = object.unwrap_or(&shown);
-        let at = walk.at();
+        let at = parsed.at();
         let refused = Refused::at(at, program);
-        let Some(message) = walk.error.last().cloned() else {
+        let Some(message) = parsed.error.last().cloned() else {
             return Self {
                 message: String::new(),
                 refused,
@@ -63,11 +63,11 @@ impl Explained {
                 own: None,
             };
         };
-        let lines = modern_lines(&walk.error);
+        let lines = modern_lines(&parsed.error);
         let mut reject = Reject::new(log.errno.unwrap_or(Errno(0)), lines.join("\n"));
         if let Some(at) = at {
-            let registers = registers(&walk, &shown);
-            let path = walk.path.clone();
+            let registers = registers(&parsed, &shown);
+            let path = parsed.path.clone();
             reject = reject.at(at).with_trail(|| Trail { path, registers });
         }
         let prog_type = object.map(|object| object.prog_type.name());
@@ -77,7 +77,7 @@ impl Explained {
             message,
             refused,
             report: Some(report),
-            error: walk.error,
+            error: parsed.error,
         }
     }
 
@@ -91,19 +91,19 @@ impl Explained {
     /// The first instruction of the log that a program of an object has not.
     #[must_use]
     pub fn differs(log: &Pasted, object: &Program) -> Option<Pc> {
-        let walk = Walk::of(&log.lines);
-        rebuild::differs(object, &shown(log, &walk))
+        let parsed = Parsed::of(&log.lines);
+        rebuild::differs(object, &shown(log, &parsed))
     }
 }
 
-fn shown(log: &Pasted, walk: &Walk) -> Program {
-    rebuild::program(log.program.as_deref().unwrap_or("the program"), walk)
+fn shown(log: &Pasted, parsed: &Parsed) -> Program {
+    rebuild::program(log.program.as_deref().unwrap_or("the program"), parsed)
 }
 
 /// The registers before the last instruction. A state from before an instruction that wrote the
 /// register since is not one.
-fn registers(walk: &Walk, shown: &Program) -> Vec<(Reg, String)> {
-    let known = walk.known(&Code::new(&shown.insns));
+fn registers(parsed: &Parsed, shown: &Program) -> Vec<(Reg, String)> {
+    let known = parsed.known(&Code::new(&shown.insns));
     let all = known.into_iter();
     all.filter_map(|(number, state)| Some((Reg::from_number(number)?, state)))
         .collect()

@@ -1,16 +1,16 @@
 //! Explains logs of a kernel's verifier that someone pasted, as `verify` explains its own rejects.
 //!
-//! `text` finds the logs in the text that tools print around them, `walk` follows the path to the
+//! `text` finds the logs in the text that tools print around them, `parsed` reads its lines up to the
 //! error, `rebuild` makes the part of the program that the log shows, and `explained` passes both
 //! to [`diagnose`](crate::verifier::diagnose). No kernel's verdict is guessed: all that is said
 //! comes from the log, or from an object whose instructions are those of the log.
 
 mod explained;
 mod older;
+mod parsed;
 mod rebuild;
 mod registers;
 mod text;
-mod walk;
 
 pub use explained::Explained;
 pub use text::{Pasted, logs};

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::walk::{Printed, Walk};
+use super::parsed::{Parsed, Printed};
 use crate::btf::{Btf, Builder, LineInfo, Linkage};
 use crate::isa::{CallTarget, Code, Insn, Names, RawInsn, assemble_with};
 use crate::program::{Program, Subprogram};
@@ -29,10 +29,10 @@ impl Names for Named {
 }
 
 impl Named {
-    fn of(walk: &Walk) -> (Self, Option<Btf>) {
+    fn of(parsed: &Parsed) -> (Self, Option<Btf>) {
         let mut named = Self::default();
         let mut btf = Builder::new();
-        for name in walk.insns.values().filter_map(kfunc) {
+        for name in parsed.insns.values().filter_map(kfunc) {
             if !named.0.contains_key(name) {
                 let id = btf.function(name, TypeId(0), Linkage::Global);
                 named.0.insert(name.to_owned(), id);
@@ -62,9 +62,9 @@ fn kfunc(printed: &Printed) -> Option<&str> {
 
 /// A program with the instructions, lines and functions that the log shows. All others are
 /// zero, which is no instruction.
-pub(super) fn program(name: &str, walk: &Walk) -> Program {
-    let (named, kernel_btf) = Named::of(walk);
-    let printed = walk.insns.iter().filter(|(pc, _)| pc.0 < MAX_INSNS);
+pub(super) fn program(name: &str, parsed: &Parsed) -> Program {
+    let (named, kernel_btf) = Named::of(parsed);
+    let printed = parsed.insns.iter().filter(|(pc, _)| pc.0 < MAX_INSNS);
     let insns: BTreeMap<Pc, RawInsn> = printed
         .filter_map(|(pc, printed)| Some((*pc, named.decode(printed)?)))
         .collect();
@@ -77,7 +77,7 @@ pub(super) fn program(name: &str, walk: &Walk) -> Program {
     }
     let mut program = Program::new(name, ProgType::SocketFilter, slots);
     let mut btf = Builder::new();
-    for (pc, printed) in &walk.insns {
+    for (pc, printed) in &parsed.insns {
         let Some(source) = &printed.source else {
             continue;
         };
@@ -90,7 +90,7 @@ pub(super) fn program(name: &str, walk: &Walk) -> Program {
     }
     program.btf = btf.build().ok();
     let code = Code::new(&program.insns);
-    let mut starts = walk.functions.clone();
+    let mut starts = parsed.functions.clone();
     starts.extend(insns.keys().filter_map(|pc| {
         let target = code.insn(*pc)?.subprogram_target(*pc)?;
         u32::try_from(target).ok().map(Pc)

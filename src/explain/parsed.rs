@@ -39,7 +39,7 @@ enum Printing {
 
 /// What a log shows.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Walk {
+pub(super) struct Parsed {
     pub insns: BTreeMap<Pc, Printed>,
     /// The path to the last instruction.
     pub path: Vec<Pc>,
@@ -59,27 +59,27 @@ pub(super) struct Walk {
     report: Option<Vec<String>>,
 }
 
-impl Walk {
+impl Parsed {
     pub fn of(lines: &[String]) -> Self {
-        let mut walk = Self::default();
+        let mut parsed = Self::default();
         for line in lines {
-            walk.line(line);
+            parsed.line(line);
         }
-        walk.leave_report();
-        while walk.error.last().is_some_and(|line| line.is_empty()) {
-            walk.error.pop();
+        parsed.leave_report();
+        while parsed.error.last().is_some_and(|line| line.is_empty()) {
+            parsed.error.pop();
         }
         // The kernel's remarks on arguments come before the first instruction; without one,
         // they may stand before the error.
-        if walk.error.len() > 1 {
-            let last = walk.error.len() - 1;
+        if parsed.error.len() > 1 {
+            let last = parsed.error.len() - 1;
             let mut at = 0;
-            walk.error.retain(|line| {
+            parsed.error.retain(|line| {
                 at += 1;
                 at > last || !is_remark(line)
             });
         }
-        walk
+        parsed
     }
 
     /// The registers before the last instruction, as far as the log prints them. What an
