@@ -15,7 +15,7 @@ use crate::compare::live::{LiveError, LiveOptions, Summary};
 use crate::compare::recording::WriteError;
 use crate::kernel::process::Stop;
 use crate::object::Object;
-use crate::spec::attach_target;
+use crate::spec::{AttachName, attach_target, nearest_section};
 
 /// Options of a recording session. Its arguments form a group of this name.
 #[derive(Debug, Args)]
@@ -141,6 +141,13 @@ fn bytes(text: &str) -> Result<u32, String> {
 /// Parses `PROGRAM=TARGET`.
 fn target(text: &str) -> Result<(String, String), String> {
     let (program, target) = text.split_once('=').ok_or("`=` and a target are missing")?;
+    if AttachName::parse(target).is_none()
+        && let Some(nearest) = nearest_section(target)
+    {
+        return Err(format!(
+            "unknown kind of target in '{target}'; similar is '{nearest}'"
+        ));
+    }
     Ok((program.to_owned(), attach_target(target)))
 }
 
@@ -168,6 +175,12 @@ mod tests {
         assert!(seconds("-1").is_err() && seconds("x").is_err());
         let pair = |a: &str, b: &str| Ok((a.to_owned(), b.to_owned()));
         assert_eq!(target("p=/bin/x:f=1"), pair("p", "/bin/x:f=1"));
+        assert_eq!(target("p=tracepoint:a:b"), pair("p", "a/b"));
+        assert_eq!(target("p=kprobes:mine"), pair("p", "kprobes/mine"));
         assert!(target("p").is_err());
+        assert_eq!(
+            target("p=tracepont:a:b").unwrap_err(),
+            "unknown kind of target in 'tracepont:a:b'; similar is 'tp/a/b'"
+        );
     }
 }

@@ -113,6 +113,10 @@ pub fn nearest_section(text: &str) -> Option<String> {
         return Some(name.section()).filter(|_| Section::classify(text).is_none());
     }
     let (kind, target) = text.split_once([':', '/'])?;
+    // The groups of tracepoints that perf and tracefs make of probes.
+    if matches!(kind, "kprobes" | "uprobes") {
+        return None;
+    }
     let known = KINDS.iter().map(|(name, ..)| (*name).to_owned());
     let nearest = nearest_first(kind, known.collect()).into_iter().next()?;
     let name = AttachName::parse(&format!("{nearest}:{target}"))?;
@@ -208,5 +212,6 @@ mod tests {
         ] {
             assert_eq!(nearest(text), None, "{text}");
         }
+        assert_eq!(nearest("kprobes:mine"), None);
     }
 }
