@@ -3,6 +3,7 @@
 use std::io;
 use std::process::ExitCode;
 
+use crate::compare::replay::ReplayError;
 use crate::harness::Error;
 use crate::object::{ObjectError, Problem};
 use crate::vm::events::EventError;
@@ -59,6 +60,19 @@ impl Failure {
     pub fn with(exit: Exit, text: impl ToString) -> Self {
         let text = text.to_string();
         Self::Error { exit, text }
+    }
+
+    /// Why a recording can't be replayed or read; with the name of its file where the recording
+    /// is to blame.
+    pub fn of_replay(file: &str, error: ReplayError) -> Self {
+        match error {
+            ReplayError::Recording(_)
+            | ReplayError::WrongObject(_)
+            | ReplayError::WrongVersion(_)
+            | ReplayError::Schema { .. } => Self::bad(format!("{file}: {error}")),
+            ReplayError::Object(error) => error.into(),
+            ReplayError::Harness(error) => error.into(),
+        }
     }
 }
 

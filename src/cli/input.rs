@@ -53,7 +53,11 @@ pub(super) struct KernelArguments {
 impl KernelArguments {
     /// Opens an object and sets the kernel to relocate for.
     pub fn open(&self, path: &Path) -> Result<Object, Failure> {
-        let mut object = Object::open(path)?;
+        self.apply(Object::open(path)?)
+    }
+
+    /// Sets the kernel to relocate an object for.
+    pub fn apply(&self, mut object: Object) -> Result<Object, Failure> {
         if let Some(target) = self.target()? {
             object.set_target(target);
         }

@@ -22,9 +22,11 @@ mod live;
 mod man;
 mod object_rules;
 mod printer;
+mod progress;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod record;
 mod replay;
+mod reports;
 mod run;
 mod subjects;
 mod verify;
@@ -53,6 +55,9 @@ struct Cli {
     /// Use colours; auto: on terminals, unless NO_COLOR is set
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t = Color::Auto, display_order = 901)]
     color: Color,
+    /// Print no warnings, notes and progress; errors and results stay
+    #[arg(short, long, global = true, display_order = 902)]
+    quiet: bool,
     #[command(subcommand)]
     verb: Verb,
 }
@@ -96,7 +101,8 @@ pub fn main() -> ExitCode {
     if let Ok(cli) = &parsed {
         printer::set_color(cli.color);
     }
-    let mut printer = Printer::new(json);
+    let quiet = parsed.as_ref().is_ok_and(|cli| cli.quiet);
+    let mut printer = Printer::new(json, quiet);
     let done = match parsed {
         Ok(cli) => cli.verb.here_or_in_guests(&mut printer),
         Err(error) => usage(&error, &mut printer),

@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::exit::{Exit, Failure};
+use super::progress::Progress;
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
@@ -38,15 +39,31 @@ pub(super) fn set_color(when: Color) {
 pub(super) struct Printer {
     out: BufWriter<AutoStream<io::Stdout>>,
     json: bool,
+    quiet: bool,
+    progress: Progress,
 }
 
 impl Printer {
-    /// A printer to standard output.
-    pub fn new(json: bool) -> Self {
+    /// A printer to standard output. A quiet one prints no warnings, notes and progress.
+    pub fn new(json: bool, quiet: bool) -> Self {
         Self {
             out: BufWriter::new(AutoStream::auto(io::stdout())),
             json,
+            quiet,
+            progress: Progress::default(),
         }
+    }
+
+    /// Says what the command is doing, on a terminal, until something is printed.
+    pub fn working(&mut self, what: impl Display) {
+        if !self.quiet {
+            self.progress.set(what.to_string());
+        }
+    }
+
+    /// Says nothing more of what the command is doing.
+    pub fn worked(&mut self) {
+        self.progress.clear();
     }
 
     /// Whether it prints JSON.
@@ -66,11 +83,13 @@ impl Printer {
     /// Prints a line of JSON.
     pub fn row<T: Serialize>(&mut self, value: &T) -> Result<(), Failure> {
         let line = serde_json::to_string(value).map_err(Failure::bad)?;
+        self.progress.clear();
         Ok(writeln!(self.out, "{line}")?)
     }
 
     /// Prints text that contains its own newlines.
     pub fn text(&mut self, text: impl Display) -> Result<(), Failure> {
+        self.progress.clear();
         Ok(write!(self.out, "{text}")?)
     }
 
@@ -89,28 +108,35 @@ impl Printer {
 
     /// Prints a warning to standard error.
     pub fn warn(&mut self, text: &str) -> Result<(), Failure> {
-        self.out.flush()?;
-        say(WARNING, "warning", text);
-        Ok(())
+        self.aside(WARNING, "warning", text)
     }
 
     /// Prints a note to standard error.
     #[cfg(all(feature = "kernel", target_os = "linux"))]
     pub fn note(&mut self, text: &str) -> Result<(), Failure> {
-        self.out.flush()?;
-        say(NOTE, "note", text);
+        self.aside(NOTE, "note", text)
+    }
+
+    fn aside(&mut self, style: Style, word: &str, text: &str) -> Result<(), Failure> {
+        if !self.quiet {
+            self.progress.clear();
+            self.out.flush()?;
+            say(style, word, text);
+        }
         Ok(())
     }
 
     /// Prints what another process of bpflab has printed, at once.
     #[cfg(all(feature = "kernel", target_os = "linux"))]
     pub fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.progress.clear();
         self.out.write_all(bytes)?;
         self.out.flush()
     }
 
     /// Prints an error to standard error only.
     pub fn complain(&mut self, text: &str) -> Result<(), Failure> {
+        self.progress.clear();
         // Output before the error comes first.
         self.out.flush()?;
         say(ERROR, "error", text);
@@ -120,6 +146,7 @@ impl Printer {
     /// Flushes the output, prints a failure, and returns the exit code. A reader that closes
     /// the pipe (`| head`) is no error.
     pub fn finish(mut self, done: Result<Exit, Failure>) -> Exit {
+        self.progress.clear();
         let told = done.or_else(|failure| self.failure(failure));
         match told.and_then(|exit| Ok(self.out.flush().map(|()| exit)?)) {
             Ok(exit) | Err(Failure::Error { exit, .. }) => exit,

@@ -10,7 +10,7 @@ use super::exit::{Exit, Failure};
 use super::input::KernelArguments;
 use super::printer::Printer;
 use super::run::Engine;
-use crate::compare::replay::{Bare, RecordingSource, Replay, ReplayError};
+use crate::compare::replay::{Bare, RecordingSource, Replay};
 use crate::harness::{EngineKind, Vm};
 use crate::object::Object;
 use crate::report::{HistogramRule, MapContents, ReplayView};
@@ -22,20 +22,22 @@ use crate::report::{HistogramRule, MapContents, ReplayView};
 /// in the kernel.
 #[derive(Debug, Args)]
 #[command(
+    allow_missing_positional = true,
     after_help = "Exit codes: 0 everything was compared and is equal (also if the order of \
     writes to a map is unknown: the verdict says so); 1 a difference, or something is missing or \
     was not compared; 2 not a recording, or one of another object.
 
 Examples:
-  bpflab replay write_hist.bpf.o writes.rec
-  bpflab replay --engine checked --engine jit write_hist.bpf.o writes.rec
+  bpflab replay writes.rec
+  bpflab replay --engine checked --engine jit writes.rec
+  bpflab replay write_hist.bpf.o writes.rec        with an object that was built anew
   bpflab replay --btf vmlinux.btf prog.bpf.o other-machine.rec   its kernel's types"
 )]
 pub(super) struct Arguments {
-    /// Object file that was recorded
+    /// Object file that was recorded [default: the one in the recording]
     #[arg(value_name = "OBJ")]
-    object: PathBuf,
-    /// Recording of the object
+    object: Option<PathBuf>,
+    /// Recording
     #[arg(value_name = "FILE")]
     recording: PathBuf,
     #[command(flatten)]
@@ -48,27 +50,22 @@ pub(super) struct Arguments {
     time: bool,
 }
 
-impl From<ReplayError> for Failure {
-    fn from(error: ReplayError) -> Self {
-        match error {
-            ReplayError::Object(error) => error.into(),
-            ReplayError::Harness(error) => error.into(),
-            error => Self::bad(error),
-        }
-    }
-}
-
 /// Runs the verb.
 pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, Failure> {
-    let object = arguments.kernel.open(&arguments.object)?;
     let file = arguments.recording.display().to_string();
     let source = RecordingSource::File(arguments.recording.clone());
-    let in_file = |error: ReplayError| match error {
-        ReplayError::Recording(_)
-        | ReplayError::WrongObject(_)
-        | ReplayError::WrongVersion(_)
-        | ReplayError::Schema { .. } => Failure::bad(format!("{file}: {error}")),
-        error => error.into(),
+    let in_file = |error| Failure::of_replay(&file, error);
+    let object = match &arguments.object {
+        Some(object) => arguments.kernel.open(object)?,
+        None => {
+            let recorded = source.object().map_err(in_file)?.ok_or_else(|| {
+                Failure::bad(format!(
+                    "{file}: the recording has no object, as it is of events without programs, or \
+                     the object's file could not be read: give one: bpflab replay OBJ {file}"
+                ))
+            })?;
+            arguments.kernel.apply(recorded)?
+        }
     };
     let replay = Replay::new(&object, source).map_err(in_file)?;
     let engines: Vec<EngineKind> = match arguments.engine[..] {
@@ -77,6 +74,7 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
     };
     let mut exit = Exit::Fine;
     for engine in engines {
+        printer.working(format_args!("replaying {file} on {engine}"));
         let start = Instant::now();
         let (report, bare) = if replay.is_bare() {
             let Bare {

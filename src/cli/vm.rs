@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Map, Value};
 
 use super::exit::{Exit, Failure};
@@ -123,7 +122,6 @@ pub(super) fn run(
             name: &image.name,
             release: String::new(),
             lines: several.then(Vec::new),
-            progress: None,
         };
         exit = exit.max(guest.run(verb, &job, &image)?);
         let (release, lines) = (guest.release, guest.lines.unwrap_or_default());
@@ -260,15 +258,13 @@ struct Guest<'a> {
     name: &'a str,
     release: String,
     lines: Option<Vec<u8>>,
-    /// Shown while the guest starts, on a terminal only.
-    progress: Option<ProgressBar>,
 }
 
 impl Guest<'_> {
     /// Runs the job and returns the exit code of this process.
     fn run(&mut self, verb: &GuestVerb, job: &Job, image: &Image) -> Result<Exit, Failure> {
         let done = guest::run(job, image, self);
-        self.clear();
+        self.printer.worked();
         let code = done.map_err(|error| {
             let exit = match error {
                 GuestError::Output(error) => return Failure::Output(error),
@@ -286,29 +282,15 @@ impl Guest<'_> {
         let text = format!("{}: {who} ended with code {code}", image.name);
         self.printer.failure(Failure::with(Exit::No, text))
     }
-
-    /// Takes the progress off the terminal.
-    fn clear(&mut self) {
-        if let Some(progress) = self.progress.take() {
-            progress.finish_and_clear();
-        }
-    }
 }
 
 impl Sink for Guest<'_> {
     fn starting(&mut self, accelerator: Accelerator) {
-        let progress = ProgressBar::new_spinner();
-        let template = "{spinner} {msg}: {elapsed}";
-        if let Ok(style) = ProgressStyle::with_template(template) {
-            progress.set_style(style);
-        }
-        progress.set_message(format!("starting Linux {} under {accelerator}", self.name));
-        progress.enable_steady_tick(Duration::from_millis(100));
-        self.progress = Some(progress);
+        let what = format!("starting Linux {} under {accelerator}", self.name);
+        self.printer.working(what);
     }
 
     fn up(&mut self, release: &str, accelerator: Accelerator, boot: Duration) {
-        self.clear();
         release.clone_into(&mut self.release);
         let text = format!(
             "Linux {release} under {accelerator}: {:.1} s to its first process",
@@ -319,7 +301,6 @@ impl Sink for Guest<'_> {
     }
 
     fn again(&mut self, why: &GuestError) {
-        self.clear();
         // As above.
         let _ = self.printer.warn(&format!("{why}\nstarting it once more"));
     }

@@ -46,9 +46,22 @@ pub struct Own {
 }
 
 impl Explained {
-    /// Explains a log, with the object's program if it [fits](Self::differs).
+    /// Explains a log, with the object's program if it [fits](Self::differs), and gives
+    /// bpflab's own verdict on that program.
     #[must_use]
     pub fn new(log: &Pasted, object: Option<&Program>) -> Self {
+        let mut explained = Self::of(log, object);
+        if let (Some(program), Some(_)) = (object, &explained.report) {
+            let lines = modern_lines(&explained.error);
+            let message = lines.last().map_or("", String::as_str);
+            explained.own = Some(own(program, explained.refused.insn.map(Pc), message));
+        }
+        explained
+    }
+
+    /// Explains a log as [`new`](Self::new) does, without bpflab's own verdict.
+    #[must_use]
+    pub fn of(log: &Pasted, object: Option<&Program>) -> Self {
         let parsed = Parsed::of(&log.lines);
         let shown = shown(log, &parsed);
         let program = object.unwrap_or(&shown);
@@ -73,7 +86,7 @@ impl Explained {
         let prog_type = object.map(|object| object.prog_type.name());
         let report = Report::of_log(program, prog_type, &reject);
         Self {
-            own: object.map(|object| own(object, at, lines.last().map_or("", String::as_str))),
+            own: None,
             message,
             refused,
             report: Some(report),

@@ -17,6 +17,17 @@ pub struct Pasted {
 }
 
 impl Pasted {
+    /// The log of one program, as the kernel wrote it.
+    #[must_use]
+    pub fn of_load(program: &str, errno: Option<Errno>, log: &str) -> Self {
+        Self {
+            program: Some(program.to_owned()),
+            errno,
+            line: 1,
+            lines: log.lines().map(str::to_owned).collect(),
+        }
+    }
+
     /// Whether there is anything of a verifier's log in it.
     fn is_log(&self) -> bool {
         self.lines.iter().any(|line| is_insn(line) || is_end(line)) || self.has_known_error()

@@ -145,3 +145,41 @@ fn what_it_can_not_do_is_said() {
     assert_eq!((code, out.as_str()), (Some(2), ""));
     assert!(err.contains("recording format 2.1 is newer"), "{err}");
 }
+
+/// The exported events give the maps that the recorded ones gave.
+#[test]
+fn a_recording_becomes_an_events_file() {
+    let exported = Path::new(env!("CARGO_TARGET_TMPDIR")).join("writes.jsonl");
+    let to = format!("--events={}", exported.display());
+    let recording = Path::new("examples/recordings/writes.rec");
+    let (code, out, _) = inspect(recording, &[&to, "--json"]);
+    assert_eq!(code, Some(0));
+    let row: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(row["events"], 203);
+    let run = |more: [&str; 2]| {
+        let object = "examples/bpf/write_hist.bpf.o";
+        let words = ["run", object, "--btf", "own", "--json", "--cpus", "2"];
+        let output = command::run(words.iter().chain(&more), "");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let rows = run(["--events", exported.to_str().unwrap()]);
+    let rows: Vec<Value> = rows
+        .lines()
+        .map(|row| serde_json::from_str(row).unwrap())
+        .collect();
+    let map = rows.iter().find(|row| row["map"] == "hist").unwrap();
+    let entries = map["entries"].as_array().unwrap();
+    let total: u64 = entries
+        .iter()
+        .map(|entry| entry["value"].as_u64().unwrap())
+        .sum();
+    assert_eq!(total, 203);
+}
+
+#[test]
+fn the_events_of_something_else_are_an_error() {
+    let object = Path::new("examples/bpf/write_hist.bpf.o");
+    let (code, _, error) = inspect(object, &["--events"]);
+    assert_eq!(code, Some(2));
+    assert!(error.contains("not a recording"), "{error}");
+}

@@ -153,3 +153,16 @@ fn a_folder_that_cannot_be_made_is_named() {
     let name = file.0.join("man1").display().to_string();
     assert!(error.starts_with(&format!("error: {name}: ")), "{error}");
 }
+
+#[test]
+fn a_quiet_command_prints_errors_and_results_only() {
+    let object = "tests/objects/past_the_end.bpf.o";
+    let loud = run(["run", object, "--unverified"], "");
+    let quiet = run(["run", object, "--unverified", "-q"], "");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(text(&loud.stderr).contains("warning: "));
+    assert!(!text(&quiet.stderr).contains("warning: "));
+    assert!(text(&quiet.stderr).starts_with("error: program on_write: reads 8 bytes"));
+    assert_eq!(quiet.stdout, loud.stdout);
+    assert_eq!(quiet.status.code(), Some(1));
+}

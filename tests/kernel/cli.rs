@@ -331,3 +331,38 @@ fn variables_have_addresses_where_the_kernel_knows_them() {
     let build = bpflab::kernel::running_config().expect("verdicts").build;
     assert_eq!(build.contains(BuildOptions::KALLSYMS_ALL), known);
 }
+
+/// The report of a reject is made from the kernel's log, and says what `verify` says.
+#[test]
+fn rejects_are_explained_from_the_log_as_verify_explains_them() {
+    if here::judge().is_none() {
+        return;
+    }
+    let objects = std::fs::read_dir("tests/verifier_mistakes").expect("the folder");
+    let objects = objects.map(|entry| entry.expect("an entry").path());
+    let objects: Vec<_> = objects
+        .filter(|path| path.to_string_lossy().ends_with(".bpf.o"))
+        .collect();
+    let of = |verb: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bpflab"));
+        let output = command.args(verb).arg("--json").args(&objects).output();
+        rows(&output.expect("bpflab runs"))
+    };
+    let kernel = of(&["kernel", "load"]);
+    let ours = of(&["verify"]);
+    let mut compared = 0;
+    for row in kernel.iter().filter(|row| row["verdict"] == "reject") {
+        let same =
+            |other: &&Value| other["object"] == row["object"] && other["program"] == row["program"];
+        let ours = ours.iter().find(same).expect("verify judges it, too");
+        for key in ["problem", "help"] {
+            assert_eq!(
+                row["report"][key], ours["report"][key],
+                "{key} of {}: {row}",
+                row["object"]
+            );
+        }
+        compared += 1;
+    }
+    assert!(compared > 45, "only {compared} rejects were explained");
+}

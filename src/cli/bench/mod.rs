@@ -157,7 +157,10 @@ impl<'a> Session<'a> {
         let bursts = self.arguments.bursts();
         let mut timed: Vec<_> = contenders.iter().map(|_| Ok(Vec::new())).collect();
         let mut times = vec![None; contenders.len()];
-        for _ in 0..self.arguments.samples {
+        for round in 1..=self.arguments.samples {
+            let of = self.arguments.samples;
+            self.printer
+                .working(format_args!("measuring: round {round} of {of}"));
             for ((contender, timed), times) in contenders.iter_mut().zip(&mut timed).zip(&mut times)
             {
                 let Ok(samples) = timed else { continue };

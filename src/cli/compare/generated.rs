@@ -30,6 +30,7 @@ pub(super) fn run(
     };
     let mut told = 0;
     let mut failed = Ok(());
+    printer.working("generating programs");
     let tally = compare_generated(&options, |tally| {
         for finding in tally.findings.get(told..).unwrap_or_default() {
             if failed.is_ok() {
@@ -37,6 +38,7 @@ pub(super) fn run(
             }
         }
         told = tally.findings.len();
+        printer.working(format_args!("{} of {count} generated programs", tally.made));
     })?;
     failed?;
     printer.show(&GeneratedSummary::new(&tally))?;

@@ -23,15 +23,17 @@ pub(super) fn run(
     let object = arguments.live.open(path, &arguments.kernel)?;
     let command = arguments.live.command(printer.is_json());
     let (summary, source) = record(&object, &options, command, arguments.output.as_deref())?;
-    let replay = Replay::new(&object, source)?;
-    let mut replays = Vec::new();
-    for engine in arguments.engines() {
-        let start = Instant::now();
-        let report = replay.run(engine)?;
-        replays.push((report, start.elapsed()));
-    }
     let output = arguments.output.as_deref();
     let recording = output.map_or_else(|| "memory".into(), |path| path.display().to_string());
+    let failed = |error| Failure::of_replay(&recording, error);
+    let replay = Replay::new(&object, source).map_err(failed)?;
+    let mut replays = Vec::new();
+    for engine in arguments.engines() {
+        printer.working(format_args!("replaying on {engine}"));
+        let start = Instant::now();
+        let report = replay.run(engine).map_err(failed)?;
+        replays.push((report, start.elapsed()));
+    }
     let report = CompareReport::new(object.file(), &recording, summary, replays);
     if printer.is_json() {
         for row in report.json() {

@@ -55,6 +55,18 @@ impl KernelJudge {
         Ok(verdict)
     }
 
+    /// The log of the path to the error of the program that was judged last, whose verdict is
+    /// a reject. `None` if the kernel did not reject it a second time.
+    pub fn path_log(&self, program: &Program, verdict: &Verdict) -> Option<String> {
+        if self.options.log - LogLevel::STATISTICS == LogLevel::PATH {
+            return Some(verdict.log.clone());
+        }
+        let (_, maps) = self.maps.as_ref()?;
+        let options = self.options.clone().with_log(LogLevel::PATH);
+        let again = load(program, maps, &options).ok()?.verdict;
+        (again.decision == verdict.decision).then_some(again.log)
+    }
+
     fn load(
         &self,
         program: &Program,

@@ -124,6 +124,7 @@ impl Session<'_> {
         for failure in failures {
             self.exit = self.exit.max(self.printer.failure(failure)?);
         }
+        self.printer.working("running programs");
         let Some(file) = &self.arguments.events else {
             return self.fire(&default, &Line::default());
         };

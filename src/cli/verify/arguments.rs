@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::sort::SortKey;
+use crate::cli::reports::When;
 use crate::cli::subjects::ProgramArguments;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 use crate::cli::vm::{GuestVerb, VmArguments};
@@ -83,17 +84,6 @@ impl From<Level> for Lockdown {
     }
 }
 
-/// When rejects are explained.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(in crate::cli) enum When {
-    /// For programs of objects, unless an option asks for other output.
-    Auto,
-    /// Always.
-    Always,
-    /// Never.
-    Never,
-}
-
 impl Arguments {
     /// What a virtual machine does: it is there for its kernel's verdict.
     #[cfg(all(feature = "kernel", target_os = "linux"))]
@@ -106,10 +96,7 @@ impl Arguments {
 
     /// Whether rejects are explained.
     pub(super) const fn explains(&self) -> bool {
-        match self.report {
-            When::Always => true,
-            When::Never => false,
-            When::Auto => !self.programs.are_cases() && !self.vs_kernel && self.compare.is_none(),
-        }
+        self.report
+            .applies(!self.programs.are_cases() && !self.vs_kernel && self.compare.is_none())
     }
 }

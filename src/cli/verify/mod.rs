@@ -13,6 +13,7 @@ use kernel::KernelVerdicts;
 use super::exit::{Exit, Failure};
 use super::input::read_text;
 use super::printer::Printer;
+use super::reports::explain;
 use super::subjects::Found;
 use crate::object::build_options;
 use crate::program::Program;
@@ -112,6 +113,7 @@ impl Session<'_> {
             // The kernel takes the flag with the load, and it is part of the program.
             Arc::make_mut(&mut program).flags |= ProgFlags::STRICT_ALIGNMENT;
         }
+        printer.working(format_args!("verifying {}", subject.name()));
         let Verification { verdict, outcome } = verify(&program, &self.options);
         let why = outcome.as_ref().err();
         let mut row = VerdictRow::of(subject)
@@ -193,18 +195,4 @@ impl Session<'_> {
         };
         Ok(self.exit.max(no(answer)))
     }
-}
-
-/// Prints a row's log and report as text, the kernel's lines first.
-fn explain(row: &mut VerdictRow, lines: &str, printer: &mut Printer) -> Result<(), Failure> {
-    let (log, report) = (row.log.take(), row.report.take());
-    match (&log, &report) {
-        (Some(log), _) => printer.text(log)?,
-        (None, Some(_)) if !lines.is_empty() => printer.text(format_args!("{lines}\n"))?,
-        (None, _) => {}
-    }
-    if let Some(report) = report {
-        printer.text(format_args!("\n{}\n", report.styled()))?;
-    }
-    Ok(())
 }

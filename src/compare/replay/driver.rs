@@ -9,10 +9,10 @@ use super::look::look;
 use super::pass::Pass;
 use super::programs::Programs;
 use super::replay_vm::ReplayVm;
-use super::source::{Opened, RecordingSource};
+use super::source::{Opened, RecordingSource, resource};
 use super::verdict::Report;
 use crate::btf::Btf;
-use crate::compare::recording::{Header, LeftOut, Part, Resource, checksum};
+use crate::compare::recording::{Header, LeftOut, Resource, checksum};
 use crate::harness::{EngineKind, RanOn};
 use crate::instrument::Firing;
 use crate::isa::Reg;
@@ -237,16 +237,6 @@ fn unsure(object: &Object, header: &Header) -> Option<String> {
 /// The types of the recorded kernel, if the recording has them among the files at its start.
 /// The replay reports damage there.
 fn kernel_btf(recording: &mut Opened) -> Option<Btf> {
-    while let Ok(Some(part)) = recording.next_part() {
-        match part {
-            Part::Resources(mut files) => {
-                if let Some(types) = files.find(|file| file.name == Resource::KERNEL_BTF) {
-                    return Btf::parse(types.bytes).ok();
-                }
-            }
-            Part::Entries(_) | Part::MapReads(_) => {}
-            _ => break,
-        }
-    }
-    None
+    let types = resource(recording, Resource::KERNEL_BTF).ok()??;
+    Btf::parse(&types).ok()
 }

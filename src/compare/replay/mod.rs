@@ -23,6 +23,7 @@
 //! | `contents` | maps, before and after |
 //! | `outputs`, `sent` | ring and perf buffer records, printed lines |
 //! | `bare`, `by_time` | recordings of events on which no program ran |
+//! | `firings` | the firings and events with their fields, to list them |
 //! | `look` | running a firing again, to read registers at a difference |
 //! | `missing` | what the recording lacks |
 //! | `verdict`, `word`, `difference` | what a report holds |
@@ -37,6 +38,7 @@ mod difference;
 mod driver;
 mod elements;
 mod error;
+mod firings;
 mod judge;
 mod logs;
 mod look;
@@ -58,6 +60,7 @@ pub use bare::Bare;
 pub use difference::{Different, FirstDifference, Instruction, SourceLine};
 pub use driver::Replay;
 pub use error::ReplayError;
+pub use firings::RecordedFiring;
 pub use source::RecordingSource;
 pub use verdict::{
     Gap, MapReport, MapVerdict, NotCompared, OutputReport, OutputVerdict, ProgramReport, Report,

@@ -5,7 +5,9 @@ use std::io::{BufReader, Cursor, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::compare::recording::{BlockPosition, Recording, RecordingError};
+use super::error::ReplayError;
+use crate::compare::recording::{BlockPosition, Part, Recording, RecordingError, Resource};
+use crate::object::Object;
 
 /// A recording that can be read repeatedly.
 #[derive(Debug, Clone)]
@@ -20,6 +22,20 @@ pub enum RecordingSource {
 pub(super) type Opened = Recording<Box<dyn Read + Send>>;
 
 impl RecordingSource {
+    /// The object that was recorded, which recordings carry along. Its
+    /// [file](Object::file) is the name under which it was recorded. `None` for bare events,
+    /// and if the recorder could not read the object's file.
+    ///
+    /// # Errors
+    /// [`ReplayError`]: the recording can't be read, or has a broken object.
+    pub fn object(&self) -> Result<Option<Object>, ReplayError> {
+        let mut recording = self.open()?;
+        let described = recording.header().object.clone().unwrap_or_default();
+        let bytes = resource(&mut recording, Resource::OBJECT)?;
+        let object = bytes.map(|bytes| Object::parse(&described.name, &bytes));
+        Ok(object.transpose()?)
+    }
+
     /// Opens the recording.
     ///
     /// # Errors
@@ -40,6 +56,26 @@ impl RecordingSource {
         };
         Recording::new(from)
     }
+}
+
+/// A file that the recording carries along; `None` if it has none of this name.
+pub(super) fn resource(
+    recording: &mut Opened,
+    name: &[u8],
+) -> Result<Option<Vec<u8>>, RecordingError> {
+    while let Some(part) = recording.next_part()? {
+        match part {
+            Part::Resources(mut files) => {
+                if let Some(file) = files.find(|file| file.name == name) {
+                    return Ok(Some(file.bytes.to_vec()));
+                }
+            }
+            Part::Entries(_) | Part::MapReads(_) => {}
+            // Files are at the start.
+            _ => break,
+        }
+    }
+    Ok(None)
 }
 
 impl From<PathBuf> for RecordingSource {

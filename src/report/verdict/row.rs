@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::kernel_said::{KernelSaid, Match};
 use super::missing::MissingRow;
 use super::words::{errno, is_verdict, reason};
+use crate::explain::Explained;
 use crate::object::Entry;
 use crate::program::Program;
 use crate::verifier::diagnose::{Refused, Report};
@@ -112,7 +113,7 @@ pub struct VerdictRow {
     /// Features that are not modelled; only of unjudged programs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<MissingRow>,
-    /// Where the verifier stopped; only from bpflab's verifier.
+    /// Where the verifier stopped; of the kernel only with a report.
     #[serde(flatten)]
     pub refused: Option<Refused>,
     /// Instructions that the verifier processed; null for an unjudged program.
@@ -132,7 +133,7 @@ pub struct VerdictRow {
     /// How the two verdicts compare; null without the kernel's.
     #[serde(rename = "match", skip_serializing_if = "Option::is_none")]
     pub matches: Option<Option<Match>>,
-    /// Why it is not accepted, in terms of the source; only from bpflab's verifier.
+    /// Why it is not accepted, in terms of the source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub report: Option<Report>,
     /// The verifier's log, if it was asked for.
@@ -211,6 +212,14 @@ impl VerdictRow {
         }
         let explained = why.filter(|_| explain);
         self.report = explained.map(|why| Report::new(program, why));
+        self
+    }
+
+    /// Adds where the kernel stopped and the report, from its log.
+    #[must_use]
+    pub fn explained(mut self, explained: Explained) -> Self {
+        self.refused = Some(explained.refused);
+        self.report = explained.report;
         self
     }
 

@@ -84,6 +84,23 @@ proptest! {
     }
 
     #[test]
+    fn fields_are_read_as_they_were_set(
+        n in any::<i32>(), comm in "[a-z]{0,7}", a in "[ -~]{0,20}", b in prop::collection::vec(any::<u16>(), 0..9)
+    ) {
+        let values = [
+            ("n".to_owned(), FieldValue::from(n)),
+            ("comm".to_owned(), FieldValue::from(comm)),
+            ("a".to_owned(), FieldValue::from(a)),
+            ("b".to_owned(), FieldValue::from(b)),
+        ];
+        let mut event = Event::tracepoint(layout());
+        for (field, value) in &values {
+            event.change(field, value).unwrap();
+        }
+        prop_assert_eq!(layout().values(&event.record()), values);
+    }
+
+    #[test]
     fn any_packet_comes_back_or_is_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         for prog_type in ProgType::ALL.iter().copied() {
             let mut space = Space::new();

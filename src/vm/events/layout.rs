@@ -81,6 +81,23 @@ impl Layout {
         self.fields.iter().filter(|field| !is_common(field))
     }
 
+    /// The values of the fields in a context, without those of the common header: what
+    /// [`Event::set`](super::Event::set) takes. Fields that the bytes do not hold are missing,
+    /// as are bytes of unknown type, and second names of the same bytes (`args` of a system
+    /// call).
+    #[must_use]
+    pub fn values(&self, context: &[u8]) -> Vec<(String, FieldValue)> {
+        let mut values = Vec::new();
+        let mut end = 0;
+        for field in self.own_fields() {
+            if field.offset >= end {
+                field.values(context, &mut values);
+                end = field.end();
+            }
+        }
+        values
+    }
+
     /// Whether records have data after the fixed part.
     #[must_use]
     pub fn is_dynamic(&self) -> bool {

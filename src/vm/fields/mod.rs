@@ -1,6 +1,7 @@
 //! Fields of contexts and of kernel objects: their types, the values that tests give, and
 //! the text of values.
 
+mod decode;
 mod error;
 mod shape;
 mod text;

@@ -1,5 +1,7 @@
 //! `bpflab inspect`: shows what is in an object or a recording.
 
+mod events;
+
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -7,12 +9,14 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::json;
 
-use super::exit::{Exit, Failure};
-use super::input::KernelArguments;
-use super::printer::Printer;
-use super::subjects::is_c_name;
+use self::events::Listed;
 use crate::btf::Btf;
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::input::KernelArguments;
+use crate::cli::printer::Printer;
+use crate::cli::subjects::is_c_name;
 use crate::compare::recording::{MAGIC, Recording};
+use crate::compare::replay::RecordingSource;
 use crate::object::{Object, Target};
 use crate::report::{Inspection, KfuncSupport, ReadState, RecordingReport, Support};
 
@@ -30,8 +34,10 @@ use crate::report::{Inspection, KfuncSupport, ReadState, RecordingReport, Suppor
   bpflab inspect --btf-part small.btf prog.bpf.o     the kernel's types that it needs
   bpflab inspect --btf-part small.btf a.bpf.o b.bpf.o task_struct vfs_read
   bpflab inspect run.rec                    what a recording holds, and whether it is whole
+  bpflab inspect run.rec --events           each firing, with the fields of its event
+  bpflab inspect run.rec --events=run.jsonl          an events file of it, for bpflab run
   bpflab inspect --json prog.bpf.o | jq -r '.programs[].section'")]
-pub(super) struct Arguments {
+pub(in crate::cli) struct Arguments {
     /// Object file or recording; with --btf-c and --support also a BTF file
     #[arg(value_name = "FILE")]
     object: PathBuf,
@@ -57,14 +63,30 @@ pub(super) struct Arguments {
     /// programs of the objects need, and the named ones; for --btf elsewhere
     #[arg(long, value_name = "FILE", conflicts_with_all = ["relocs", "support", "btf_c"])]
     btf_part: Option<PathBuf>,
+    /// Of a recording, list every firing or event, by time; or write them as an events file for
+    /// `bpflab run --events`
+    #[arg(
+        long,
+        value_name = "FILE",
+        num_args = 0..=1,
+        require_equals = true,
+        conflicts_with_all = ["relocs", "support", "btf_c", "btf_part"],
+    )]
+    events: Option<Option<PathBuf>>,
 }
 
-pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, Failure> {
+pub(in crate::cli) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, Failure> {
     if let Some(file) = &arguments.btf_part {
         return part(arguments, file, printer);
     }
     if is_recording(&arguments.object) {
         return recording(arguments, printer);
+    }
+    if arguments.events.is_some() {
+        let file = arguments.object.display();
+        return Err(Failure::bad(format!(
+            "{file}: not a recording; --events lists the firings of one"
+        )));
     }
     if arguments.btf_c {
         return declarations(arguments, printer);
@@ -107,6 +129,17 @@ fn recording(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, Failu
             "{file}: a recording has no relocations or types; --relocs, --support and --btf-c are \
              for objects"
         )));
+    }
+    if let Some(to) = &arguments.events {
+        let source = RecordingSource::File(arguments.object.clone());
+        let listed = Listed {
+            file: &file,
+            source,
+        };
+        return match to {
+            Some(to) => listed.write(to, printer),
+            None => listed.list(printer),
+        };
     }
     let bad = |problem: &dyn std::fmt::Display| Failure::bad(format!("{file}: {problem}"));
     let recording = Recording::open(&arguments.object).map_err(|error| bad(&error))?;
