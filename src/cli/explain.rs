@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::exit::{Exit, Failure};
-use super::input::{KernelArguments, read_text};
+use super::files::read_text;
+use super::input::KernelArguments;
 use super::printer::Printer;
 use crate::explain::{Explained, Pasted, logs};
 use crate::program::Program;

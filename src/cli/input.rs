@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::exit::Failure;
+use super::files::read_text;
+use super::map_values;
 use super::object_rules::{MapRule, TypeRule};
 use crate::btf::Btf;
 use crate::object::cases::{CaseError, Cases};
@@ -48,6 +50,13 @@ pub(super) struct KernelArguments {
     /// bpftrace 0.17 writes them (--map-def fd:0=percpu_hash:16:8:4096)
     #[arg(long, value_name = "MAP.ATTRIBUTE=VALUE", value_parser = MapRule::parse)]
     pub map_def: Vec<MapRule>,
+    /// Set a global variable, or a part of one, before the object is loaded
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub global: Vec<String>,
+    /// Set the constants of .rodata from a dump of the loaded map (`bpftool map dump -j`), before
+    /// --global: the verdict is that of the configured program
+    #[arg(long, value_name = "FILE")]
+    pub rodata: Option<PathBuf>,
 }
 
 impl KernelArguments {
@@ -86,7 +95,24 @@ impl KernelArguments {
         for rule in other.into_iter().chain(takes) {
             rule.apply(&mut object)?;
         }
+        self.set_globals(&mut object)?;
         Ok(object)
+    }
+
+    fn set_globals(&self, object: &mut Object) -> Result<(), Failure> {
+        if let Some(file) = &self.rodata {
+            let wrong = |text: String| Failure::bad(format!("{}: {text}", file.display()));
+            let dump = serde_json::from_str(&read_text(file)?)
+                .map_err(|error| wrong(format!("invalid JSON: {error}")))?;
+            map_values::set_rodata(object, &dump).map_err(wrong)?;
+        }
+        for given in &self.global {
+            let (name, value) = assignment("--global", given)?;
+            let value = map_values::value(value)
+                .map_err(|error| Failure::bad(format!("--global {name}={error}")))?;
+            object.set_global(name, value)?;
+        }
+        Ok(())
     }
 
     /// Opens a file of cases, `-` for standard input, whose type ids are those of this kernel.
@@ -96,10 +122,11 @@ impl KernelArguments {
         } else {
             Cases::open(file)
         };
-        if !self.types.is_empty() || !self.map_def.is_empty() {
+        let are_maps = !self.map_def.is_empty() || !self.global.is_empty() || self.rodata.is_some();
+        if !self.types.is_empty() || are_maps {
             return Err(Failure::bad(
-                "--type and --map-def change objects; a case says its program type and its maps \
-                 itself (prog_type, maps)",
+                "--type, --map-def, --global and --rodata change objects; a case says its program \
+                 type and its maps itself (prog_type, maps)",
             ));
         }
         // The file itself can't be read, not one of its lines.
@@ -240,6 +267,15 @@ pub(super) fn no_type(entry: &Entry) -> String {
     )
 }
 
+/// Splits `NAME=VALUE` of an option.
+pub(super) fn assignment<'a>(option: &str, text: &'a str) -> Result<(&'a str, &'a str), Failure> {
+    text.split_once('=').ok_or_else(|| {
+        Failure::bad(format!(
+            "{option} {text}: `=` and a value are missing: {option} {text}=…"
+        ))
+    })
+}
+
 /// Parses an address in hexadecimal, with or without `0x`.
 fn address(name: &str, text: &str) -> Result<u64, Failure> {
     let digits = text.strip_prefix("0x").unwrap_or(text);
@@ -248,11 +284,4 @@ fn address(name: &str, text: &str) -> Result<u64, Failure> {
             "--ksym {name}={text}: not a hexadecimal address: {error}"
         ))
     })
-}
-
-/// Reads a text file.
-pub(super) fn read_text(path: impl AsRef<Path>) -> Result<String, Failure> {
-    let path = path.as_ref();
-    std::fs::read_to_string(path)
-        .map_err(|error| Failure::bad(format!("{}: can't be read: {error}", path.display())))
 }

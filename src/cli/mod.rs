@@ -11,6 +11,7 @@ mod conformance;
 mod disasm;
 mod exit;
 mod explain;
+mod files;
 mod input;
 mod inspect;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
@@ -20,6 +21,7 @@ mod kernels;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod live;
 mod man;
+mod map_values;
 mod object_rules;
 mod printer;
 mod progress;

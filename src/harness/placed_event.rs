@@ -22,9 +22,7 @@ impl<'v> PlacedEvent<'v> {
     pub fn new(machine: &'v mut Machine, prog_type: ProgType, event: &Event) -> Result<Self> {
         machine.settle()?;
         let placed = event.place(prog_type, &mut machine.space)?;
-        if let Some((at, bytes)) = event.user_stack() {
-            machine.world.user().map(at, bytes);
-        }
+        event.put_memory(&mut machine.world)?;
         let context = placed.r1();
         let around = machine.suspend();
         let this = Self {

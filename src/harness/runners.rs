@@ -48,6 +48,7 @@ impl Vm {
             dispatcher.check_context(*program, event)?;
             let prog_type = dispatcher.image(*program)?.program().prog_type;
             machine.settle()?;
+            event.put_memory(&mut machine.world)?;
             let placed = event.place(prog_type, &mut machine.space)?;
             let context = placed.r1();
             machine.enter(prog_type, placed)?;

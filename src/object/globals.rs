@@ -81,6 +81,36 @@ impl Object {
         Ok(())
     }
 
+    /// Sets the initial bytes of a section of global data, from its start: what
+    /// `bpftool map dump` shows of its map in another process. Bytes after them stay.
+    ///
+    /// # Errors
+    /// No such section, or more bytes than it has.
+    pub fn set_data(&mut self, section: &str, bytes: &[u8]) -> Result<(), ObjectError> {
+        let fault = |text: String| self.global_fault(section, Problem::Value(text));
+        let is_it =
+            |map: &&mut MapDef| matches!(&map.origin, MapOrigin::Section(name) if name == section);
+        let sizes = self.maps.iter().filter_map(|map| match &map.origin {
+            MapOrigin::Section(name) => Some((name.clone(), map.value_size)),
+            _ => None,
+        });
+        let sizes: Vec<_> = sizes.collect();
+        let Some((_, size)) = sizes.iter().find(|(name, _)| name == section) else {
+            let known: Vec<_> = sizes.into_iter().map(|(name, _)| name).collect();
+            return Err(fault(match known.as_slice() {
+                [] => "the object has no section of global data".to_owned(),
+                known => format!("there is no such section; there is {}", known.join(", ")),
+            }));
+        };
+        if bytes.len() > *size as usize {
+            return Err(fault(format!("{} bytes; it has {size}", bytes.len())));
+        }
+        if let Some(map) = self.maps.iter_mut().find(is_it) {
+            maps_data::write(map, 0, bytes);
+        }
+        Ok(())
+    }
+
     /// The initial value of a global variable, or a part of one, as JSON.
     ///
     /// # Errors
@@ -225,7 +255,7 @@ impl Object {
 }
 
 /// Encodes a number in all bytes of a variable of unknown type.
-fn plain(value: &Json, bytes: &mut [u8]) -> Result<(), String> {
+pub(crate) fn plain(value: &Json, bytes: &mut [u8]) -> Result<(), String> {
     let number = match value {
         Json::Bool(value) => i128::from(*value),
         Json::Number(number) => number

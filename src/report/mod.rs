@@ -26,6 +26,7 @@ mod map_summary;
 mod outputs;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod overhead;
+mod packet;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod record;
 mod recording;
@@ -66,6 +67,7 @@ pub use map_summary::MapSummary;
 pub use outputs::{OutputRow, RecordTypes};
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 pub use overhead::{Overhead, OverheadRow, WatchTurn};
+pub use packet::{PacketRow, PacketState};
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 pub use record::RecordReport;
 pub use recording::{

@@ -21,6 +21,8 @@ Examples:
   bpflab run write_hist.bpf.o --set 'args[2]=4096'
   bpflab run write_hist.bpf.o --events writes.jsonl     a line each: {\"args[2]\":4096}
   bpflab run prog.bpf.o --event sched/sched_process_exec --set filename=/bin/ls --comm ls
+  bpflab run prog.bpf.o --event syscalls/sys_enter_openat --set filename=/etc/passwd
+  bpflab run filter.bpf.o --map-set blocked=0x0100007f=1 --data capture.pcap
   bpflab run filter.bpf.o --data packet.bin --repeat 100000
   bpflab run prog.bpf.o handle_exec --global min_ns=1000 --json
   bpflab run prog.bpf.o --inject 'map-update(hist)=ENOMEM@3' --repeat 5
@@ -35,9 +37,16 @@ pub(in crate::cli) struct Arguments {
     #[command(flatten)]
     pub(super) setup: SetupArguments,
     /// Fire once for each line of a file (- for standard input): a JSON object of fields, which
-    /// may also have @event, @pid, @tid, @uid, @comm, @cpu and @ns
+    /// may also have @event, @pid, @tid, @uid, @gid, @comm, @cgroup, @cpu, @ns, @after and @user
     #[arg(long, value_name = "FILE")]
     pub(super) events: Option<PathBuf>,
+    /// Set entries of a map before programs run, from a file with the output of `bpftool map dump
+    /// -j`, or one entry (repeatable)
+    #[arg(long, value_name = "MAP=FILE.json|MAP=KEY=VALUE")]
+    pub(super) map_set: Vec<String>,
+    /// Write the packets that XDP and tc programs leave and don't drop to a capture file
+    #[arg(long, value_name = "FILE.pcap", conflicts_with = "repeat")]
+    pub(super) out: Option<PathBuf>,
     /// Run programs on this engine [default: the fastest one here]
     #[arg(long, value_enum)]
     pub(super) engine: Option<Engine>,
@@ -57,7 +66,7 @@ pub(in crate::cli) struct Arguments {
         value_name = "FILE",
         conflicts_with_all = [
             "object", "program", "event", "set", "events", "format", "data", "global", "repeat",
-            "map", "hist", "record", "kconfig", "ksym", "inject",
+            "map", "hist", "record", "kconfig", "ksym", "inject", "map_set", "rodata", "out",
         ]
     )]
     pub(super) cases: Option<PathBuf>,
@@ -79,9 +88,6 @@ pub(in crate::cli) struct SetupArguments {
     pub(in crate::cli) event: EventArguments,
     #[command(flatten)]
     pub(super) world: WorldArguments,
-    /// Set a global variable, or a part of one, before the object is loaded
-    #[arg(long, value_name = "NAME=VALUE")]
-    pub(super) global: Vec<String>,
     /// Run rejected and unjudged programs, too, with each access checked
     #[arg(long)]
     pub(super) unverified: bool,
@@ -100,7 +106,8 @@ pub(in crate::cli) struct EventArguments {
     #[arg(long, value_name = "GROUP/NAME")]
     pub(in crate::cli) event: Option<String>,
     /// Set a field of the event: a number, text, "text", hex:BYTES, [1, 2]; fields are named as
-    /// in the format file and in BTF (count, args[2])
+    /// in the format file and in BTF (count, args[2]). Text and bytes for a pointer are put into
+    /// memory, and the field points there
     #[arg(long, value_name = "FIELD=VALUE")]
     pub(in crate::cli) set: Vec<String>,
     /// Take the tracepoint's layout from this tracefs format file
@@ -124,6 +131,12 @@ pub(super) struct WorldArguments {
     /// Set the user id of the current task [default: 1000]
     #[arg(long, value_name = "N")]
     pub(super) uid: Option<u32>,
+    /// Set the group id of the current task [default: 1000]
+    #[arg(long, value_name = "N")]
+    pub(super) gid: Option<u32>,
+    /// Set the cgroup id of the current task [default: 1]
+    #[arg(long, value_name = "ID")]
+    pub(super) cgroup: Option<u64>,
     /// Set the command name of the current task [default: bpflab]
     #[arg(long, value_name = "NAME")]
     pub(super) comm: Option<String>,
@@ -137,6 +150,9 @@ pub(super) struct WorldArguments {
     /// Set the monotonic clock, in nanoseconds since boot
     #[arg(long, value_name = "NS")]
     pub(super) ns: Option<u64>,
+    /// Put text, "text" or hex:BYTES into user memory at an address (repeatable)
+    #[arg(long, value_name = "ADDRESS=VALUE")]
+    pub(super) user: Vec<String>,
     /// Set the seed of bpf_get_prandom_u32
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(super) seed: u64,

@@ -6,9 +6,11 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::Value as Json;
 
+use super::setup::put_user;
 use crate::cli::exit::Failure;
 use crate::vm::World;
 use crate::vm::events::FieldValue;
@@ -40,6 +42,15 @@ const WORLD: &[(&str, Change)] = &[
         world.task().set_uid(word(value)?);
         Ok(())
     }),
+    ("@gid", |world, value| {
+        world.task().set_gid(word(value)?);
+        Ok(())
+    }),
+    ("@cgroup", |world, value| {
+        let id = value.as_u64().ok_or("expected the id of a cgroup")?;
+        world.task().set_cgroup_id(id);
+        Ok(())
+    }),
     ("@comm", |world, value| {
         let comm = value.as_str().ok_or("expected a text")?;
         world.task().set_comm(comm);
@@ -57,6 +68,19 @@ const WORLD: &[(&str, Change)] = &[
         let ns = value.as_u64().ok_or("expected a number of nanoseconds")?;
         world.clock().set_ns(ns);
         Ok(())
+    }),
+    ("@after", |world, value| {
+        let ns = value.as_u64().ok_or("expected a number of nanoseconds")?;
+        world.clock().advance(Duration::from_nanos(ns));
+        Ok(())
+    }),
+    ("@user", |world, value| {
+        let pieces = value.as_object();
+        let pieces = pieces.ok_or("expected {\"ADDRESS\": \"text or hex:BYTES\"}")?;
+        pieces.iter().try_for_each(|(at, value)| {
+            let value = value.as_str().ok_or("expected text or hex:BYTES")?;
+            put_user(world, at, value)
+        })
     }),
 ];
 
@@ -109,6 +133,10 @@ fn field_value(value: &Json) -> Result<FieldValue, String> {
     };
     match value {
         Json::Bool(value) => Ok(FieldValue::from(*value)),
+        // As on the command line: in an events file a text has its quotes already.
+        Json::String(text) if text.starts_with("hex:") => {
+            FieldValue::parse(text).map_err(|error| error.to_string())
+        }
         Json::String(text) => Ok(FieldValue::from(text)),
         Json::Array(values) => {
             let numbers = values.iter().map(number).collect::<Option<Vec<_>>>();

@@ -4,6 +4,7 @@ mod arguments;
 mod cases;
 mod lines;
 mod options;
+mod pcap;
 mod session;
 mod setup;
 

@@ -1,42 +1,12 @@
 //! Parses values of options that have a small language of their own.
 
 use rustc_hash::FxHashMap;
-use serde_json::Value as Json;
 
 use super::arguments::OutputArguments;
 use crate::cli::exit::Failure;
+use crate::cli::input::assignment;
 use crate::object::Object;
 use crate::report::{Buckets, HistogramRule, RecordTypes};
-use crate::vm::events::FieldValue;
-
-/// Splits `NAME=VALUE` of an option.
-pub(super) fn assignment<'a>(option: &str, text: &'a str) -> Result<(&'a str, &'a str), Failure> {
-    text.split_once('=').ok_or_else(|| {
-        Failure::bad(format!(
-            "{option} {text}: `=` and a value are missing: {option} {text}=…"
-        ))
-    })
-}
-
-/// Parses the value of a global variable: JSON, or a value as for `--set`.
-pub(super) fn global_value(name: &str, text: &str) -> Result<Json, Failure> {
-    if let Ok(json) = serde_json::from_str(text) {
-        return Ok(json);
-    }
-    let value = FieldValue::parse(text)
-        .map_err(|error| Failure::bad(format!("--global {name}={text}: {error}")))?;
-    let number = |number: i128| match (u64::try_from(number), i64::try_from(number)) {
-        (Ok(number), _) => Json::from(number),
-        (_, Ok(number)) => Json::from(number),
-        _ => Json::from(number.to_string()),
-    };
-    Ok(match value {
-        FieldValue::Int(value) => number(value),
-        FieldValue::Text(text) => Json::from(text),
-        FieldValue::Bytes(bytes) => Json::from(bytes),
-        FieldValue::Ints(values) => values.into_iter().map(number).collect(),
-    })
-}
 
 /// The `--hist` rules by map name.
 pub(super) fn histogram_rules(
@@ -100,17 +70,5 @@ mod tests {
         assert_eq!(rule("-5:10"), Some(HistogramRule::Always(linear)));
         assert_eq!(rule("0:0"), None);
         assert_eq!(rule("log10"), None);
-    }
-
-    #[test]
-    fn globals_take_json_and_more() {
-        let value = |text| global_value("x", text).map(|json| json.to_string()).ok();
-        assert_eq!(value("42").as_deref(), Some("42"));
-        assert_eq!(value("-0x10").as_deref(), Some("-16"));
-        assert_eq!(value("dd").as_deref(), Some("\"dd\""));
-        assert_eq!(value("{\"low\": 1}").as_deref(), Some("{\"low\":1}"));
-        assert_eq!(value("hex:0102").as_deref(), Some("[1,2]"));
-        assert_eq!(value("[0x1, 2]").as_deref(), Some("[1,2]"));
-        assert_eq!(value("12zz"), None);
     }
 }

@@ -7,18 +7,20 @@ use std::time::Duration;
 use super::arguments::{Arguments, OutputArguments};
 use super::lines::{Line, Lines};
 use super::options::{histogram_rules, record_types};
+use super::pcap::{PacketFile, drops, sees_frames};
 use super::setup::{self, ScheduledEvent};
 use rustc_hash::FxHashMap;
 
 use crate::btf::Btf;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::input::skip_untyped;
+use crate::cli::map_values;
 use crate::cli::printer::Printer;
 use crate::harness::{MapView, Vm};
 use crate::program::MapOrigin;
 use crate::report::{
-    EventTally, FaultRow, HistogramRule, InjectedRow, MapContents, OutputRow, ProgramTally,
-    RecordTypes,
+    EventTally, FaultRow, HistogramRule, InjectedRow, MapContents, OutputRow, PacketRow,
+    ProgramTally, RecordTypes,
 };
 use crate::spec::MapType;
 use crate::vm::attach::{Hook, Tally};
@@ -42,6 +44,8 @@ struct Session<'a> {
     events: Vec<EventTally>,
     /// Programs that faulted and don't run again; the others go on.
     faulted: Vec<ProgramHandle>,
+    /// The capture file of packets that were not dropped.
+    out: Option<PacketFile>,
     /// Messages of faulting probe loads that were already shown.
     probed: Vec<String>,
     exit: Exit,
@@ -87,6 +91,11 @@ pub(super) fn run(
         programs: Vec::new(),
         events: Vec::new(),
         faulted: Vec::new(),
+        out: arguments
+            .out
+            .as_deref()
+            .map(PacketFile::create)
+            .transpose()?,
         probed: Vec::new(),
         exit: Exit::Fine,
     };
@@ -95,9 +104,20 @@ pub(super) fn run(
             session.printer.warn(&warning)?;
         }
     }
-    session.fire_all()?;
+    for given in &arguments.map_set {
+        map_values::set(&session.vm, "--map-set", given)?;
+    }
+    let fired = session.fire_all();
+    // What ran before an error is shown: lines of an events file are independent.
     session.show_results()?;
     session.show_maps()?;
+    fired?;
+    if let Some(out) = session.out {
+        let said = out.finish()?;
+        if !session.printer.is_json() {
+            session.printer.text(format_args!("{said}\n"))?;
+        }
+    }
     Ok(session.exit)
 }
 
@@ -189,6 +209,7 @@ impl Session<'_> {
             let passed = passed.map(|(_, runs)| runs).sum();
             self.note_event(event, repeated.runs(), passed);
             self.show_given(&repeated.outcome)?;
+            self.show_packet(program, event, &repeated.outcome)?;
             let insns = repeated.outcome.runs.last().map_or(0, |run| run.insns);
             let tally = self.tally(program);
             tally.ran_on(repeated.ran_on);
@@ -212,6 +233,9 @@ impl Session<'_> {
                 }
                 let fired = self.vm.fire_for(&left, event.clone())?;
                 self.show_given(&fired.outcome)?;
+                if let Some(program) = left.first() {
+                    self.show_packet(*program, event, &fired.outcome)?;
+                }
                 for ((program, elapsed), run) in fired.runs.iter().zip(&fired.outcome.runs) {
                     let returned = [(run.returned(), 1)];
                     let tally = self.tally(*program);
@@ -260,6 +284,41 @@ impl Session<'_> {
             for ring in rings {
                 ring.take_records()?;
             }
+        }
+        Ok(())
+    }
+
+    /// Shows what programs, of which one is given, changed in a packet, and keeps it unless one
+    /// of them dropped it.
+    fn show_packet(
+        &mut self,
+        program: ProgramHandle,
+        event: &Event,
+        outcome: &Outcome,
+    ) -> Result<(), Failure> {
+        let prog_type = self.vm.program(program).map(|known| known.prog_type);
+        let (Some(prog_type), Some(packet)) = (prog_type, &outcome.packet) else {
+            return Ok(());
+        };
+        if event.kind() != EventKind::Packet || !sees_frames(prog_type) || outcome.runs.is_empty() {
+            return Ok(());
+        }
+        let before = event.record();
+        let dropped = outcome
+            .runs
+            .iter()
+            .any(|run| drops(prog_type, run.returned()));
+        // Packets without --data have no contents that anyone asked for.
+        if self.arguments.setup.event.data.is_some()
+            && let Some(row) = PacketRow::new(&before, packet)
+        {
+            self.printer.show(&row)?;
+        }
+        let now = self.vm.world().clock().realtime_ns();
+        match &mut self.out {
+            Some(out) if dropped => out.dropped += 1,
+            Some(out) => out.add(now, packet)?,
+            None => {}
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ pub(super) use arguments::Arguments;
 use kernel::KernelVerdicts;
 
 use super::exit::{Exit, Failure};
-use super::input::read_text;
+use super::files::read_text;
 use super::printer::Printer;
 use super::reports::explain;
 use super::subjects::Found;

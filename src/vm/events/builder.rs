@@ -1,11 +1,13 @@
 //! Builds packets layer by layer; lengths and checksums are filled in.
 
+use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use etherparse::{
     ArpEthIpv4Packet, ArpOperation, EtherType, Ethernet2Header, IcmpEchoHeader, Icmpv4Header,
     Icmpv4Type, Icmpv6Header, Icmpv6Type, IpDscp, IpEcn, IpNumber, Ipv4Header, Ipv6FlowLabel,
-    Ipv6Header, TcpHeader, UdpHeader,
+    Ipv6Header, LaxLinkExtSlice, LaxNetSlice, LaxSlicedPacket, LinkSlice, TcpHeader,
+    TransportSlice, UdpHeader,
 };
 
 use super::error::EventError;
@@ -463,6 +465,63 @@ fn too_long(len: usize) -> String {
     format!("{len} bytes are too many for an IP packet")
 }
 
+/// The headers of a packet that begins with its Ethernet header, in words, as far as they are
+/// whole: `02:…:01 > 02:…:02, vlan 5, ipv4 10.0.0.1 > 10.0.0.2 ttl 64, tcp 49152 > 80`.
+#[doc(hidden)]
+#[must_use]
+pub fn headers_of(packet: &[u8]) -> String {
+    let Ok(sliced) = LaxSlicedPacket::from_ethernet(packet) else {
+        return "no Ethernet header".to_owned();
+    };
+    let mut text = String::new();
+    // Writing to a String can't fail.
+    if let Some(LinkSlice::Ethernet2(link)) = &sliced.link {
+        let _ = write!(text, "{} > {}", mac(link.source()), mac(link.destination()));
+        if sliced.net.is_none() && sliced.link_exts.is_empty() {
+            let _ = write!(text, ", ethertype {:#06x}", link.ether_type().0);
+        }
+    }
+    for ext in &sliced.link_exts {
+        if let LaxLinkExtSlice::Vlan(vlan) = ext {
+            let _ = write!(text, ", vlan {}", vlan.vlan_identifier().value());
+        }
+    }
+    match &sliced.net {
+        Some(LaxNetSlice::Ipv4(ip)) => {
+            let header = ip.header();
+            let (source, destination) = (header.source_addr(), header.destination_addr());
+            let _ = write!(text, ", ipv4 {source} > {destination} ttl {}", header.ttl());
+        }
+        Some(LaxNetSlice::Ipv6(ip)) => {
+            let header = ip.header();
+            let (source, destination) = (header.source_addr(), header.destination_addr());
+            let hops = header.hop_limit();
+            let _ = write!(text, ", ipv6 {source} > {destination} hops {hops}");
+        }
+        Some(LaxNetSlice::Arp(_)) => text.push_str(", arp"),
+        None => {}
+    }
+    let _ = match &sliced.transport {
+        Some(TransportSlice::Tcp(tcp)) => {
+            let (source, destination) = (tcp.source_port(), tcp.destination_port());
+            write!(text, ", tcp {source} > {destination}")
+        }
+        Some(TransportSlice::Udp(udp)) => {
+            let (source, destination) = (udp.source_port(), udp.destination_port());
+            write!(text, ", udp {source} > {destination}")
+        }
+        Some(TransportSlice::Icmpv4(icmp)) => write!(text, ", icmp type {}", icmp.type_u8()),
+        Some(TransportSlice::Icmpv6(icmp)) => write!(text, ", icmpv6 type {}", icmp.type_u8()),
+        Some(TransportSlice::Igmp(_)) => write!(text, ", igmp"),
+        None => Ok(()),
+    };
+    text
+}
+
+fn mac(bytes: [u8; 6]) -> String {
+    bytes.map(|byte| format!("{byte:02x}")).join(":")
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::checksum::{folded, partial};
@@ -548,5 +607,22 @@ mod tests {
         let long = Packet::ethernet().ipv4("10.0.0.1", "10.0.0.2").udp(1, 2);
         assert!(text(long.payload(vec![0; 70_000])).contains("too many"));
         assert!(Packet::ethernet().event().is_ok());
+    }
+
+    #[test]
+    fn headers_are_told_as_far_as_they_are_whole() {
+        let packet = Packet::ethernet()
+            .vlan(5)
+            .ipv4("10.0.0.1", "10.0.0.2")
+            .tcp(49152, 80)
+            .build()
+            .unwrap();
+        let text = headers_of(&packet);
+        let expected = ", vlan 5, ipv4 10.0.0.1 > 10.0.0.2 ttl 64, tcp 49152 > 80";
+        assert!(text.ends_with(expected), "{text}");
+        let cut = headers_of(&packet[..20]);
+        assert!(cut.ends_with(", vlan 5"), "{cut}");
+        assert_eq!(headers_of(&packet[..5]), "no Ethernet header");
+        assert!(headers_of(&[0; 64]).contains("ethertype 0x0000"));
     }
 }

@@ -302,6 +302,11 @@ impl Event {
     /// Sets a field by any of its names, or a part of it (`args[2]`, `key.port`). Arguments
     /// of kprobes, uprobes and USDT probes are fields, too: `arg0`, `arg1`.
     ///
+    /// Text or bytes for a field that is a pointer, or for an argument in a register, are put
+    /// into memory when the event fires, and the field points there: user memory for
+    /// tracepoints, system calls and probes in user space, kernel memory for the others. Memory
+    /// at addresses of one's own is that of [`World`](crate::vm::World).
+    ///
     /// # Errors
     /// [`EventError::NoField`] with the existing fields, or [`EventError::Value`] for a value
     /// that does not fit: nothing is truncated.
@@ -328,6 +333,18 @@ impl Event {
     /// # Errors
     /// As [`Event::set`].
     pub fn change(&mut self, field: &str, value: &FieldValue) -> Result<(), EventError> {
+        match self.change_value(field, value) {
+            Ok(()) => Ok(()),
+            Err(refused) => self.point(field, value, refused),
+        }
+    }
+
+    /// Sets a field to this value itself.
+    pub(super) fn change_value(
+        &mut self,
+        field: &str,
+        value: &FieldValue,
+    ) -> Result<(), EventError> {
         if let Some(n) = self.argument_named(field) {
             return self.change_argument(n, value);
         }

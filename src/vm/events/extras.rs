@@ -31,6 +31,19 @@ pub(super) struct Extras {
     pub usdt_args: Vec<i64>,
     /// The position of an iterator.
     pub iteration: Option<Iteration>,
+    /// What fields that are pointers point to.
+    pub pointed: Vec<Pointed>,
+}
+
+/// Text or bytes that a field points to, and the address that the field has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Pointed {
+    /// The address of the first byte.
+    pub at: u64,
+    /// The bytes; of a text with its NUL.
+    pub bytes: Vec<u8>,
+    /// Whether it is kernel memory; user memory of the current task otherwise.
+    pub in_kernel: bool,
 }
 
 /// The position of an iterator (`struct bpf_iter_meta`).

@@ -42,6 +42,7 @@ mod layout;
 mod packet;
 mod place;
 mod placed;
+mod pointed;
 mod pointees;
 mod probe;
 mod record;
@@ -51,6 +52,8 @@ mod syscall;
 mod window;
 
 pub use builder::Packet;
+#[doc(hidden)]
+pub use builder::headers_of;
 pub use capture::{CaptureError, Captured};
 pub use declare::{Declaration, Scalar};
 pub use error::EventError;

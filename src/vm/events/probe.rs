@@ -205,7 +205,17 @@ impl Event {
     /// [`EventError::NoField`] if there is no such argument, [`EventError::Value`] for a
     /// value that does not fit.
     pub fn arg(mut self, n: usize, value: impl Into<FieldValue>) -> Result<Self, EventError> {
-        self.change_argument(n, &value.into())?;
+        let value = value.into();
+        if let Err(refused) = self.change_argument(n, &value) {
+            let field = match self.kind {
+                EventKind::Context(_) => format!("parm{n}"),
+                _ if self.layout().is_some_and(|layout| layout.has("args[0]")) => {
+                    format!("args[{}]", n.saturating_sub(1))
+                }
+                _ => format!("arg{}", n.saturating_sub(1)),
+            };
+            self.point(&field, &value, refused)?;
+        }
         Ok(self)
     }
 
@@ -399,7 +409,7 @@ impl Event {
     }
 
     /// The address and the bytes of the mocked task's stack when the event fires.
-    pub(crate) fn user_stack(&self) -> Option<(u64, &[u8])> {
+    pub(super) fn user_stack(&self) -> Option<(u64, &[u8])> {
         let extras = self.extras.as_ref().filter(|_| self.is_user())?;
         (!extras.stack.is_empty()).then_some((USER_STACK, &extras.stack[..]))
     }

@@ -204,13 +204,8 @@ mod tests {
         assert_eq!(write().readable(), Some(40));
         let error = write().set("args[3]", 1).unwrap_err().to_string();
         assert!(error.contains("count (args[2])"), "{error}");
-        assert!(
-            write()
-                .set("buf", "text")
-                .unwrap_err()
-                .to_string()
-                .contains("user memory")
-        );
+        let error = write().set("fd", "text").unwrap_err().to_string();
+        assert!(error.contains("`fd`"), "{error}");
     }
 
     #[test]

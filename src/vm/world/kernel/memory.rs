@@ -9,7 +9,7 @@ use super::error::KernelError;
 use super::heap::Heap;
 use super::object::KernelObject;
 use crate::btf::Btf;
-use crate::vm::memory::{Area, Block, BlockType, KernelBlocks};
+use crate::vm::memory::{Area, Block, BlockType, KernelBlocks, NewBlock};
 
 type Result<T> = std::result::Result<T, KernelError>;
 
@@ -122,6 +122,25 @@ impl KernelMemory {
     /// [`KernelError::Full`].
     pub fn make_text(&self, text: &str) -> Result<KernelObject> {
         Ok(self.object(self.heap.make_text(text)?))
+    }
+
+    /// Puts bytes at an address of one's own. The same bytes stay where they are; an object of
+    /// other bytes at exactly this address is replaced.
+    ///
+    /// # Errors
+    /// [`KernelError::Full`] if there is no room.
+    pub fn put_bytes(&self, address: u64, name: &str, bytes: &[u8]) -> Result<()> {
+        let blocks = &self.heap.blocks;
+        let known = blocks.at(address).filter(|known| {
+            known.address() == address
+                && known.len() == bytes.len()
+                && known.bytes().to_vec() == bytes
+        });
+        if known.is_none() {
+            let block = blocks.replace(address, NewBlock::bytes(name, bytes.len(), None))?;
+            block.bytes().write(0, bytes);
+        }
+        Ok(())
     }
 
     /// The whole live object that contains an address.
