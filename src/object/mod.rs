@@ -43,6 +43,7 @@ mod untyped;
 pub use error::{ErrorLocation, Known, ObjectError, Problem};
 #[doc(hidden)]
 pub use fuzz::exercise;
+#[cfg(feature = "cli")]
 pub(crate) use globals::plain as plain_number;
 pub use kconfig::{ValueKind as KconfigKind, Variable as KconfigVariable, build_options};
 pub use map_mut::MapMut;
