@@ -245,20 +245,38 @@ fn a_map_that_is_changed_from_outside_is_named() {
     if !is_there() {
         return;
     }
-    let line = format!("{}; sleep 1; {}", dd(20, 300), dd(20, 300));
+    // The command says when it has written, and goes on when the map was changed.
+    let flag = |name| {
+        let name = format!("outside-{}-{name}", std::process::id());
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
+    };
+    let (written, changed_flag) = (flag("written"), flag("changed"));
+    let line = format!(
+        "{}; : > {}; while [ ! -e {} ]; do sleep 0.05; done; {}",
+        dd(20, 300),
+        written.display(),
+        changed_flag.display(),
+        dd(20, 300)
+    );
     let mut compare = bpflab();
     compare.args(["compare", WRITES, "--", "sh", "-c", &line]);
     let running = compare.stdout(Stdio::piped()).spawn().unwrap();
-    // An array of 64 counters.
-    let found = (0..100).find_map(|_| {
+    let waited = (0..6000).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(5));
-        map_of(running.id(), 2, 64)
+        written.exists()
     });
-    let id = found.expect("the map is there");
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    // An array of 64 counters.
+    let id = map_of(running.id(), 2, 64).unwrap_or_default();
     let words = format!("map update id {id} key 8 0 0 0 value 77 0 0 0 0 0 0 0");
     let changed = Command::new("bpftool").args(words.split(' ')).status();
+    std::fs::write(&changed_flag, "").unwrap();
     let output = running.wait_with_output().unwrap();
+    let _ = std::fs::remove_file(written);
+    let _ = std::fs::remove_file(changed_flag);
+    assert!(
+        waited && !id.is_empty(),
+        "the command ran and the map is there"
+    );
     if !changed.is_ok_and(|status| status.success()) {
         eprintln!("skipped: bpftool can't change the map");
         return;
