@@ -82,6 +82,11 @@ pub mod util;
 pub mod verifier;
 pub mod vm;
 
+/// The crate whose traits the types of records, keys and values have: derive
+/// [`FromBytes`](zerocopy::FromBytes) and [`IntoBytes`](zerocopy::IntoBytes) with it, and tell
+/// the derived code where it is: `#[zerocopy(crate = "bpflab::zerocopy")]`.
+#[doc(no_inline)]
+pub use harness::zerocopy;
 pub use harness::{Error, Result, Vm};
 pub use object::{Object, ObjectError};
 #[doc(inline)]

@@ -35,6 +35,7 @@ mod runner;
 mod runners;
 mod runs;
 mod stacks;
+mod testing;
 mod unverified;
 mod usdt;
 mod vm;
@@ -57,7 +58,11 @@ pub use raw::{RawProgram, RawVm};
 pub use repeat::Repeated;
 pub use runner::Runner;
 pub(crate) use runners::Runners;
+pub use testing::{TestError, TestResult};
+#[doc(hidden)]
+pub use testing::{TestObject, is_here, passed, vm_on};
 pub use unverified::UnverifiedProgram;
 #[cfg(feature = "cli")]
 pub(crate) use unverified::describe_unverified;
 pub use vm::Vm;
+pub use zerocopy;

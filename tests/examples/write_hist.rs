@@ -22,6 +22,14 @@ fn counts_write_sizes_by_power_of_two() -> bpflab::Result<()> {
     Ok(())
 }
 
+bpflab::engine_tests! {
+    fn a_write_of_one_page(vm: "examples/bpf/write_hist.bpf.o") {
+        vm.attach_all()?;
+        vm.fire(vm.tracepoint("syscalls/sys_enter_write")?.set("count", 4096)?)?;
+        assert_eq!(vm.map("hist")?.get::<u32, u64>(&12)?, Some(1));
+    }
+}
+
 /// Each end of a slot; and both names of a field are the same field.
 #[test]
 fn a_size_is_in_the_slot_of_its_highest_bit() {

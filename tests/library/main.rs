@@ -6,6 +6,7 @@ mod shared;
 mod attach;
 mod corpus_runs;
 mod dynptrs;
+mod engine_tests;
 mod engines;
 mod equality;
 mod equality_objects;

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use zerocopy::FromBytes;
+
 use super::engine::RanOn;
 use super::fault::Fault;
 use super::inject::Injected;
@@ -307,6 +309,54 @@ impl Outcome {
         });
         let bytes = pieces.collect::<Vec<_>>().concat();
         String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// The records of the ring buffer or perf buffer with this name, as values of `T`, a
+    /// `#[repr(C)]` struct with the fields of the program's.
+    ///
+    /// ```
+    /// use bpflab::zerocopy::FromBytes;
+    /// use bpflab::{Object, Vm};
+    ///
+    /// #[derive(FromBytes)]
+    /// #[zerocopy(crate = "bpflab::zerocopy")] // not needed with zerocopy as a dependency
+    /// #[repr(C)]
+    /// struct Started {
+    ///     pid: u32,
+    ///     uid: u32,
+    ///     comm: [u8; 16],
+    ///     file: [u8; 64],
+    /// }
+    ///
+    /// # fn main() -> bpflab::Result<()> {
+    /// let mut vm = Vm::new(Object::open("tests/objects/ringbuf_exec.bpf.o")?)?;
+    /// vm.attach_all()?;
+    /// let event = vm.tracepoint("sched/sched_process_exec")?.set("pid", 42)?;
+    /// let outcome = vm.fire(event)?;
+    /// let started: Vec<Started> = outcome.records_as("started");
+    /// assert_eq!(started[0].pid, 42);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Panics
+    /// As for [`records`](Self::records), and if a record has another size than `T`.
+    #[must_use]
+    #[track_caller]
+    pub fn records_as<T: FromBytes>(&self, of: &str) -> Vec<T> {
+        let mut all = Vec::new();
+        for record in self.records(of) {
+            let value = T::read_from_bytes(record);
+            assert!(
+                value.is_ok(),
+                "a record of '{of}' has {} bytes, {} has {}",
+                record.len(),
+                std::any::type_name::<T>(),
+                size_of::<T>()
+            );
+            all.extend(value);
+        }
+        all
     }
 
     /// The records of the ring buffer or perf buffer with this name.
