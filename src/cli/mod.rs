@@ -9,6 +9,7 @@ mod compare;
 mod completions;
 mod conformance;
 mod disasm;
+mod event_lines;
 mod exit;
 mod explain;
 mod files;
@@ -31,6 +32,7 @@ mod replay;
 mod reports;
 mod run;
 mod subjects;
+mod user_memory;
 mod verify;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod vm;

@@ -150,7 +150,7 @@ pub(super) struct WorldArguments {
     /// Set the monotonic clock, in nanoseconds since boot
     #[arg(long, value_name = "NS")]
     pub(super) ns: Option<u64>,
-    /// Put text, "text" or hex:BYTES into user memory at an address (repeatable)
+    /// Put text, "text", hex:BYTES or file:PATH into user memory at an address (repeatable)
     #[arg(long, value_name = "ADDRESS=VALUE")]
     pub(super) user: Vec<String>,
     /// Set the seed of bpf_get_prandom_u32

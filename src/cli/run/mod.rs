@@ -2,7 +2,6 @@
 
 mod arguments;
 mod cases;
-mod lines;
 mod options;
 mod pcap;
 mod session;

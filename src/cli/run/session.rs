@@ -5,13 +5,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::arguments::{Arguments, OutputArguments};
-use super::lines::{Line, Lines};
 use super::options::{histogram_rules, record_types};
 use super::pcap::{PacketFile, drops, sees_frames};
 use super::setup::{self, ScheduledEvent};
 use rustc_hash::FxHashMap;
 
 use crate::btf::Btf;
+use crate::cli::event_lines::{EventLine, EventLines};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::input::skip_untyped;
 use crate::cli::map_values;
@@ -146,10 +146,10 @@ impl Session<'_> {
         }
         self.printer.working("running programs");
         let Some(file) = &self.arguments.events else {
-            return self.fire(&default, &Line::default());
+            return self.fire(&default, &EventLine::default());
         };
         let mut known = vec![(None, default)];
-        let mut lines = Lines::open(file)?;
+        let mut lines = EventLines::open(file)?;
         while let Some(line) = lines.next() {
             let line = line?;
             line.change(self.vm.world())
@@ -177,7 +177,7 @@ impl Session<'_> {
     }
 
     /// Fires events with the fields of a line.
-    fn fire(&mut self, scheduled: &[ScheduledEvent], line: &Line) -> Result<(), Failure> {
+    fn fire(&mut self, scheduled: &[ScheduledEvent], line: &EventLine) -> Result<(), Failure> {
         for next in scheduled {
             let ScheduledEvent {
                 event, programs, ..

@@ -7,13 +7,14 @@ use super::arguments::{SetupArguments, WorldArguments};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::files::read_text;
 use crate::cli::input::{assignment, bundled_types};
+use crate::cli::user_memory::put_user;
 use crate::harness::{EngineKind, Error, UnverifiedProgram, Vm, describe_unverified};
 use crate::object::{Object, Target};
 use crate::program::Program;
 use crate::spec::{AttachName, ProgType, Section, SectionFlags, attach_target, nearest_section};
 use crate::util::nearest_first;
 use crate::verifier::Decision;
-use crate::vm::events::{Captured, Event, EventError, EventKind, FieldValue, Layout, parse_hex};
+use crate::vm::events::{Captured, Event, EventError, EventKind, Layout, parse_hex};
 use crate::vm::{ProgramHandle, World};
 
 /// The running kernel's BTF, and the folders of its tracepoint formats.
@@ -194,27 +195,6 @@ pub(super) fn world(given: &WorldArguments) -> Result<World, Failure> {
             .map_err(|why| Failure::bad(format!("--user {text}: {why}")))?;
     }
     Ok(world)
-}
-
-/// Puts a text with its NUL, or bytes, into user memory.
-pub(super) fn put_user(world: &mut World, at: &str, value: &str) -> Result<(), String> {
-    let wrong = |error| format!("{value}: {error}");
-    let address = match FieldValue::parse(at) {
-        Ok(FieldValue::Int(address)) => u64::try_from(address).ok(),
-        _ => None,
-    };
-    let address = address.ok_or_else(|| format!("'{at}' is no address, such as 0x1000"))?;
-    let bytes = match FieldValue::parse(value).map_err(wrong)? {
-        FieldValue::Text(text) => [text.as_bytes(), b"\0"].concat(),
-        FieldValue::Bytes(bytes) => bytes,
-        FieldValue::Int(_) | FieldValue::Ints(_) => {
-            return Err("expected text (in quotes, if it is a number) or hex:BYTES".to_owned());
-        }
-    };
-    match world.user().map(address, &bytes) {
-        true => Ok(()),
-        false => Err(format!("{address:#x} is not in user space")),
-    }
 }
 
 /// The events to fire, each once, with their programs, and failures of programs without an

@@ -1,4 +1,4 @@
-//! Events from a file, one JSON object a line: `{"args[2]":4096,"@comm":"dd"}`.
+//! Events as JSON objects, `{"args[2]":4096,"@comm":"dd"}`, and files of them, one a line.
 //!
 //! A key is a field of the event; a key that begins with `@` names the event or changes the
 //! world from then on.
@@ -10,14 +10,14 @@ use std::time::Duration;
 
 use serde_json::Value as Json;
 
-use super::setup::put_user;
-use crate::cli::exit::Failure;
+use super::exit::Failure;
+use super::user_memory::put_user;
 use crate::vm::World;
 use crate::vm::events::FieldValue;
 
-/// A line of the file: the event to fire, and changes before it.
+/// An event to fire, and changes of the world before it.
 #[derive(Debug, Default)]
-pub(super) struct Line {
+pub(super) struct EventLine {
     /// The event; none for that of the command line.
     pub event: Option<String>,
     /// Fields, in order.
@@ -90,9 +90,17 @@ fn word(value: &Json) -> Result<u32, String> {
     number.ok_or_else(|| format!("expected a number below 4294967296, not {value}"))
 }
 
-impl Line {
+impl EventLine {
     fn parse(text: &str) -> Result<Self, String> {
         let json = serde_json::from_str(text).map_err(|error| format!("invalid JSON: {error}"))?;
+        Self::from_json(json)
+    }
+
+    /// The event that a JSON object describes, with its keys in their order.
+    ///
+    /// # Errors
+    /// An unknown key that begins with `@`, or a value that no field takes.
+    pub fn from_json(json: Json) -> Result<Self, String> {
         let Json::Object(keys) = json else {
             return Err("expected a JSON object of fields, such as {\"args[2]\":4096}".to_owned());
         };
@@ -154,13 +162,13 @@ fn field_value(value: &Json) -> Result<FieldValue, String> {
 }
 
 /// The lines of a file.
-pub(super) struct Lines {
+pub(super) struct EventLines {
     file: String,
     number: usize,
     input: Box<dyn BufRead>,
 }
 
-impl Lines {
+impl EventLines {
     /// Opens a file, or standard input for `-`.
     pub fn open(path: &Path) -> Result<Self, Failure> {
         let (file, input): (_, Box<dyn BufRead>) = if path.as_os_str() == "-" {
@@ -197,8 +205,8 @@ impl Lines {
     }
 }
 
-impl Iterator for Lines {
-    type Item = Result<Line, Failure>;
+impl Iterator for EventLines {
+    type Item = Result<EventLine, Failure>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let mut text = String::new();
@@ -208,7 +216,7 @@ impl Iterator for Lines {
             match self.input.read_line(&mut text) {
                 Ok(0) => return None,
                 Ok(_) if text.trim().is_empty() => {}
-                Ok(_) => return Some(Line::parse(&text).map_err(|error| self.error(error))),
+                Ok(_) => return Some(EventLine::parse(&text).map_err(|error| self.error(error))),
                 Err(error) => return Some(Err(self.error(format!("can't be read: {error}")))),
             }
         }
@@ -222,7 +230,7 @@ mod tests {
     #[test]
     fn a_line_is_fields_and_the_world() {
         let text = r#"{"args[2]":4096,"filename":"/bin/ls","@pid":7,"@event":"a/b","l":[1,-2]}"#;
-        let line = Line::parse(text).unwrap();
+        let line = EventLine::parse(text).unwrap();
         assert_eq!(line.event.as_deref(), Some("a/b"));
         assert_eq!(line.fields.len(), 3);
         assert_eq!(
@@ -237,12 +245,12 @@ mod tests {
 
     #[test]
     fn what_is_wrong_with_a_line_is_said() {
-        let error = |text| Line::parse(text).unwrap_err();
+        let error = |text| EventLine::parse(text).unwrap_err();
         assert!(error("[1]").starts_with("expected a JSON object of fields"));
         assert!(error("{").starts_with("invalid JSON: "));
         assert!(error(r#"{"@cmm":"x"}"#).contains("known are @event, @pid"));
         assert!(error(r#"{"a":1.5}"#).starts_with("field a: expected a whole number"));
-        let line = Line::parse(r#"{"@cpu":4}"#).unwrap();
+        let line = EventLine::parse(r#"{"@cpu":4}"#).unwrap();
         let error = line.change(&mut World::default()).unwrap_err();
         assert_eq!(error, "@cpu: 4: there are 4 CPUs; see --cpus");
     }
