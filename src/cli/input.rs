@@ -108,9 +108,7 @@ impl KernelArguments {
         }
         for given in &self.global {
             let (name, value) = assignment("--global", given)?;
-            let value = map_values::value(value)
-                .map_err(|error| Failure::bad(format!("--global {name}={error}")))?;
-            object.set_global(name, value)?;
+            map_values::set_global(object, name, value)?;
         }
         Ok(())
     }

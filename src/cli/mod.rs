@@ -9,6 +9,7 @@ mod compare;
 mod completions;
 mod conformance;
 mod disasm;
+mod event_fields;
 mod event_lines;
 mod exit;
 mod explain;
@@ -32,6 +33,7 @@ mod replay;
 mod reports;
 mod run;
 mod subjects;
+mod symbols;
 mod user_memory;
 mod verify;
 #[cfg(all(feature = "kernel", target_os = "linux"))]

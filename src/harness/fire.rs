@@ -74,6 +74,17 @@ impl Vm {
         results.find(std::result::Result::is_ok)
     }
 
+    /// The value of an enumerator of the kernel's BTF or of a loaded object's (`TCP_CLOSE`), to
+    /// set a field by its name.
+    #[must_use]
+    pub fn enumerator(&self, name: &str) -> Option<i128> {
+        let own = self.programs().filter_map(|program| program.btf.as_ref());
+        self.kernel_btf
+            .iter()
+            .chain(own)
+            .find_map(|btf| Some(btf.enumerator(name)?.1.value()))
+    }
+
     /// Fires an event: runs the programs attached to its hook in Linux's order;
     /// [`attach`](crate::vm::attach) documents the order and what becomes of the results.
     /// It is no error if none is attached to this hook.

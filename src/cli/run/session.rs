@@ -11,6 +11,7 @@ use super::setup::{self, ScheduledEvent};
 use rustc_hash::FxHashMap;
 
 use crate::btf::Btf;
+use crate::cli::event_fields::set_field;
 use crate::cli::event_lines::{EventLine, EventLines};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::input::skip_untyped;
@@ -108,9 +109,11 @@ pub(super) fn run(
         map_values::set(&session.vm, "--map-set", given)?;
     }
     let fired = session.fire_all();
-    // What ran before an error is shown: lines of an events file are independent.
-    session.show_results()?;
-    session.show_maps()?;
+    // What ran before an error is shown: the lines of an events file before a wrong one.
+    if fired.is_ok() || !session.programs.is_empty() {
+        session.show_results()?;
+        session.show_maps()?;
+    }
     fired?;
     if let Some(out) = session.out {
         let said = out.finish()?;
@@ -185,7 +188,7 @@ impl Session<'_> {
             self.vm.world().clock().advance(next.wait);
             let mut event = event.clone();
             for (field, value) in &line.fields {
-                event.change(field, value)?;
+                set_field(&self.vm, &mut event, field, value)?;
             }
             let able = programs
                 .iter()

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::arguments::{SetupArguments, WorldArguments};
+use crate::cli::event_fields::assign_field;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::files::read_text;
 use crate::cli::input::{assignment, bundled_types};
@@ -261,7 +262,7 @@ fn events_of(
     };
     for given in &arguments.event.set {
         for (event, _) in &mut events {
-            *event = event.clone().assign(given)?;
+            assign_field(vm, event, given)?;
         }
     }
     Ok(events)

@@ -3,7 +3,7 @@
 use super::error::EventError;
 use super::layout::{Layout, LayoutSource, common_fields};
 use crate::spec::limits::MAX_TRACE_SIZE;
-use crate::vm::fields::{Field, Shape, Storage};
+use crate::vm::fields::{Field, Points, Shape, Storage};
 
 /// The scalar types of a declared field.
 ///
@@ -132,6 +132,7 @@ impl Declaration {
             shape,
             storage,
             narrow: None,
+            points: Points::default(),
         });
         self
     }

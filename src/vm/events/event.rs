@@ -333,6 +333,9 @@ impl Event {
     /// # Errors
     /// As [`Event::set`].
     pub fn change(&mut self, field: &str, value: &FieldValue) -> Result<(), EventError> {
+        if let Some(done) = self.change_pointed(field, value) {
+            return done;
+        }
         match self.change_value(field, value) {
             Ok(()) => Ok(()),
             Err(refused) => self.point(field, value, refused),

@@ -14,7 +14,7 @@ use super::error::EventError;
 use super::layout::{HIDDEN, Layout, LayoutSource};
 use super::syscall;
 use crate::spec::limits::MAX_TRACE_SIZE;
-use crate::vm::fields::{Field, Shape, Storage, c_size};
+use crate::vm::fields::{Field, Points, Shape, Storage, c_size};
 
 /// A `format` file: the record's layout, and the other data of the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -284,6 +284,7 @@ impl<'a> Declared<'a> {
                 shape: self.element(None, signed),
                 storage: self.storage,
                 narrow: None,
+                points: Points::default(),
             });
         }
         if offset < HIDDEN && offset.saturating_add(size) > HIDDEN {

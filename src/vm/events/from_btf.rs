@@ -16,7 +16,7 @@ use crate::program::Program;
 use crate::spec::ProgType;
 use crate::spec::limits::{MAX_FUNC_ARGS, MAX_TRACE_SIZE};
 use crate::util::TypeId;
-use crate::vm::fields::{Field, Shape, Storage};
+use crate::vm::fields::{Field, Points, Shape, Storage};
 
 /// Ambiguities in the BTF of 6.18: classes with equal prototypes and different records, and
 /// the tracepoints that belong to them. A trailing `*` matches any rest. The first row
@@ -67,6 +67,8 @@ const CLASSES: &[(&str, &[&str])] = &[
 const MAX_MEMBERS: usize = 4096;
 /// The deepest nesting of structs and arrays in one field.
 const MAX_DEPTH: usize = 16;
+/// Modifiers between a pointer and its target.
+const MAX_MODIFIERS: usize = 16;
 impl Layout {
     /// The record of tracepoint `group/name`. BTF has no groups: `group` only becomes part of
     /// the layout's name. System-call tracepoints are not in BTF; see [`Layout::of_syscall`].
@@ -299,11 +301,32 @@ fn arguments<'a>(btf: &Btf, params: impl Iterator<Item = (&'a str, TypeId)>) -> 
             name => (name.to_owned(), vec![format!("arg{index}")]),
         };
         let mut field = Field::inline(own, offset, shape).alias(format!("args[{index}]"));
+        if points_into_user(btf, ty) {
+            field.points = Points::IntoUser;
+        }
         field.aliases.extend(aliases);
         fields.push(field);
         offset += 8 * slots;
     }
     fields
+}
+
+/// Whether a type is a pointer whose target has the tag `user`. Kernels whose compiler does not
+/// write the tag don't say it.
+fn points_into_user(btf: &Btf, id: TypeId) -> bool {
+    let mut ty = match btf.resolve(id) {
+        Ok(ty) if ty.kind() == Kind::Ptr => ty.target(),
+        _ => None,
+    };
+    // Longer chains are malformed.
+    for _ in 0..MAX_MODIFIERS {
+        match ty {
+            Some(tag) if tag.kind() == Kind::TypeTag && tag.name() == "user" => return true,
+            Some(modifier) if modifier.kind().is_modifier() => ty = modifier.target(),
+            _ => return false,
+        }
+    }
+    false
 }
 
 fn prototype(function: Type<'_>) -> Option<Type<'_>> {

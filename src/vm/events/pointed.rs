@@ -4,7 +4,7 @@
 use super::error::EventError;
 use super::event::{Event, EventKind};
 use super::extras::Pointed;
-use crate::vm::fields::{FieldValue, Shape, ValueProblem};
+use crate::vm::fields::{FieldValue, Points, Shape, ValueProblem};
 use crate::vm::world::World;
 use crate::vm::world::kernel::KernelError;
 
@@ -27,6 +27,12 @@ fn address_of(bytes: &[u8], in_kernel: bool) -> u64 {
     base + (hash >> 32) % ROOMS * ROOM
 }
 
+/// Whether a field is an argument of unknown type: one of `args`, or `arg0`.
+fn is_untyped(name: &str) -> bool {
+    let number = name.strip_prefix("arg").unwrap_or_default();
+    name == "args" || number.parse::<u8>().is_ok()
+}
+
 impl Event {
     /// Whether fields that are pointers point to kernel memory. Those of system calls and of
     /// probes in user space don't.
@@ -44,35 +50,47 @@ impl Event {
         in_kernel && !is_syscall
     }
 
-    /// Puts text or bytes into memory and sets a pointer to them, after `refused`, the error
-    /// for the value itself. The error stands where the field is no pointer.
+    /// As `change`, for bytes behind a pointer: they are never the address itself, however many
+    /// they are. `None` for other values and fields.
+    pub(super) fn change_pointed(
+        &mut self,
+        field: &str,
+        value: &FieldValue,
+    ) -> Option<Result<(), EventError>> {
+        let FieldValue::Bytes(bytes) = value else {
+            return None;
+        };
+        let in_kernel = self.pointee(field)?;
+        Some(self.put(field, bytes.clone(), in_kernel))
+    }
+
+    /// Puts text into memory and sets a pointer to it, after `refused`, the error for the value
+    /// itself. The error stands where the field is no pointer.
     pub(super) fn point(
         &mut self,
         field: &str,
         value: &FieldValue,
         refused: EventError,
     ) -> Result<(), EventError> {
-        let bytes = match value {
-            FieldValue::Text(text) => [text.as_bytes(), b"\0"].concat(),
-            FieldValue::Bytes(bytes) => bytes.clone(),
-            FieldValue::Int(_) | FieldValue::Ints(_) => return Err(refused),
-        };
         let is_value = matches!(
             &refused,
             EventError::Value {
-                problem: ValueProblem::Kind { .. }
-                    | ValueProblem::NoConstant(_)
-                    | ValueProblem::Length { .. },
+                problem: ValueProblem::Kind { .. } | ValueProblem::NoConstant(_),
                 ..
             }
         );
-        if !is_value || !self.may_point(field) {
-            return Err(refused);
+        match (value, self.pointee(field)) {
+            (FieldValue::Text(text), Some(in_kernel)) if is_value => {
+                self.put(field, [text.as_bytes(), b"\0"].concat(), in_kernel)
+            }
+            _ => Err(refused),
         }
-        let in_kernel = self.points_into_kernel();
+    }
+
+    /// Puts bytes into memory when the event fires, and sets a field to their address.
+    fn put(&mut self, field: &str, bytes: Vec<u8>, in_kernel: bool) -> Result<(), EventError> {
         let at = address_of(&bytes, in_kernel);
-        self.change_value(field, &FieldValue::from(at))
-            .map_err(|_| refused)?;
+        self.change_value(field, &FieldValue::from(at))?;
         let pointed = &mut self.extras.get_or_insert_default().pointed;
         pointed.retain(|other| other.at != at);
         pointed.push(Pointed {
@@ -83,17 +101,40 @@ impl Event {
         Ok(())
     }
 
-    /// Whether a field is a pointer, or an argument that may be one.
-    fn may_point(&self, field: &str) -> bool {
-        let extras = self.extras.as_ref();
-        if extras.is_some_and(|extras| extras.arch.is_some()) {
-            return true;
+    /// Whether a field that is a pointer, or an argument that may be one, points into the kernel;
+    /// `None` for other fields.
+    fn pointee(&self, path: &str) -> Option<bool> {
+        let in_kernel = self.points_into_kernel();
+        let extras = self.extras.as_deref();
+        let Some((extras, arch)) = extras.and_then(|extras| Some((extras, extras.arch?))) else {
+            let part = self.layout()?.part(path).ok()?;
+            return match part.shape {
+                Shape::Pointer => Some(in_kernel && part.field.points != Points::IntoUser),
+                shape if shape.size() == 8 && is_untyped(&part.field.name) => Some(in_kernel),
+                _ => None,
+            };
+        };
+        let (layout, registers) = match &extras.inner {
+            Some(inner) => (&*inner.layout, arch.syscall_arguments()),
+            None => (self.layout()?, arch.arguments()),
+        };
+        let register = match self.argument_named(path) {
+            Some(_) if self.kind == EventKind::Usdt => return Some(in_kernel),
+            Some(n) => match registers.get(n.saturating_sub(1)) {
+                Some(register) => &format!("regs.{register}"),
+                // On the stack.
+                None => return Some(in_kernel),
+            },
+            None => path,
+        };
+        let at = layout.part(register).ok()?.offset;
+        // Parameters come before the registers that they are in.
+        let field = layout.fields.iter().find(|field| field.offset == at)?;
+        match field.points {
+            Points::Nowhere => None,
+            Points::IntoUser => Some(false),
+            Points::ByEvent => Some(in_kernel),
         }
-        let part = self.layout().and_then(|layout| layout.part(field).ok());
-        part.is_some_and(|part| {
-            matches!(part.shape, Shape::Pointer)
-                || field.starts_with("args[") && part.shape.size() == 8
-        })
     }
 
     /// What fields of this event point to.
@@ -130,6 +171,7 @@ impl Event {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::btf::{Builder, Encoding, Linkage, Param};
     use crate::spec::context::Arch;
     use crate::vm::events::Layout;
 
@@ -170,6 +212,50 @@ mod tests {
             .arg(1, "x")
             .unwrap();
         assert!(!event.pointed()[0].in_kernel);
+    }
+
+    #[test]
+    fn bytes_are_memory_whatever_their_number() {
+        let layout = Layout::of_syscall("sys_enter_openat", Arch::X86_64).unwrap();
+        let event = Event::tracepoint(layout);
+        for len in [7, 8, 9] {
+            let event = event.clone().set("filename", vec![7u8; len]).unwrap();
+            assert_eq!(event.pointed()[0].bytes, vec![7u8; len]);
+            assert_eq!(field(&event, "filename"), event.pointed()[0].at);
+        }
+    }
+
+    /// `f(const char __user *path, const char *name, int flags)`.
+    fn function() -> Layout {
+        let mut b = Builder::new();
+        let int = b.int("int", 4, Encoding::Signed);
+        let char_ = b.int("char", 1, Encoding::Char);
+        let text = b.constant(char_);
+        let tagged = b.type_tag("user", text, false);
+        let (user, kernel) = (b.ptr(tagged), b.ptr(text));
+        let params = [("path", user), ("name", kernel), ("flags", int)];
+        let proto = b.prototype(int, &params.map(|(name, ty)| Param { name, ty }));
+        b.function("f", proto, Linkage::Global);
+        Layout::of_function(&b.build().unwrap(), "f").unwrap()
+    }
+
+    #[test]
+    fn the_type_of_an_argument_says_where_it_points() {
+        let probe = Event::kprobe("f", Arch::HOST, Some(&function()));
+        for event in [probe, Event::function(function())] {
+            for (name, in_kernel) in [("path", false), ("arg0", false), ("name", true)] {
+                let event = event.clone().set(name, "x").unwrap();
+                assert_eq!(event.pointed()[0].in_kernel, in_kernel, "{event} {name}");
+            }
+            // A misspelt constant is no text to point to.
+            for name in ["flags", "arg2"] {
+                let error = event.clone().set(name, "O_CRAET").unwrap_err();
+                assert!(error.to_string().contains("`O_CRAET`"), "{error}");
+            }
+        }
+        let open = Event::ksyscall("openat", Arch::HOST);
+        assert!(open.clone().set("flags", "O_CRAET").is_err());
+        assert!(open.set("filename", "x").is_ok());
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::record::Values;
 use crate::spec::ContextKind;
 use crate::spec::context::Arch;
 use crate::spec::syscalls::Syscall;
-use crate::vm::fields::{Field, FieldValue, Shape, ValueProblem};
+use crate::vm::fields::{Field, FieldValue, Points, Shape, ValueProblem};
 use crate::vm::maps::Counter;
 
 /// Argument registers (System V ABI for x86-64, `PT_REGS_PARM*` of libbpf).
@@ -36,7 +36,7 @@ const USER_TEXT: u64 = 0x5555_5555_0000;
 
 impl Arch {
     /// Argument registers of a function, first argument first.
-    const fn arguments(self) -> &'static [&'static str] {
+    pub(super) const fn arguments(self) -> &'static [&'static str] {
         match self {
             Self::X86_64 => X86_64,
             Self::Arm64 => ARM64,
@@ -44,7 +44,7 @@ impl Arch {
     }
 
     /// Argument registers of a system call.
-    const fn syscall_arguments(self) -> &'static [&'static str] {
+    pub(super) const fn syscall_arguments(self) -> &'static [&'static str] {
         match self {
             Self::X86_64 => X86_64_SYSCALL,
             Self::Arm64 => ARM64_SYSCALL,
@@ -82,11 +82,17 @@ fn address_of(name: &str, base: u64) -> u64 {
 
 /// A register layout in which the arguments' names come before the registers' own, so an
 /// argument called `flags` hides the register of that name.
-fn registers(arch: Arch, name: &str, arguments: &[&str], names: &[(String, usize)]) -> Layout {
+fn registers(arch: Arch, name: &str, arguments: &[&str], named: &[Parameter]) -> Layout {
     let fields = |layout: &Layout| {
-        let named = names.iter().filter_map(|(name, index)| {
-            let offset = layout.offset(arguments.get(*index)?)?;
-            Some(Field::inline(name.clone(), offset, Shape::number(8, false)))
+        let named = named.iter().filter_map(|parameter| {
+            let offset = layout.offset(arguments.get(parameter.register)?)?;
+            let shape = match parameter.points {
+                Points::Nowhere => Shape::number(8, false),
+                Points::ByEvent | Points::IntoUser => Shape::Pointer,
+            };
+            let mut field = Field::inline(parameter.name.clone(), offset, shape);
+            field.points = parameter.points;
+            Some(field)
         });
         named.chain(layout.fields.iter().cloned()).collect()
     };
@@ -97,11 +103,26 @@ fn registers(arch: Arch, name: &str, arguments: &[&str], names: &[(String, usize
     layout
 }
 
-/// The names of a function's parameters, each with its register number; a struct of more than
-/// 8 and up to 16 bytes takes two registers.
-fn parameters(function: &Layout) -> Vec<(String, usize)> {
+/// A function's parameter that has a name.
+struct Parameter {
+    name: String,
+    /// The number of its register.
+    register: usize,
+    points: Points,
+}
+
+/// The named parameters of a function; a struct of more than 8 and up to 16 bytes takes two
+/// registers.
+fn parameters(function: &Layout) -> Vec<Parameter> {
     let fields = function.fields.iter().filter(|field| field.name != "ret");
-    let slots = fields.map(|field| (field.name.clone(), field.offset as usize / 8));
+    let slots = fields.map(|field| Parameter {
+        name: field.name.clone(),
+        register: field.offset as usize / 8,
+        points: match field.shape {
+            Shape::Pointer => field.points,
+            _ => Points::Nowhere,
+        },
+    });
     slots.collect()
 }
 
@@ -168,7 +189,14 @@ impl Event {
             .iter()
             .flat_map(Syscall::arguments)
             .zip(0..)
-            .map(|(argument, index)| (argument.name.to_owned(), index))
+            .map(|(argument, register)| Parameter {
+                name: argument.name.to_owned(),
+                register,
+                points: match argument.c_type.contains('*') {
+                    true => Points::IntoUser,
+                    false => Points::Nowhere,
+                },
+            })
             .collect();
         let layout = registers(arch, &wrapper, arch.syscall_arguments(), &names);
         let mut values = Values::new(&layout);

@@ -13,4 +13,4 @@ pub use text::{parse_assignment, parse_hex};
 pub use value::FieldValue;
 
 pub(super) use error::listed;
-pub(super) use shape::{Part, c_size, elements, find};
+pub(super) use shape::{Part, Points, c_size, elements, find};

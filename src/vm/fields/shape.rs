@@ -80,6 +80,20 @@ pub struct Field {
     /// Width of its C type in bits, if narrower than its storage: the `int flags` of a system
     /// call is stored in 8 bytes of the record.
     pub narrow: Option<u32>,
+    /// Where an address in it points.
+    pub(in crate::vm) points: Points,
+}
+
+/// Where an address in a field points, beyond what its shape says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(in crate::vm) enum Points {
+    /// Into the memory of the event's side: the kernel's for its own functions.
+    #[default]
+    ByEvent,
+    /// Into user memory: its type in BTF has the tag `user` (`__user` in C).
+    IntoUser,
+    /// Nowhere: it is a number, though it is in a register that could hold an address.
+    Nowhere,
 }
 
 /// A part of a field that a path refers to.
@@ -336,6 +350,7 @@ impl Field {
             shape,
             storage: Storage::Inline,
             narrow: None,
+            points: Points::default(),
         }
     }
 
