@@ -134,6 +134,13 @@ impl Printer {
         self.out.flush()
     }
 
+    /// Prints text that contains its own newlines to standard error.
+    pub fn to_stderr(&mut self, text: impl Display) -> Result<(), Failure> {
+        self.progress.clear();
+        self.out.flush()?;
+        Ok(write!(anstream::stderr(), "{text}")?)
+    }
+
     /// Prints an error to standard error only.
     pub fn complain(&mut self, text: &str) -> Result<(), Failure> {
         self.progress.clear();

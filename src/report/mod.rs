@@ -81,6 +81,8 @@ pub use tally::{EventTally, FaultRow, ProgramTally, Returned};
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 pub use tracepoints::{TracepointDetail, TracepointRow};
 pub use verdict::{
-    Baseline, BaselineError, Before, Change, Changes, KernelSaid, KernelsTable, LogDifference,
-    Match, MatchTable, MissingRow, Subject, VerdictRow, VerdictTable, VerdictTally,
+    Baseline, BaselineError, Before, Change, Changes, Count, FailOn, FailOnError, Finding,
+    GithubAnnotations, Gravity, Headline, KernelSaid, KernelsTable, LogDifference, Match,
+    MatchTable, MissingRow, Percent, Subject, VerdictRow, VerdictTable, VerdictTally, code_quality,
+    sarif,
 };

@@ -5,11 +5,13 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use super::findings::FindingArguments;
 use super::sort::SortKey;
 use crate::cli::reports::When;
 use crate::cli::subjects::ProgramArguments;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 use crate::cli::vm::{GuestVerb, VmArguments};
+use crate::report::FailOn;
 use crate::spec::Lockdown;
 
 /// Check whether the kernel would accept programs, and say why not
@@ -21,7 +23,8 @@ use crate::spec::Lockdown;
   bpflab verify prog.bpf.o
   bpflab verify prog.bpf.o handle_exec --log 2        with the verifier's log
   bpflab verify *.bpf.o --sort insns
-  bpflab verify *.bpf.o --json > before.json; bpflab verify *.bpf.o --compare before.json
+  bpflab verify *.bpf.o --json > base.json; bpflab verify *.bpf.o --against base.json
+  bpflab verify *.bpf.o --against base.json --fail-on 'verdict,insns>10%' --sarif bpflab.sarif
   bpflab verify prog.bpf.o --vs-kernel                with the running kernel's verdict
   bpflab verify --cases cases.jsonl --json | jq -r 'select(.verdict == \"reject\").message'")]
 pub(in crate::cli) struct Arguments {
@@ -55,9 +58,22 @@ pub(in crate::cli) struct Arguments {
     /// Sort by a column of the table: counts and times descending, text ascending
     #[arg(long, value_name = "COLUMN", value_enum)]
     pub sort: Option<SortKey>,
-    /// Show the changes since an earlier run, from a file with its output of --json
+    /// Show the changes since an earlier run, from a file with its output of --json; exit code 1
+    /// if anything has changed
     #[arg(long, value_name = "FILE", conflicts_with = "vs_kernel")]
-    pub compare: Option<PathBuf>,
+    pub against: Option<PathBuf>,
+    /// Exit with code 1 only for these changes: `verdict` (a program is not accepted that was, or
+    /// is new), `missing` (a program is not in this run), `insns>N%`, `states>N%` (the count of an
+    /// accepted program grew by more)
+    #[arg(
+        long,
+        value_name = "CHANGE,…",
+        value_delimiter = ',',
+        requires = "against"
+    )]
+    pub fail_on: Vec<FailOn>,
+    #[command(flatten)]
+    pub findings: FindingArguments,
     #[cfg(all(feature = "kernel", target_os = "linux"))]
     #[command(flatten)]
     pub vm: VmArguments,
@@ -97,6 +113,6 @@ impl Arguments {
     /// Whether rejects are explained.
     pub(super) const fn explains(&self) -> bool {
         self.report
-            .applies(!self.programs.are_cases() && !self.vs_kernel && self.compare.is_none())
+            .applies(!self.programs.are_cases() && !self.vs_kernel && self.against.is_none())
     }
 }

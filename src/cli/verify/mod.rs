@@ -1,6 +1,7 @@
 //! `bpflab verify`: judges programs.
 
 mod arguments;
+mod findings;
 mod kernel;
 mod sort;
 
@@ -18,13 +19,13 @@ use super::subjects::Found;
 use crate::object::build_options;
 use crate::program::Program;
 use crate::report::{
-    Baseline, Changes, MatchTable, Subject, VerdictRow, VerdictTable, VerdictTally,
+    Baseline, Changes, Finding, MatchTable, Subject, VerdictRow, VerdictTable, VerdictTally,
 };
 use crate::spec::{KernelConfig, ProgFlags};
 use crate::verifier::{LogLevel, Options, Unverified, Verification, verify};
 
 pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, Failure> {
-    let baseline = arguments.compare.as_ref().map(|file| {
+    let baseline = arguments.against.as_ref().map(|file| {
         Baseline::read(&read_text(file)?)
             .map_err(|error| Failure::bad(format!("{}: {error}", file.display())))
     });
@@ -119,6 +120,9 @@ impl Session<'_> {
         let mut row = VerdictRow::of(subject)
             .judged(&verdict, self.arguments.log > 0)
             .refused(why, &program, self.arguments.explains());
+        if self.arguments.findings.any() {
+            row = row.with_headline(why, &program);
+        }
         row.btf = self.arguments.programs.btf_name(&program);
         if let Some(kernel) = &mut self.kernel {
             row = kernel.compare(row, &program, printer)?;
@@ -143,7 +147,7 @@ impl Session<'_> {
         row.refused.get_or_insert_default();
         self.tally.add(&row);
         // Sorting and comparing need the other rows, too.
-        let waits = self.arguments.sort.is_some() || self.arguments.compare.is_some();
+        let waits = self.arguments.sort.is_some() || self.arguments.against.is_some();
         if !printer.is_json() {
             explain(&mut row, lines, printer)?;
         } else if !waits {
@@ -163,9 +167,11 @@ impl Session<'_> {
         if let Some(key) = self.arguments.sort {
             key.sort(&mut self.rows);
         }
+        let findings = &self.arguments.findings;
+        let here = std::env::current_dir().unwrap_or_default();
         let no = |fine: bool| if fine { Exit::Fine } else { Exit::No };
         if let Some(baseline) = baseline {
-            let changes = Changes::new(&self.rows, baseline);
+            let changes = Changes::new(&self.rows, baseline).with_fail_on(&self.arguments.fail_on);
             if printer.is_json() {
                 for change in changes.all() {
                     printer.row(change)?;
@@ -173,7 +179,10 @@ impl Session<'_> {
             } else {
                 printer.text(&changes)?;
             }
-            return Ok(self.exit.max(no(changes.is_none())));
+            if findings.any() {
+                findings.write(&Finding::of_changes(&changes, &here), printer)?;
+            }
+            return Ok(self.exit.max(no(changes.pass())));
         }
         let matches = MatchTable(&self.rows);
         if printer.is_json() {
@@ -187,6 +196,9 @@ impl Session<'_> {
         } else if !self.rows.is_empty() {
             printer.text(VerdictTable(&self.rows))?;
             printer.text(format_args!("{}\n", self.tally))?;
+        }
+        if findings.any() {
+            findings.write(&Finding::of_rows(&self.rows, &here), printer)?;
         }
         let answer = if self.kernel.is_some() {
             matches.all_match()

@@ -92,7 +92,7 @@ pub struct Baseline(pub(super) Vec<Before>);
 
 /// An error in a file of rows.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("line {line}: {text}; --compare takes a file written by --json")]
+#[error("line {line}: {text}; --against takes a file written by --json")]
 #[non_exhaustive]
 pub struct BaselineError {
     /// The line, from 1.

@@ -1,4 +1,4 @@
-//! Compares rows with those of an earlier run: `--compare FILE`.
+//! Compares rows with those of an earlier run: `--against FILE`.
 
 use std::fmt;
 
@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use super::baseline::{Baseline, Before, Key};
+use super::gate::{Count, FailOn};
 use super::row::VerdictRow;
 use super::words::reason;
 use crate::report::table::Table;
@@ -25,9 +26,46 @@ pub struct Change<'r> {
     pub before: Option<Before>,
     /// Whether verdict, reason and counts are equal; times are not compared.
     pub same: bool,
+    /// The words of `--fail-on` that it fails by; null without the option.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fails: Option<Vec<FailOn>>,
 }
 
 impl Change<'_> {
+    /// The program's name with its file's, or the case's id.
+    pub(super) fn name(&self) -> String {
+        match self.now {
+            Some(row) => Key::of(row).to_string(),
+            None => self.missing.clone().unwrap_or_default(),
+        }
+    }
+
+    /// How it fails by this rule.
+    pub(super) fn why(&self, fails: FailOn) -> String {
+        let name = self.name();
+        let counts = |count: Count| {
+            let now = self.now.map(|row| (row.processed, row.total_states));
+            let before = self.before.as_ref();
+            let before = before.map(|before| (before.processed, before.total_states));
+            let (now, before) = (now.unwrap_or_default(), before.unwrap_or_default());
+            match count {
+                Count::Insns => format!("insns {}", difference(now.0, before.0)),
+                Count::States => format!("states {}", difference(now.1, before.1)),
+            }
+        };
+        match fails {
+            FailOn::Verdict => {
+                let verdict = self.now.map_or("", |row| row.verdict);
+                match &self.before {
+                    Some(before) => format!("{name}: {} -> {verdict}", before.verdict),
+                    None => format!("{name}: {verdict} (new)"),
+                }
+            }
+            FailOn::Missing => format!("{name}: not in this run"),
+            FailOn::Growth(count, _) => format!("{name}: {}", counts(count)),
+        }
+    }
+
     /// Whether the program is in both runs and one of them did not judge it.
     fn is_unjudged(&self) -> bool {
         let unjudged = Decision::Unjudged.word();
@@ -38,7 +76,10 @@ impl Change<'_> {
 
 /// This run's rows with an earlier run's.
 #[derive(Debug)]
-pub struct Changes<'r>(Vec<Change<'r>>);
+pub struct Changes<'r> {
+    changes: Vec<Change<'r>>,
+    fail_on: Vec<FailOn>,
+}
 
 impl<'r> Changes<'r> {
     /// Compares the rows. Programs of the same name in the same file are matched by order.
@@ -60,6 +101,7 @@ impl<'r> Changes<'r> {
                     missing: None,
                     before,
                     same,
+                    fails: None,
                 }
             })
             .collect();
@@ -70,20 +112,38 @@ impl<'r> Changes<'r> {
             missing: Some(Key::of_earlier(&before).to_string()),
             before: Some(before),
             same: false,
+            fails: None,
         }));
-        Self(changes)
+        Self {
+            changes,
+            fail_on: Vec::new(),
+        }
+    }
+
+    /// With the changes that fail; without any words, every change does.
+    #[must_use]
+    pub fn with_fail_on(mut self, words: &[FailOn]) -> Self {
+        self.fail_on = words.to_vec();
+        for change in self.changes.iter_mut().filter(|_| !words.is_empty()) {
+            let fails = words.iter().copied().filter(|word| word.fits(change));
+            change.fails = Some(fails.collect());
+        }
+        self
     }
 
     /// The programs of both runs.
     #[must_use]
     pub fn all(&self) -> &[Change<'r>] {
-        &self.0
+        &self.changes
     }
 
-    /// Whether nothing has changed.
+    /// Whether no change fails.
     #[must_use]
-    pub fn is_none(&self) -> bool {
-        self.0.iter().all(|change| change.same)
+    pub fn pass(&self) -> bool {
+        self.changes.iter().all(|change| match &change.fails {
+            Some(fails) => fails.is_empty(),
+            None => change.same,
+        })
     }
 }
 
@@ -122,7 +182,7 @@ impl fmt::Display for Changes<'_> {
         table.row(["program", "verdict", "insns", "states", "us"]);
         let (mut appeared, mut vanished) = (0, 0);
         let (mut now_us, mut before_us) = (0, 0);
-        for change in &self.0 {
+        for change in &self.changes {
             match (change.now, &change.before) {
                 (Some(now), None) => {
                     appeared += 1;
@@ -146,16 +206,20 @@ impl fmt::Display for Changes<'_> {
                 }
             }
         }
-        let differing = self.0.iter().filter(|change| !change.same).count();
+        let differing = self.changes.iter().filter(|change| !change.same).count();
         if differing > 0 {
             table.fmt(f)?;
         }
-        let unjudged = self.0.iter().filter(|change| change.is_unjudged()).count();
+        let unjudged = self
+            .changes
+            .iter()
+            .filter(|change| change.is_unjudged())
+            .count();
         write!(
             f,
             "{} compared: {} same, {} changed, {appeared} new, {vanished} not in this run",
-            self.0.len() - appeared - vanished - unjudged,
-            self.0.len() - differing,
+            self.changes.len() - appeared - vanished - unjudged,
+            self.changes.len() - differing,
             differing - appeared - vanished - unjudged,
         )?;
         match unjudged {
@@ -163,7 +227,19 @@ impl fmt::Display for Changes<'_> {
             _ => writeln!(f, ", {unjudged} not judged")?,
         }
         let us = difference(Some(now_us), Some(before_us));
-        writeln!(f, "time: {us} us")
+        writeln!(f, "time: {us} us")?;
+        if self.fail_on.is_empty() {
+            return Ok(());
+        }
+        let words: Vec<_> = self.fail_on.iter().map(ToString::to_string).collect();
+        let result = if self.pass() { "pass" } else { "fail" };
+        writeln!(f, "{result}: {}", words.join(","))?;
+        for change in &self.changes {
+            for fails in change.fails.iter().flatten() {
+                writeln!(f, "  {fails}: {}", change.why(*fails))?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -221,25 +297,49 @@ mod tests {
     #[test]
     fn a_run_equals_itself() {
         let rows = [row("one", "accept", 100), row("two", "accept", 7)];
-        assert!(Changes::new(&rows, earlier(&rows)).is_none());
-        assert!(!Changes::new(&rows[1..], earlier(&rows)).is_none());
+        assert!(Changes::new(&rows, earlier(&rows)).pass());
+        assert!(!Changes::new(&rows[1..], earlier(&rows)).pass());
     }
 
     #[test]
     fn what_is_not_judged_is_never_the_same() {
         let rows = [row("a", "unjudged", 0), row("b", "accept", 5)];
         let changes = Changes::new(&rows, earlier(&rows));
-        assert!(!changes.is_none());
+        assert!(!changes.pass());
         let text = changes.to_string();
         assert!(
             text.contains("1 compared: 1 same, 0 changed, 0 new, 0 not in this run, 1 not judged"),
             "{text}"
         );
         let changes = Changes::new(&rows[1..], earlier(&[row("b", "unjudged", 5)]));
-        assert!(!changes.is_none());
+        assert!(!changes.pass());
         assert!(
             changes.to_string().contains("unjudged -> accept"),
             "{changes}"
+        );
+    }
+
+    #[test]
+    fn only_the_named_changes_fail() {
+        let before = [row("grew", "accept", 100), row("gone", "reject", 1)];
+        let rows = [row("grew", "accept", 120), row("new", "accept", 3)];
+        let gate = |words: &[&str]| {
+            let words: Vec<FailOn> = words.iter().map(|word| word.parse().unwrap()).collect();
+            let changes = Changes::new(&rows, earlier(&before)).with_fail_on(&words);
+            (changes.pass(), changes.to_string())
+        };
+        assert!(gate(&["verdict", "insns>20%"]).0);
+        assert!(!gate(&[]).0);
+        let (pass, text) = gate(&["verdict", "insns>10%", "missing"]);
+        assert!(!pass);
+        assert!(
+            text.ends_with(
+                "fail: verdict,insns>10%,missing
+  insns>10%: a.o/grew: insns 120 +20 (+20.0%)
+  missing: a.o/gone: not in this run
+"
+            ),
+            "{text}"
         );
     }
 
@@ -255,7 +355,7 @@ mod tests {
         refused.message = "R0 !read_ok".to_owned();
         let rows = [row("same", "accept", 5), refused, row("new", "accept", 3)];
         let changes = Changes::new(&rows, earlier(&before));
-        assert!(!changes.is_none());
+        assert!(!changes.pass());
         assert_eq!(
             changes.to_string(),
             "program   verdict                   insns             states  us

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
+use super::finding::Headline;
 use super::kernel_said::{KernelSaid, Match};
 use super::missing::MissingRow;
 use super::words::{errno, is_verdict, reason};
@@ -136,6 +137,9 @@ pub struct VerdictRow {
     /// Why it is not accepted, in terms of the source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub report: Option<Report>,
+    /// The short form of the report, if it was asked for.
+    #[serde(skip)]
+    pub headline: Option<Headline>,
     /// The verifier's log, if it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
@@ -212,6 +216,14 @@ impl VerdictRow {
         }
         let explained = why.filter(|_| explain);
         self.report = explained.map(|why| Report::new(program, why));
+        self
+    }
+
+    /// Adds the short form of the report.
+    #[must_use]
+    pub fn with_headline(mut self, why: Option<&Unverified>, program: &Program) -> Self {
+        let report = why.map(|why| Report::new(program, why));
+        self.headline = report.as_ref().map(Headline::of);
         self
     }
 
