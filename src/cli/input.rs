@@ -13,8 +13,8 @@ use crate::btf::Btf;
 use crate::object::cases::{CaseError, Cases};
 use crate::object::{Entry, Object, Target};
 use crate::program::{MapDef, MapOrigin, Program};
-use crate::spec::MapType;
 use crate::spec::limits::PAGE_SIZE;
+use crate::spec::{MapType, nearest_section};
 
 /// The object's own types, as a value of `--btf`.
 const OWN: &str = "own";
@@ -258,11 +258,12 @@ fn unset(map: &MapDef) -> Option<&'static str> {
 
 /// The error for a program without a type, and the option for it.
 pub(super) fn no_type(entry: &Entry) -> String {
-    format!(
-        "section '{}' names no program type; give one: --type {}=PROG_TYPE",
-        entry.section(),
-        entry.name()
-    )
+    let (section, name) = (entry.section(), entry.name());
+    let rename = match nearest_section(section) {
+        Some(nearest) => format!("rename it (`{nearest}`?) or "),
+        None => String::new(),
+    };
+    format!("section '{section}' names no program type; {rename}give one: --type {name}=PROG_TYPE")
 }
 
 /// Splits `NAME=VALUE` of an option.

@@ -125,6 +125,13 @@ fn a_mistyped_section_is_told_with_the_nearest() {
     assert_eq!(output.status.code(), Some(0));
     let text = stdout(&output);
     assert!(text.contains("rename it (`tp/abc/def`?)"), "{text}");
+    let output = run(["verify", file.path(), "--btf", "own"], "");
+    assert_eq!(output.status.code(), Some(1));
+    let text = stdout(&output);
+    assert!(
+        text.contains("no program type; rename it (`tp/abc/def`?) or give one: --type "),
+        "{text}"
+    );
 }
 
 #[test]

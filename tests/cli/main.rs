@@ -7,6 +7,7 @@ mod shared;
 
 mod behaviour;
 mod explain;
+mod findings;
 mod given;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod guest;

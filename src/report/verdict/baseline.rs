@@ -28,6 +28,13 @@ pub struct Before {
     named: Named,
 }
 
+impl Before {
+    /// The object's file, as the earlier run named it.
+    pub(super) fn object(&self) -> Option<&str> {
+        self.named.object.as_deref()
+    }
+}
+
 /// The program, as the earlier run named it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(default)]

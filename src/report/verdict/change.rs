@@ -40,6 +40,13 @@ impl Change<'_> {
         }
     }
 
+    /// The object's file.
+    pub(super) fn object(&self) -> &str {
+        let now = self.now.and_then(|row| row.subject.object.as_deref());
+        let before = self.before.as_ref().and_then(Before::object);
+        now.or(before).unwrap_or("?")
+    }
+
     /// How it fails by this rule.
     pub(super) fn why(&self, fails: FailOn) -> String {
         let name = self.name();

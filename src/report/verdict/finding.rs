@@ -38,9 +38,9 @@ impl Headline {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Gravity {
-    /// It fails the run.
+    /// The program is wrong, or the change fails.
     Error,
-    /// It does not: the program is not judged, or no option says that the change fails.
+    /// The program is not judged, or `--fail-on` lets it pass.
     Warning,
 }
 
@@ -99,15 +99,13 @@ impl Finding {
                     FailOn::Missing => ("missing", "Missing Program"),
                     FailOn::Growth(..) => ("growth", "Verifier Cost"),
                 };
-                let object = change.now.and_then(|row| row.subject.object.as_deref());
-                let name = change.name();
                 findings.push(Self {
                     rule: rule.to_owned(),
                     about: about.to_owned(),
                     gravity: Gravity::Error,
                     message: change.why(*fails),
-                    file: relative(object.unwrap_or(&name), here),
-                    program: name,
+                    file: relative(change.object(), here),
+                    program: change.name(),
                     line: None,
                     column: None,
                     text: None,
@@ -126,13 +124,12 @@ impl Finding {
         let object = row.subject.object.as_deref().unwrap_or("?");
         let (about, message) = match &row.headline {
             Some(headline) => {
-                let mut message = format!(
-                    "{}: {}: {}\n{}",
-                    row.subject.name(),
-                    headline.problem,
-                    row.reason(),
-                    headline.reason
-                );
+                let mut message = format!("{}: ", row.subject.name());
+                // Without advice the problem is the error line.
+                if headline.problem != row.message {
+                    message += &format!("{}: ", headline.problem);
+                }
+                message += &format!("{}\n{}", row.reason(), headline.reason);
                 if let Some(help) = &headline.help {
                     message += &format!("\nhelp: {help}");
                 }

@@ -124,12 +124,11 @@ mod tests {
     use super::*;
 
     fn before(verdict: &str, processed: u64) -> Option<Before> {
-        Some(Before {
-            verdict: verdict.to_owned(),
-            processed: Some(processed),
-            total_states: Some(0),
-            ..Before::default()
-        })
+        let mut was = Before::default();
+        was.verdict = verdict.to_owned();
+        was.processed = Some(processed);
+        was.total_states = Some(0);
+        Some(was)
     }
 
     fn fails(word: &str, now: Option<(&'static str, u64)>, before: Option<Before>) -> bool {
