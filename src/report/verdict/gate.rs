@@ -111,9 +111,9 @@ impl Percent {
         let (Some(now), Some(before)) = counts else {
             return false;
         };
-        // Exact: the verifier's limit is a million instructions.
-        let (now, before) = (now as f64, before as f64);
-        now * 100.0 > before * (100.0 + self.0)
+        // Enough: the verifier's limit is a million instructions.
+        let number = |count: u64| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
+        number(now) * 100.0 > number(before) * (100.0 + self.0)
     }
 }
 
