@@ -135,7 +135,7 @@ impl Printer {
     }
 
     /// Prints text that contains its own newlines to standard error.
-    pub fn to_stderr(&mut self, text: impl Display) -> Result<(), Failure> {
+    pub fn aside_text(&mut self, text: impl Display) -> Result<(), Failure> {
         self.progress.clear();
         self.out.flush()?;
         Ok(write!(anstream::stderr(), "{text}")?)

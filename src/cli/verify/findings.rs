@@ -45,7 +45,7 @@ impl FindingArguments {
             write(file, &code_quality(findings))?;
         }
         match self.annotations {
-            Some(Host::Github) => printer.to_stderr(GithubAnnotations(findings)),
+            Some(Host::Github) => printer.aside_text(GithubAnnotations(findings)),
             None => Ok(()),
         }
     }
