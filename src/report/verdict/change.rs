@@ -132,7 +132,10 @@ impl<'r> Changes<'r> {
     pub fn with_fail_on(mut self, words: &[FailOn]) -> Self {
         self.fail_on = words.to_vec();
         for change in self.changes.iter_mut().filter(|_| !words.is_empty()) {
-            let fails = words.iter().copied().filter(|word| word.fits(change));
+            let fails = words
+                .iter()
+                .copied()
+                .filter(|word| word.fits(change.now, change.before.as_ref()));
             change.fails = Some(fails.collect());
         }
         self

@@ -6,7 +6,8 @@ use std::str::FromStr;
 use serde::{Serialize, Serializer};
 use thiserror::Error;
 
-use super::change::Change;
+use super::baseline::Before;
+use super::row::VerdictRow;
 use crate::verifier::Decision;
 
 /// A change that fails.
@@ -83,16 +84,17 @@ impl Serialize for FailOn {
 }
 
 impl FailOn {
-    /// Whether this change is one.
-    pub(super) fn fits(self, change: &Change<'_>) -> bool {
+    /// Whether the change from `before` to `now` is one; `None` is a program that is in the other
+    /// run only.
+    pub(super) fn fits(self, now: Option<&VerdictRow>, before: Option<&Before>) -> bool {
         let accept = Decision::Accept.word();
-        let was_accepted = change.before.as_ref().map(|was| was.verdict == accept);
-        match (self, change.now) {
+        let was_accepted = before.map(|was| was.verdict == accept);
+        match (self, now) {
             (Self::Verdict, Some(now)) => now.verdict != accept && was_accepted.unwrap_or(true),
             (Self::Missing, now) => now.is_none(),
             (Self::Growth(count, limit), Some(now)) => {
                 now.verdict == accept
-                    && change.before.as_ref().is_some_and(|before| {
+                    && before.is_some_and(|before| {
                         let counts = match count {
                             Count::Insns => (now.processed, before.processed),
                             Count::States => (now.total_states, before.total_states),
@@ -119,8 +121,6 @@ impl Percent {
 
 #[cfg(test)]
 mod tests {
-    use super::super::baseline::Before;
-    use super::super::row::VerdictRow;
     use super::*;
 
     fn before(verdict: &str, processed: u64) -> Option<Before> {
@@ -138,14 +138,9 @@ mod tests {
             total_states: Some(1),
             ..VerdictRow::default()
         });
-        let change = Change {
-            now: row.as_ref(),
-            missing: row.is_none().then(String::new),
-            before,
-            same: false,
-            fails: None,
-        };
-        word.parse::<FailOn>().unwrap().fits(&change)
+        word.parse::<FailOn>()
+            .unwrap()
+            .fits(row.as_ref(), before.as_ref())
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::finding::Headline;
+use super::headline::Headline;
 use super::kernel_said::{KernelSaid, Match};
 use super::missing::MissingRow;
 use super::words::{errno, is_verdict, reason};
