@@ -58,7 +58,7 @@ pub use raw::{RawProgram, RawVm};
 pub use repeat::Repeated;
 pub use runner::Runner;
 pub(crate) use runners::Runners;
-pub use testing::{TestError, TestResult};
+pub use testing::{TestFailure, TestResult};
 #[doc(hidden)]
 pub use testing::{TestObject, is_here, passed, vm_on};
 pub use unverified::UnverifiedProgram;

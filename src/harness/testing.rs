@@ -9,7 +9,7 @@ use super::vm::Vm;
 use crate::object::Object;
 use crate::vm::EngineKind;
 
-/// The result of a test: any error becomes a [`TestError`] at the `?` that passes it on.
+/// The result of a test: any error becomes a [`TestFailure`] at the `?` that passes it on.
 ///
 /// ```
 /// use bpflab::harness::TestResult;
@@ -24,18 +24,18 @@ use crate::vm::EngineKind;
 /// let text = format!("{:?}", test().unwrap_err());
 /// assert!(text.contains(".rs:") && text.contains("no map 'hits'"), "{text}");
 /// ```
-pub type TestResult = std::result::Result<(), TestError>;
+pub type TestResult = std::result::Result<(), TestFailure>;
 
 /// Why a test failed, and the line of the test. Tests print `Debug`, which is the message.
 ///
 /// It converts from every error, so it is none itself: `std::error::Error` would have it convert
 /// from itself.
-pub struct TestError {
+pub struct TestFailure {
     text: String,
     at: &'static Location<'static>,
 }
 
-impl<E: fmt::Display> From<E> for TestError {
+impl<E: fmt::Display> From<E> for TestFailure {
     #[track_caller]
     fn from(error: E) -> Self {
         Self {
@@ -45,7 +45,7 @@ impl<E: fmt::Display> From<E> for TestError {
     }
 }
 
-impl fmt::Debug for TestError {
+impl fmt::Debug for TestFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (file, line, column) = (self.at.file(), self.at.line(), self.at.column());
         write!(f, "{file}:{line}:{column}: {}", self.text)

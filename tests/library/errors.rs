@@ -56,6 +56,7 @@ fn of_all_builds() -> Vec<String> {
         converts::<compare::recording::WriteError>(),
         converts::<compare::replay::ReplayError>(),
         converts::<report::BaselineError>(),
+        converts::<report::FailOnError>(),
     ]
 }
 

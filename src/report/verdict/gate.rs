@@ -8,6 +8,7 @@ use thiserror::Error;
 
 use super::baseline::Before;
 use super::row::VerdictRow;
+use crate::harness::converts;
 use crate::verifier::Decision;
 
 /// A change that fails.
@@ -40,6 +41,10 @@ pub struct Percent(f64);
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("unknown change '{0}'; known are verdict, missing, insns>N% and states>N%")]
 pub struct FailOnError(String);
+
+converts! {
+    FailOnError;
+}
 
 impl FromStr for FailOn {
     type Err = FailOnError;
