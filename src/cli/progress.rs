@@ -8,7 +8,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// Work that ends earlier is not worth a line.
-const PATIENCE: Duration = Duration::from_secs(1);
+const DELAY: Duration = Duration::from_secs(1);
 
 /// A line on the terminal: what is being done, and for how long. Without a terminal nothing is
 /// ever shown.
@@ -58,7 +58,7 @@ impl Drop for Progress {
 fn show(mut message: String, messages: &Receiver<String>) {
     let bar = ProgressBar::new_spinner();
     loop {
-        match messages.recv_timeout(PATIENCE.saturating_sub(bar.elapsed())) {
+        match messages.recv_timeout(DELAY.saturating_sub(bar.elapsed())) {
             Ok(newer) => message = newer,
             Err(RecvTimeoutError::Timeout) => break,
             Err(RecvTimeoutError::Disconnected) => return,
