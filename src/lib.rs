@@ -50,6 +50,8 @@ pub mod btf;
 pub mod cli;
 pub mod compare;
 #[doc(hidden)]
+pub mod coverage;
+#[doc(hidden)]
 pub mod engine;
 #[doc(hidden)]
 pub mod explain;

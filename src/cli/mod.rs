@@ -8,6 +8,7 @@ mod bench;
 mod compare;
 mod completions;
 mod conformance;
+mod cover;
 mod disasm;
 mod event_fields;
 mod event_lines;
@@ -79,6 +80,7 @@ enum Verb {
     #[cfg(all(feature = "kernel", target_os = "linux"))]
     Compare(Box<compare::Arguments>),
     Replay(Box<replay::Arguments>),
+    Cover(Box<cover::Arguments>),
     #[cfg(all(feature = "kernel", target_os = "linux"))]
     Kernel(kernel::Arguments),
     #[cfg(all(feature = "kernel", target_os = "linux"))]
@@ -110,7 +112,10 @@ pub fn main() -> ExitCode {
     let quiet = parsed.as_ref().is_ok_and(|cli| cli.quiet);
     let mut printer = Printer::new(json, quiet);
     let done = match parsed {
-        Ok(cli) => cli.verb.here_or_in_guests(&mut printer),
+        Ok(cli) => {
+            let done = cli.verb.here_or_in_guests(&mut printer);
+            done.and_then(|exit| cover::all_written().map(|()| exit))
+        }
         Err(error) => usage(&error, &mut printer),
     };
     printer.finish(done).into()
@@ -151,6 +156,7 @@ impl Verb {
             #[cfg(all(feature = "kernel", target_os = "linux"))]
             Self::Compare(arguments) => compare::run(&arguments, printer),
             Self::Replay(arguments) => replay::run(&arguments, printer),
+            Self::Cover(arguments) => cover::run(&arguments, printer),
             #[cfg(all(feature = "kernel", target_os = "linux"))]
             Self::Kernel(arguments) => kernel::run(&arguments, printer),
             #[cfg(all(feature = "kernel", target_os = "linux"))]

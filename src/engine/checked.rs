@@ -140,6 +140,8 @@ pub(super) fn start<'a>(
 /// The state of a run.
 pub(super) struct Run<'a> {
     pub(super) watch: Option<&'a mut (dyn Watch + 'a)>,
+    /// Whether there is a watcher, or the current program counts what is executed.
+    pub(super) is_observed: bool,
     pub(super) images: &'a [Arc<Image>],
     /// The current program; a tail call changes it.
     pub(super) image: &'a Image,
@@ -179,6 +181,7 @@ impl<'a> Run<'a> {
         watch: Option<&'a mut (dyn Watch + 'a)>,
     ) -> Self {
         Self {
+            is_observed: watch.is_some() || image.counts().is_some(),
             watch,
             images,
             image,
@@ -254,8 +257,8 @@ impl<'a> Run<'a> {
                 return Err(self.fault(at, FaultKind::Budget(self.budget.0)));
             }
             self.executed += 1;
-            if self.watch.is_some() {
-                self.show(machine, at)?;
+            if self.is_observed {
+                self.observe(machine, at, insn)?;
             }
             let next = match insn {
                 Insn::Call(target) => self.call(machine, at, insn, target)?,
@@ -276,6 +279,41 @@ impl<'a> Run<'a> {
                 },
             };
         }
+    }
+
+    /// Calls the watcher and counts the instruction.
+    fn observe(&mut self, machine: &mut Machine, at: i64, insn: Insn) -> Result<(), Box<Fault>> {
+        if self.watch.is_some() {
+            self.show(machine, at)?;
+        }
+        if let Some(counts) = self.image.counts() {
+            counts.execute(pc(at));
+            if self.takes(insn) {
+                counts.take(pc(at));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether an instruction is a conditional jump that will be taken.
+    fn takes(&self, insn: Insn) -> bool {
+        match insn {
+            Insn::JumpIf {
+                op,
+                width,
+                dst,
+                src,
+                ..
+            } => op.eval(width, self.reg(dst), self.operand(src)),
+            Insn::MayGoto { .. } => self.frames.last().is_none_or(|frame| frame.loops_left == 0),
+            _ => false,
+        }
+    }
+
+    /// Makes another program the current one.
+    fn turn_to(&mut self, image: &'a Image) {
+        self.image = image;
+        self.is_observed = self.watch.is_some() || image.counts().is_some();
     }
 
     /// Calls the watcher, if any.
@@ -394,7 +432,7 @@ impl<'a> Run<'a> {
         }
         frame.restore(&mut self.regs);
         // A tail call may have switched to another program.
-        self.image = frame.caller;
+        self.turn_to(frame.caller);
         Some(frame.return_to)
     }
 
@@ -419,7 +457,7 @@ impl<'a> Run<'a> {
                 self.tail_calls += 1;
                 let room = self.stack.reach(machine, self.depth().saturating_sub(1));
                 room.map_err(|full| self.fault(at, full.into()))?;
-                self.image = image;
+                self.turn_to(image);
                 self.leave_to(machine);
                 Ok(Next::Goto(0))
             }

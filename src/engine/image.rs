@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::cells::Threaded;
 use super::native::Native;
+use crate::coverage::{Counts, Meter};
 use crate::isa::{CallTarget, Code, DecodeError, Insn};
 use crate::lower::{Bindings, EscapingFrames, Lowered, Passes, lower};
 use crate::program::Program;
@@ -54,6 +55,8 @@ pub struct Image {
     probes: Probes,
     /// Why there are no operations, if so.
     unverified: Fallback,
+    /// Counts what the checked interpreter executes, if coverage is measured.
+    meter: Option<Meter>,
 }
 
 impl Image {
@@ -106,6 +109,7 @@ impl Image {
             native: None,
             probes: Probes::Nowhere,
             unverified: Fallback::Unjudged,
+            meter: None,
             program,
         })
     }
@@ -161,12 +165,26 @@ impl Image {
         }
     }
 
+    /// Counts what runs execute from now on. Only the checked interpreter counts, so it runs the
+    /// program whichever engine is chosen.
+    pub(crate) fn count_with(&mut self, meter: Option<Meter>) {
+        self.meter = meter;
+    }
+
+    /// The counters of executed instructions, if coverage is measured.
+    pub(super) fn counts(&self) -> Option<&Counts> {
+        self.meter.as_ref().map(|meter| &meter.counts)
+    }
+
     /// The engine that runs the program if this one was chosen, unless an event or a mock
     /// requires the checked interpreter.
     #[must_use]
     pub fn ran_on(&self, chosen: EngineKind) -> RanOn {
         match chosen {
             EngineKind::Checked => RanOn::chosen(chosen),
+            _ if self.lowered.is_some() && self.meter.is_some() => {
+                RanOn::checked(Fallback::Measured)
+            }
             _ if self.lowered.is_none() => RanOn::checked(self.unverified),
             EngineKind::Jit if self.native.is_none() => RanOn {
                 engine: EngineKind::Interp,

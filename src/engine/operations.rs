@@ -153,7 +153,7 @@ impl Run<'_> {
         }
     }
 
-    fn operand(&self, operand: Operand) -> u64 {
+    pub(super) fn operand(&self, operand: Operand) -> u64 {
         match operand {
             Operand::Reg(reg) => self.reg(reg),
             Operand::Imm(imm) => sign_extend32(imm),

@@ -76,6 +76,9 @@ fn start_of<'a>(machine: &Machine, plan: Plan<'a>, chosen: EngineKind) -> Result
     }
     let ran_on = plan.entry.ran_on(chosen);
     let lowered = plan.entry.lowered().ok_or(ran_on)?;
+    if plan.entry.counts().is_some() {
+        return Err(ran_on);
+    }
     let context = lowered.may_start(machine, plan.context);
     let context = context.map_err(RanOn::checked)?;
     let deltas = machine.space.deltas().host_address();

@@ -6,10 +6,12 @@ use super::error::{Error, Result};
 use super::unverified::UnverifiedProgram;
 use super::vm::{Sharing, Vm};
 use crate::btf::Btf;
+use crate::coverage::{self, Meter};
 use crate::engine::Image;
 use crate::object::Object;
 use crate::program::{Initial, MapDef, Pinning, Program};
 use crate::spec::UpdateFlags;
+use crate::util::Pc;
 use crate::verifier::{Options, Verification, verify};
 use crate::vm::maps::{self, Kind};
 use crate::vm::{MapHandle, ProgramHandle, World};
@@ -117,7 +119,9 @@ impl Vm {
         if !unverified.is_empty() {
             return Err(Error::Unverified(unverified));
         }
-        self.load_judged(defs, programs, verifications)
+        let handles = self.load_judged(defs, programs, verifications)?;
+        self.measure(&handles)?;
+        Ok(handles)
     }
 
     /// Loads programs as [`load_programs`](Self::load_programs) does, including rejected
@@ -130,8 +134,70 @@ impl Vm {
         defs: &[MapDef],
         programs: Vec<Arc<Program>>,
     ) -> Result<Vec<ProgramHandle>> {
-        let verifications = verify_all(&programs);
-        self.load_judged(defs, programs, verifications)
+        let handles = self.load_forms(defs, programs)?;
+        self.measure(&handles)?;
+        Ok(handles)
+    }
+
+    /// Loads forms of programs that are not what a user wrote, as
+    /// [`load_unverified_programs`](Self::load_unverified_programs) does. Their coverage is not
+    /// measured: see [`measure_form`](Self::measure_form).
+    ///
+    /// # Errors
+    /// As of [`load_programs`](Self::load_programs), except [`Error::Unverified`].
+    pub(crate) fn load_forms(
+        &mut self,
+        defs: &[MapDef],
+        forms: Vec<Arc<Program>>,
+    ) -> Result<Vec<ProgramHandle>> {
+        let verifications = verify_all(&forms);
+        self.load_judged(defs, forms, verifications)
+    }
+
+    /// Counts what these programs execute, if coverage is measured.
+    fn measure(&mut self, handles: &[ProgramHandle]) -> Result<()> {
+        let Some(collector) = coverage::collector() else {
+            return Ok(());
+        };
+        for handle in handles {
+            let verification = self.programs.verifications.get(handle.index());
+            let verified = verification.and_then(|known| known.outcome.as_ref().ok());
+            let program = self.programs.image(*handle)?.program();
+            let meter = collector.meter(program, verified)?;
+            self.count_with(*handle, meter);
+        }
+        Ok(())
+    }
+
+    /// Counts what a form of a program executes as coverage of the original, if coverage is
+    /// measured. `place` tells where the code of an instruction of the original begins.
+    ///
+    /// # Errors
+    /// [`Error::Other`] if the counts can't be written.
+    pub(crate) fn measure_form(
+        &mut self,
+        handle: ProgramHandle,
+        original: &Arc<Program>,
+        place: impl Fn(Pc) -> Option<Pc>,
+    ) -> Result<()> {
+        let Some(collector) = coverage::collector() else {
+            return Ok(());
+        };
+        let verification = verify(original, &Options::default());
+        let verified = verification.outcome.as_ref().ok();
+        let form = self.programs.image(handle)?.program();
+        let meter = collector.meter_of_form(original, verified, form, place)?;
+        self.count_with(handle, meter);
+        Ok(())
+    }
+
+    fn count_with(&mut self, handle: ProgramHandle, meter: Option<Meter>) {
+        let programs = Arc::make_mut(&mut self.programs);
+        let image = programs.images.get_mut(handle.index());
+        // It was loaded just now: nothing else has it.
+        if let Some(image) = image.and_then(Arc::get_mut) {
+            image.count_with(meter);
+        }
     }
 
     fn load_judged(

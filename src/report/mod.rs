@@ -3,6 +3,7 @@
 mod bench;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod compare;
+mod coverage;
 mod datum;
 #[cfg(feature = "cli")]
 mod explained;
@@ -42,6 +43,7 @@ mod verdict;
 pub use bench::{BenchRow, BenchTable, ReadyRow};
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 pub use compare::{CompareReport, EngineVerdicts, FindingRow, GeneratedSummary};
+pub use coverage::{CoverageReport, CoverageRow, FailUnder, lcov};
 pub use datum::{Datum, hex};
 #[cfg(feature = "cli")]
 pub use explained::ExplainedRow;

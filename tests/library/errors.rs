@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use bpflab::harness::Error;
-use bpflab::{btf, compare, isa, object, report, util, verifier, vm};
+use bpflab::{btf, compare, coverage, isa, object, report, util, verifier, vm};
 
 use crate::layering::rust_files;
 
@@ -37,6 +37,7 @@ fn of_all_builds() -> Vec<String> {
         converts::<verifier::Reject>(),
         converts::<verifier::Unjudged>(),
         converts::<verifier::Unverified>(),
+        converts::<coverage::CoverageError>(),
         converts::<vm::AddMapError>(),
         converts::<vm::CpuError>(),
         converts::<vm::HelperProblem>(),

@@ -40,6 +40,11 @@ const LAYERS: Layers = &[
     ),
     ("instrument", AllBut(&["object"])),
     ("vm", AllBut(&["object", "instrument", "analysis"])),
+    // What is counted in a run, for the engines, and the files with it.
+    (
+        "coverage",
+        Only(&["util", "isa", "btf", "program", "verifier"]),
+    ),
     ("lower", AllBut(&["object", "instrument"])),
     ("engine", AllBut(&["object", "instrument", "analysis"])),
     // Two compilers that don't know each other.

@@ -166,9 +166,11 @@ impl Programs {
     }
 
     /// The forms that run when a tail call leads to them.
-    pub fn following(&self) -> impl Iterator<Item = &Running> {
-        let forms = self.parts.iter().filter_map(|part| part.form.as_ref().ok());
-        forms.filter_map(|form| form.following.as_ref())
+    pub fn following(&self) -> impl Iterator<Item = (&Part, &Running)> {
+        self.parts.iter().filter_map(|part| {
+            let form = part.form.as_ref().ok()?;
+            Some((part, form.following.as_ref()?))
+        })
     }
 
     /// The plan of the program with this number.
@@ -328,6 +330,11 @@ impl Running {
     /// The original of an instruction.
     pub fn original(&self, pc: Pc) -> Option<Pc> {
         self.form.original(pc)
+    }
+
+    /// Where the code for an instruction of the original begins.
+    pub fn place(&self, pc: Pc) -> Option<Pc> {
+        self.form.place(pc)
     }
 }
 

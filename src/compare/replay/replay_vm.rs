@@ -30,10 +30,13 @@ impl ReplayVm {
     pub fn new(programs: &Programs, cpus: u32, engine: EngineKind) -> Result<Self, ReplayError> {
         let mut vm = Vm::with_world(World::with_cpus(cpus));
         vm.set_engine(engine);
-        let opening = programs.running().map(|(_, form)| &form.opening);
-        let forms = opening.chain(programs.following());
-        let forms = forms.map(|running| running.program.clone()).collect();
-        let handles = vm.load_unverified_programs(&programs.maps.maps, forms)?;
+        let opening = programs.running().map(|(part, form)| (part, &form.opening));
+        let forms: Vec<_> = opening.chain(programs.following()).collect();
+        let loaded = forms.iter().map(|(_, form)| form.program.clone()).collect();
+        let handles = vm.load_forms(&programs.maps.maps, loaded)?;
+        for (handle, (part, form)) in handles.iter().zip(forms) {
+            vm.measure_form(*handle, &part.original, |pc| form.place(pc))?;
+        }
         let contexts = programs.running().map(|(part, form)| {
             let len = form.plan.context_len(part.recorded.context_len);
             Event::bytes(vec![0; len as usize])

@@ -41,7 +41,7 @@ impl<'a> Run<'a> {
         }
         let room = self.frames.reach(machine, depth.saturating_sub(1));
         room.map_err(|full| self.fault(at, full.into()))?;
-        let lowered = image.lowered();
+        let lowered = image.lowered().filter(|_| image.counts().is_none());
         let fast = lowered.filter(|lowered| lowered.may_start(machine, context).is_ok());
         Ok(match fast {
             Some(lowered) => Tail::Fast(image, lowered),
@@ -110,6 +110,7 @@ impl<'a> Run<'a> {
         let outer_frames = self.depth().saturating_sub(1);
         let mut run = checked::Run {
             watch: None,
+            is_observed: image.counts().is_some(),
             images: self.images,
             image,
             stack: &mut *self.frames,

@@ -31,6 +31,7 @@ converts! {
     crate::object::cases::CaseError;
     crate::object::cases::CaseProblem;
     crate::object::core::CoreError;
+    crate::coverage::CoverageError;
     crate::verifier::Reject;
     crate::verifier::Unjudged;
     crate::verifier::Unverified;

@@ -109,6 +109,8 @@ pub enum Fallback {
     Machine,
     /// A callback watches each instruction, or events fire in the middle of the run.
     Watched,
+    /// Coverage is measured, which the checked interpreter does.
+    Measured,
     /// The run is a timer, a work queue or another deferred call.
     Deferred,
     /// A tail call reached a program that can't run on the chosen engine.
@@ -129,6 +131,7 @@ impl Fallback {
             Self::Context => "smaller context",
             Self::Machine => "other machine",
             Self::Watched => "watched",
+            Self::Measured => "coverage",
             Self::Deferred => "deferred call",
             Self::TailCall => "tail call",
         }
@@ -153,6 +156,7 @@ impl fmt::Display for Fallback {
             Self::Context => "the context is smaller than what the program may read",
             Self::Machine => "the program was loaded for another machine or number of CPUs",
             Self::Watched => "the run is watched",
+            Self::Measured => "coverage is measured (BPFLAB_COVERAGE)",
             Self::Deferred => "it is a deferred call",
             Self::TailCall => "a tail call led to a program that only the checked engine runs",
         })

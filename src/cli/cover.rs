@@ -1,0 +1,79 @@
+//! `bpflab cover`: coverage of the C source.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::exit::{Exit, Failure};
+use super::printer::Printer;
+use crate::coverage::{Source, collector, read};
+use crate::report::{CoverageReport, FailUnder, lcov};
+
+/// Report which lines of C were executed
+///
+/// Adds up what tests, runs and replays executed while the environment variable BPFLAB_COVERAGE
+/// named the folder. A line is covered, missed, or dead: the verifier proved that no run executes
+/// it. Dead lines don't count for the percentages.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Exit codes: 0 success; 1 fewer lines are covered than --fail-under-lines; \
+    2 no coverage data, or damaged.
+
+Examples:
+  BPFLAB_COVERAGE=cov cargo test
+  BPFLAB_COVERAGE=cov bpflab run prog.bpf.o --events events.jsonl
+  bpflab cover cov
+  bpflab cover cov --show-missing-lines --fail-under-lines 80
+  bpflab cover cov --lcov lcov.info              for genhtml, editors and services"
+)]
+pub(super) struct Arguments {
+    /// Folder with the counts
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+    /// Write the coverage to a trace file of lcov
+    #[arg(long, value_name = "FILE")]
+    lcov: Option<PathBuf>,
+    /// Print the numbers of the missed lines
+    #[arg(long)]
+    show_missing_lines: bool,
+    /// Exit with 1 if fewer than this share of the lines are covered
+    #[arg(long, value_name = "PERCENT")]
+    fail_under_lines: Option<FailUnder>,
+}
+
+pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, Failure> {
+    let measured = read(&arguments.dir).map_err(Failure::bad)?;
+    let source = Source::of(&measured);
+    if let Some(file) = &arguments.lcov {
+        write(file, &lcov(&source))?;
+    }
+    let report = CoverageReport::new(&source, arguments.show_missing_lines);
+    if printer.is_json() {
+        for row in report.rows() {
+            printer.row(row)?;
+        }
+    } else {
+        printer.text(&report)?;
+    }
+    let under = arguments
+        .fail_under_lines
+        .and_then(|limit| report.is_under(limit));
+    if let Some(text) = under {
+        printer.complain(&text)?;
+        return Ok(Exit::No);
+    }
+    Ok(Exit::Fine)
+}
+
+fn write(file: &Path, text: &str) -> Result<(), Failure> {
+    std::fs::write(file, text)
+        .map_err(|error| Failure::bad(format!("{}: can't be written: {error}", file.display())))
+}
+
+/// Whether the counts of this process were written, if coverage is measured.
+pub(super) fn all_written() -> Result<(), Failure> {
+    match collector().map(|collector| collector.check()) {
+        Some(Err(error)) => Err(Failure::bad(error)),
+        Some(Ok(())) | None => Ok(()),
+    }
+}
