@@ -7,7 +7,7 @@ use clap::Args;
 use super::exit::{Exit, Failure};
 use super::printer::Printer;
 use crate::coverage::{Source, collector, read};
-use crate::report::{CoverageReport, FailUnder, lcov};
+use crate::report::{CoverageReport, FailUnder, cobertura, lcov};
 
 /// Report which lines of C were executed
 ///
@@ -24,7 +24,8 @@ Examples:
   BPFLAB_COVERAGE=cov bpflab run prog.bpf.o --events events.jsonl
   bpflab cover cov
   bpflab cover cov --show-missing-lines --fail-under-lines 80
-  bpflab cover cov --lcov lcov.info              for genhtml, editors and services"
+  bpflab cover cov --lcov lcov.info              for genhtml, editors and services
+  bpflab cover cov --cobertura coverage.xml      for GitLab"
 )]
 pub(super) struct Arguments {
     /// Folder with the counts
@@ -33,6 +34,9 @@ pub(super) struct Arguments {
     /// Write the coverage to a trace file of lcov
     #[arg(long, value_name = "FILE")]
     lcov: Option<PathBuf>,
+    /// Write the coverage as XML of Cobertura
+    #[arg(long, value_name = "FILE")]
+    cobertura: Option<PathBuf>,
     /// Print the numbers of the missed lines
     #[arg(long)]
     show_missing_lines: bool,
@@ -46,6 +50,9 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
     let source = Source::of(&measured);
     if let Some(file) = &arguments.lcov {
         write(file, &lcov(&source))?;
+    }
+    if let Some(file) = &arguments.cobertura {
+        write(file, &cobertura(&source))?;
     }
     let report = CoverageReport::new(&source, arguments.show_missing_lines);
     if printer.is_json() {

@@ -11,6 +11,7 @@ use super::input::KernelArguments;
 use super::printer::Printer;
 use super::run::Engine;
 use crate::compare::replay::{Bare, RecordingSource, Replay};
+use crate::coverage::collector;
 use crate::harness::{EngineKind, Vm};
 use crate::object::Object;
 use crate::report::{HistogramRule, MapContents, ReplayView};
@@ -69,6 +70,8 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
     };
     let replay = Replay::new(&object, source).map_err(in_file)?;
     let engines: Vec<EngineKind> = match arguments.engine[..] {
+        // The engine that measures.
+        [] if collector().is_some() => vec![EngineKind::Checked],
         [] => vec![EngineKind::default()],
         ref engines => engines.iter().copied().map(EngineKind::from).collect(),
     };

@@ -11,14 +11,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::counts::Counts;
 use super::error::CoverageError;
-use super::record::{EXTENSION, Record, VERSION, runs};
+use super::record::{EXTENSION, Record, VARIABLE, VERSION, runs};
 use super::unit::{Originals, Unit};
 use crate::program::Program;
 use crate::util::Pc;
 use crate::verifier::Verified;
-
-/// The environment variable that names the folder for the counts.
-pub const VARIABLE: &str = "BPFLAB_COVERAGE";
 
 /// The collector of this process; `None` if coverage is not measured: [`VARIABLE`] is not set,
 /// or empty.

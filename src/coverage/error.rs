@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use super::collect::VARIABLE;
+use super::record::VARIABLE;
 
 /// Why coverage can't be measured or read.
 #[derive(Debug, Error)]

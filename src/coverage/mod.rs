@@ -22,9 +22,10 @@ mod record;
 mod source;
 mod unit;
 
-pub use collect::{Collector, Meter, VARIABLE, collector};
+pub use collect::{Collector, Meter, collector};
 pub use counts::Counts;
 pub use error::CoverageError;
 pub use read::{Measured, read};
+pub use record::VARIABLE;
 pub use source::{Branch, Function, Line, Side, Source, SourceFile, State, Tally};
 pub use unit::Unit;

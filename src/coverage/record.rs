@@ -4,6 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::unit::Unit;
 
+/// The environment variable that names the folder for the files, and switches the measurement on.
+pub const VARIABLE: &str = "BPFLAB_COVERAGE";
+
 /// The ending of the files.
 pub(super) const EXTENSION: &str = "bpfcov";
 

@@ -46,6 +46,12 @@ impl Tally {
         }
     }
 
+    /// Whether it counts for percentages: it is covered or missed.
+    #[must_use]
+    pub const fn is_counted(&self) -> bool {
+        matches!(self.state(), State::Covered | State::Missed)
+    }
+
     /// Adds what another program contributes.
     fn add(&mut self, other: Self) {
         self.count = self.count.saturating_add(other.count);

@@ -43,7 +43,7 @@ mod verdict;
 pub use bench::{BenchRow, BenchTable, ReadyRow};
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 pub use compare::{CompareReport, EngineVerdicts, FindingRow, GeneratedSummary};
-pub use coverage::{CoverageReport, CoverageRow, FailUnder, lcov};
+pub use coverage::{CoverageReport, CoverageRow, FailUnder, Share, cobertura, lcov};
 pub use datum::{Datum, hex};
 #[cfg(feature = "cli")]
 pub use explained::ExplainedRow;

@@ -6,6 +6,7 @@
 mod shared;
 
 mod behaviour;
+mod cover;
 mod explain;
 mod findings;
 mod given;

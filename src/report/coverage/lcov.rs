@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::coverage::{Source, SourceFile, State, Tally};
+use crate::coverage::{Source, SourceFile};
 
 /// The coverage as an lcov trace file. Lines, functions and branches that are dead or were not
 /// measured are left out: lcov has no such states.
@@ -16,17 +16,12 @@ pub fn lcov(source: &Source) -> String {
     text
 }
 
-/// Whether something counts: it is covered or missed.
-fn counts(tally: Tally) -> bool {
-    matches!(tally.state(), State::Covered | State::Missed)
-}
-
 fn write_file(text: &mut String, name: &str, file: &SourceFile) -> std::fmt::Result {
     writeln!(text, "TN:\nSF:{name}")?;
     let functions: Vec<_> = file
         .functions
         .iter()
-        .filter(|(_, tally)| counts(**tally))
+        .filter(|(_, tally)| tally.is_counted())
         .collect();
     for (function, _) in &functions {
         writeln!(text, "FN:{},{}", function.line, function.name)?;
@@ -41,7 +36,7 @@ fn write_file(text: &mut String, name: &str, file: &SourceFile) -> std::fmt::Res
         for (block, sides) in line.branches.values().enumerate() {
             let is_executed = sides.iter().any(|side| side.count > 0);
             for (side, tally) in sides.iter().enumerate() {
-                if !counts(*tally) {
+                if !tally.is_counted() {
                     continue;
                 }
                 found += 1;
@@ -56,7 +51,11 @@ fn write_file(text: &mut String, name: &str, file: &SourceFile) -> std::fmt::Res
     }
     writeln!(text, "BRF:{found}\nBRH:{hit}")?;
     let (mut found, mut hit) = (0, 0);
-    for (number, line) in file.lines.iter().filter(|(_, line)| counts(line.tally)) {
+    for (number, line) in file
+        .lines
+        .iter()
+        .filter(|(_, line)| line.tally.is_counted())
+    {
         found += 1;
         hit += u32::from(line.tally.count > 0);
         writeln!(text, "DA:{number},{}", line.tally.count)?;

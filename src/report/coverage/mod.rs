@@ -1,7 +1,11 @@
 //! Coverage of the C source: `bpflab cover`.
 
+mod cobertura;
 mod lcov;
+mod share;
 mod summary;
 
+pub use cobertura::cobertura;
 pub use lcov::lcov;
+pub use share::Share;
 pub use summary::{CoverageReport, CoverageRow, FailUnder};

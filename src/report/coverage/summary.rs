@@ -3,90 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
-use crate::coverage::{Source, SourceFile, State, Tally};
+use super::share::Share;
+use crate::coverage::{Source, SourceFile, State};
 use crate::report::Table;
-
-/// How many of some things are in each state.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Share {
-    covered: u64,
-    missed: u64,
-    dead: u64,
-    not_measured: u64,
-}
-
-/// Its fields are those of cargo-llvm-cov's JSON, and the other states.
-#[derive(Serialize)]
-struct ShareFields {
-    count: u64,
-    covered: u64,
-    percent: Option<f64>,
-    dead: u64,
-    not_measured: u64,
-}
-
-impl Serialize for Share {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let fields = ShareFields {
-            count: self.count(),
-            covered: self.covered,
-            percent: self.percent(),
-            dead: self.dead,
-            not_measured: self.not_measured,
-        };
-        fields.serialize(serializer)
-    }
-}
-
-impl Share {
-    fn of(tallies: impl Iterator<Item = Tally>) -> Self {
-        let mut share = Self::default();
-        for tally in tallies {
-            *match tally.state() {
-                State::Covered => &mut share.covered,
-                State::Missed => &mut share.missed,
-                State::Dead => &mut share.dead,
-                State::NotMeasured => &mut share.not_measured,
-            } += 1;
-        }
-        share
-    }
-
-    fn add(&mut self, other: Self) {
-        self.covered += other.covered;
-        self.missed += other.missed;
-        self.dead += other.dead;
-        self.not_measured += other.not_measured;
-    }
-
-    /// Those that runs can execute and that were measured.
-    const fn count(self) -> u64 {
-        self.covered + self.missed
-    }
-
-    /// The covered ones of [`count`](Self::count), in hundredths of a percent, rounded down: only
-    /// complete coverage is 100 %. `None` if there are none.
-    fn hundredths(self) -> Option<u32> {
-        let share = (u128::from(self.covered) * 10_000).checked_div(self.count().into())?;
-        u32::try_from(share).ok()
-    }
-
-    /// The same in percent.
-    fn percent(self) -> Option<f64> {
-        Some(f64::from(self.hundredths()?) / 100.0)
-    }
-}
-
-impl fmt::Display for Share {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.percent() {
-            Some(percent) => write!(f, "{}/{} {percent:.2}%", self.covered, self.count()),
-            None => f.write_str("-"),
-        }
-    }
-}
 
 /// A file, or all of them. Its fields are the keys of `bpflab cover --json`.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -176,6 +97,12 @@ impl<'s> CoverageReport<'s> {
         self.files.iter().chain([&self.total])
     }
 
+    /// The sum of all files.
+    #[must_use]
+    pub const fn total(&self) -> &CoverageRow<'s> {
+        &self.total
+    }
+
     /// Why the share of covered lines is too small, if it is.
     #[must_use]
     pub fn is_under(&self, limit: FailUnder) -> Option<String> {
@@ -236,7 +163,7 @@ impl fmt::Display for CoverageReport<'_> {
             table.row(row.cells().into_iter().take(columns));
         }
         table.fmt(f)?;
-        if !self.shows_missing {
+        if !self.shows_missing || self.total.lines.missed == 0 {
             return Ok(());
         }
         writeln!(f, "\nmissed lines:")?;
@@ -265,18 +192,6 @@ fn ranges(numbers: &[u32]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_complete_coverage_is_a_hundred_percent() {
-        let share = |covered, missed| Share {
-            covered,
-            missed,
-            ..Share::default()
-        };
-        assert_eq!(share(99_999, 1).to_string(), "99999/100000 99.99%");
-        assert_eq!(share(2, 0).to_string(), "2/2 100.00%");
-        assert_eq!(share(0, 0).to_string(), "-");
-    }
 
     #[test]
     fn percentages_are_exact() {
