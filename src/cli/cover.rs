@@ -1,13 +1,16 @@
 //! `bpflab cover`: coverage of the C source.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
 
 use super::exit::{Exit, Failure};
+use super::input::KernelArguments;
 use super::printer::Printer;
-use crate::coverage::{Source, collector, read};
+use crate::coverage::{Measured, Source, Unit, collector, read};
 use crate::report::{CoverageReport, FailUnder, cobertura, lcov};
+use crate::verifier::{Options, verify};
 
 /// Report which lines of C were executed
 ///
@@ -24,6 +27,7 @@ Examples:
   BPFLAB_COVERAGE=cov bpflab run prog.bpf.o --events events.jsonl
   bpflab cover cov
   bpflab cover cov --show-missing-lines --fail-under-lines 80
+  bpflab cover cov *.bpf.o                       also programs that nothing loaded
   bpflab cover cov --lcov lcov.info              for genhtml, editors and services
   bpflab cover cov --cobertura coverage.xml      for GitLab"
 )]
@@ -31,6 +35,12 @@ pub(super) struct Arguments {
     /// Folder with the counts
     #[arg(value_name = "DIR")]
     dir: PathBuf,
+    /// Objects whose programs must not be missing: those that no process loaded are added, as
+    /// missed if another program of the object was loaded, otherwise as not measured
+    #[arg(value_name = "OBJ")]
+    objects: Vec<PathBuf>,
+    #[command(flatten)]
+    kernel: KernelArguments,
     /// Write the coverage to a trace file of lcov
     #[arg(long, value_name = "FILE")]
     lcov: Option<PathBuf>,
@@ -47,7 +57,10 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, Failure> {
     let measured = read(&arguments.dir).map_err(Failure::bad)?;
-    let source = Source::of(&measured);
+    let mut source = Source::of(&measured);
+    for object in &arguments.objects {
+        add_object(object, &arguments.kernel, &measured, &mut source)?;
+    }
     if let Some(file) = &arguments.lcov {
         write(file, &lcov(&source))?;
     }
@@ -70,6 +83,31 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
         return Ok(Exit::No);
     }
     Ok(Exit::Fine)
+}
+
+/// Adds the programs of an object that no process loaded.
+fn add_object(
+    file: &Path,
+    kernel: &KernelArguments,
+    measured: &[Measured],
+    source: &mut Source,
+) -> Result<(), Failure> {
+    let object = kernel.open(file)?;
+    let mut units = Vec::new();
+    for entry in object.entries() {
+        let program = Arc::new(object.program(entry.name())?);
+        let verification = verify(&program, &Options::default());
+        units.extend(Unit::of(&program, verification.outcome.as_ref().ok()));
+    }
+    let is_loaded = |unit: &Unit| measured.iter().any(|one| one.unit.is_same_source(unit));
+    let (loaded, others): (Vec<_>, Vec<_>) = units.iter().partition(|unit| is_loaded(unit));
+    for unit in others {
+        match loaded.is_empty() {
+            true => source.add_unmeasured(unit),
+            false => source.add_missed(unit),
+        }
+    }
+    Ok(())
 }
 
 fn write(file: &Path, text: &str) -> Result<(), Failure> {

@@ -161,13 +161,10 @@ impl Source {
 
     /// Adds a program with its counts by slot; slots without one count 0.
     fn add(&mut self, unit: &Unit, counts: Option<(&[u64], &[u64])>) {
-        let count = |of: fn((&[u64], &[u64]), usize) -> Option<u64>, at: u32| {
-            counts
-                .and_then(|counts| of(counts, at as usize))
-                .unwrap_or(0)
-        };
-        let executed = |at| count(|(executed, _), at| executed.get(at).copied(), at);
-        let taken = |at| count(|(_, taken), at| taken.get(at).copied(), at);
+        let (all_executed, all_taken) = counts.unwrap_or_default();
+        let count = |of: &[u64], at: u32| of.get(at as usize).copied().unwrap_or(0);
+        let executed = |at| count(all_executed, at);
+        let taken = |at| count(all_taken, at);
         let tally = |at: u32, count: u64| Tally {
             count,
             is_measured: counts.is_some(),

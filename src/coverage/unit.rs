@@ -130,6 +130,13 @@ impl Unit {
         })
     }
 
+    /// Whether both come from the same program of an object, perhaps relocated for other kernels
+    /// or with other facts proved.
+    #[must_use]
+    pub fn is_same_source(&self, other: &Self) -> bool {
+        self.program == other.program && self.files == other.files && self.lines == other.lines
+    }
+
     /// Whether the verifier proved that no path executes the instruction at a slot.
     #[must_use]
     pub fn is_dead(&self, at: u32) -> bool {
@@ -186,12 +193,12 @@ impl Originals {
             let within = form
                 .iter()
                 .filter(|(at, _)| *at >= start && end.is_none_or(|end| *at < end));
-            let jumps = within.filter(|(_, insn)| {
+            let mut jumps = within.filter(|(_, insn)| {
                 let insn = insn.as_ref().ok();
                 op.is_some() && insn.and_then(condition) == op
             });
             // What was inserted for an instruction comes before it.
-            let jump = jumps.last().map(|(at, _)| *at);
+            let jump = jumps.next_back().map(|(at, _)| *at);
             if let Some(slot) = places.get_mut(pc.index()) {
                 *slot = (Some(start), jump);
             }

@@ -137,6 +137,31 @@ fn processes_add_up() {
 }
 
 #[test]
+fn programs_that_nothing_loaded_are_missed_or_not_measured() {
+    let folder = Folder::new("objects");
+    let dir = folder.path("cov");
+    // Only this program is loaded, and it does not call what line 27 is in.
+    assert_eq!(measured(&dir, &["run", OBJECT, "on_exit"]).0, Some(0));
+    let rows = |words: &[&str]| {
+        let (code, text) = cover(&[&[&dir, "--json"], words].concat());
+        assert_eq!(code, Some(0), "{text}");
+        text.lines()
+            .map(|line| serde_json::from_str(line).expect("JSON"))
+            .collect::<Vec<serde_json::Value>>()
+    };
+    let other = "examples/bpf/write_hist.bpf.o";
+    let all = rows(&[OBJECT, other]);
+    let (hist, own) = (&all[0], &all[1]);
+    assert_eq!(hist["lines"]["not_measured"], 6, "{hist}");
+    assert_eq!(hist["lines"]["count"], 0, "{hist}");
+    assert_eq!(own["lines"]["not_measured"], 0, "{own}");
+    assert_eq!(own["dead_lines"], serde_json::json!([25]), "{own}");
+    let missed = own["missed_lines"].as_array().expect("numbers");
+    assert!(missed.contains(&27.into()), "{own}");
+    assert_eq!(all[2]["lines"]["not_measured"], 6, "{}", all[2]);
+}
+
+#[test]
 fn too_few_lines_are_a_negative_result() {
     let folder = Folder::new("under");
     let dir = three_events(&folder);
