@@ -25,6 +25,7 @@ mod kernels;
 mod live;
 mod man;
 mod map_values;
+mod needs;
 mod object_rules;
 mod printer;
 mod progress;
@@ -72,6 +73,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Verb {
     Inspect(inspect::Arguments),
+    Needs(needs::Arguments),
     Disasm(disasm::Arguments),
     Verify(Box<verify::Arguments>),
     Explain(Box<explain::Arguments>),
@@ -148,6 +150,7 @@ impl Verb {
     fn run(self, printer: &mut Printer) -> Result<Exit, Failure> {
         match self {
             Self::Inspect(arguments) => inspect::run(&arguments, printer),
+            Self::Needs(arguments) => needs::run(&arguments, printer),
             Self::Disasm(arguments) => disasm::run(&arguments, printer),
             Self::Verify(arguments) => verify::run(&arguments, printer),
             Self::Explain(arguments) => explain::run(&arguments, printer),

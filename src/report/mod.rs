@@ -24,6 +24,7 @@ mod listing;
 mod machine_listing;
 mod map_contents;
 mod map_summary;
+mod needs;
 mod outputs;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod overhead;
@@ -66,6 +67,7 @@ pub use listing::{ListedInsn, ListedLine, Listing};
 pub use machine_listing::{ListedMachineInsn, MachineListing};
 pub use map_contents::{Chart, MapContents, MapEntry, NamedChart, Variables};
 pub use map_summary::MapSummary;
+pub use needs::{Needs, UsedFeature};
 pub use outputs::{OutputRow, RecordTypes};
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 pub use overhead::{Overhead, OverheadRow, WatchTurn};

@@ -36,6 +36,8 @@ mod prog_type;
 mod replay;
 mod section;
 #[doc(hidden)]
+pub mod since;
+#[doc(hidden)]
 pub mod syscalls;
 #[doc(hidden)]
 pub mod tracepoint;

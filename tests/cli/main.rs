@@ -17,5 +17,6 @@ mod guest_arm64;
 mod inspect;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod kernels;
+mod needs;
 mod shell;
 mod transcripts;

@@ -34,6 +34,7 @@ mod net;
 mod probes;
 mod public_items;
 mod runs;
+mod since;
 mod snippets;
 mod stacks;
 mod threads;
