@@ -18,6 +18,7 @@ mod ext;
 mod fuzz;
 mod kind;
 mod layout;
+mod leaves;
 mod lookup;
 mod names;
 mod part;
@@ -39,6 +40,7 @@ pub use ext::{BtfExt, CoreRelo, FuncInfo, LineInfo, Record, Records, SourceLine}
 pub use fuzz::exercise;
 pub use kind::Kind;
 pub use layout::{LayoutError, POINTER_SIZE};
+pub(crate) use leaves::Leaf;
 pub use names::essential_name;
 pub use part::PartIds;
 pub use path::{Field, PathError};

@@ -6,6 +6,7 @@ use std::fmt;
 
 use super::blob::Btf;
 use super::kind::Kind;
+use super::special::SpecialFields;
 use super::types::{Linkage, Param, Type};
 use crate::util::TypeId;
 
@@ -38,7 +39,8 @@ impl fmt::Display for Refusal {
 
 impl Btf {
     /// The first type for which Linux 6.18 refuses this BTF as a whole. Checked are names
-    /// of types, members, values and parameters, linkages, sections and their variables.
+    /// of types, members, values and parameters, linkages, sections and their variables,
+    /// special fields of structs.
     /// `None` does not guarantee that the kernel accepts the BTF.
     ///
     /// ```
@@ -63,8 +65,11 @@ impl Btf {
                 })
             })
         };
-        // The kernel checks every type on its own before it resolves references.
-        first(alone).or_else(|| first(resolved))
+        // The kernel checks every type on its own before it resolves references, and looks
+        // for special fields last.
+        first(alone)
+            .or_else(|| first(resolved))
+            .or_else(|| first(special))
     }
 }
 
@@ -163,6 +168,28 @@ fn resolved(ty: Type<'_>) -> Option<&'static str> {
         }
         _ => None,
     }
+}
+
+/// The error in a struct's special fields (`btf_parse_struct_metas`,
+/// `btf_check_and_fixup_fields`).
+fn special(ty: Type<'_>) -> Option<&'static str> {
+    if ty.kind() != Kind::Struct {
+        return None;
+    }
+    let btf = ty.btf();
+    if SpecialFields::are_refused(btf, ty.id()) {
+        return Some("Invalid special fields");
+    }
+    let fields = SpecialFields::of(btf, ty.id());
+    let mut roots = fields.iter().filter(|field| field.kind.is_root());
+    roots
+        .any(|root| {
+            let elements = SpecialFields::of(btf, root.target);
+            let owns = |fields: &SpecialFields| fields.iter().any(|field| field.kind.is_root());
+            let is_owned = fields.iter().any(|field| field.kind.is_node());
+            elements.is_empty() || is_owned && owns(&elements)
+        })
+        .then_some("Special fields own each other")
 }
 
 /// Whether the name is empty or a C identifier.

@@ -140,8 +140,22 @@ impl FieldKind {
     }
 
     /// Whether it is a list head or a tree root.
-    const fn is_root(self) -> bool {
+    pub(crate) const fn is_root(self) -> bool {
         matches!(self, Self::ListHead | Self::RbRoot)
+    }
+
+    /// Whether it is a node of a list or a tree.
+    pub(crate) const fn is_node(self) -> bool {
+        matches!(self, Self::ListNode | Self::RbNode)
+    }
+
+    /// The kind of the nodes of a list head or tree root, with their structure's name.
+    const fn node(self) -> Option<(Self, &'static str)> {
+        match self {
+            Self::ListHead => Some((Self::ListNode, "bpf_list_node")),
+            Self::RbRoot => Some((Self::RbNode, "bpf_rb_node")),
+            _ => None,
+        }
     }
 
     /// Whether it is a pointer that programs may load.
@@ -164,8 +178,11 @@ pub struct SpecialField {
     pub off: u32,
     /// Size in bytes.
     pub size: u32,
-    /// The struct that a pointer points to, in the same BTF; `void` for other kinds.
+    /// The struct that a pointer points to, or that is an element of a list or tree, in the
+    /// same BTF; `void` for other kinds.
     pub target: TypeId,
+    /// For a list head or tree root, the offset of the node in an element.
+    pub node: u32,
 }
 
 impl SpecialField {
@@ -177,6 +194,7 @@ impl SpecialField {
             off,
             size: kind.size(),
             target: TypeId(0),
+            node: 0,
         }
     }
 
@@ -193,37 +211,38 @@ impl SpecialField {
 pub struct SpecialFields(SmallVec<[SpecialField; 2]>);
 
 impl SpecialFields {
-    /// The fields of an object that a program allocates.
+    /// The fields of an object that a program allocates. The kernel looks only into structs
+    /// that have such a field as a member, not just in a nested struct or an array
+    /// (`btf_parse_struct_metas`).
     #[must_use]
     pub fn of(btf: &Btf, object: TypeId) -> Self {
-        Self::search(btf, object, |kind| {
-            !matches!(
-                kind,
-                FieldKind::Timer | FieldKind::Workqueue | FieldKind::TaskWork | FieldKind::Uptr
-            )
-        })
+        if !has_own_fields(btf, object) {
+            return Self::default();
+        }
+        Self::search(btf, object, is_in_objects).unwrap_or_default()
+    }
+
+    /// Whether the kernel refuses the whole BTF because of this struct's fields.
+    pub(super) fn are_refused(btf: &Btf, object: TypeId) -> bool {
+        has_own_fields(btf, object) && Self::search(btf, object, is_in_objects).is_err()
     }
 
     /// The fields of a map's value.
     #[must_use]
     pub fn of_map_value(btf: &Btf, value: TypeId) -> Self {
-        Self::search(btf, value, |kind| {
-            !matches!(kind, FieldKind::ListNode | FieldKind::RbNode)
-        })
+        Self::search(btf, value, |kind| !kind.is_node()).unwrap_or_default()
     }
 
-    fn search(btf: &Btf, ty: TypeId, counts: fn(FieldKind) -> bool) -> Self {
+    fn search(btf: &Btf, ty: TypeId, counts: fn(FieldKind) -> bool) -> Result<Self, Refused> {
         let mut search = Search {
             btf,
             counts,
             found: Found::new(),
         };
-        let whole = btf.resolve(ty).map_err(|_| Refused);
-        let searched = whole.and_then(|ty| search.within(ty, 0, 0));
-        match searched.and_then(|()| search.check()) {
-            Ok(()) => search.found.into_iter().collect(),
-            Err(Refused) => Self::default(),
-        }
+        let whole = btf.resolve(ty).map_err(|_| Refused)?;
+        search.within(whole, 0, 0)?;
+        search.check()?;
+        Ok(search.found.into_iter().collect())
     }
 
     /// The field of this kind; if there are several, the first one.
@@ -264,6 +283,32 @@ impl FromIterator<SpecialField> for SpecialFields {
         fields.sort_by_key(|field| field.off);
         Self(fields)
     }
+}
+
+/// Whether objects that a program allocates may have a field of this kind.
+const fn is_in_objects(kind: FieldKind) -> bool {
+    !matches!(
+        kind,
+        FieldKind::Timer | FieldKind::Workqueue | FieldKind::TaskWork | FieldKind::Uptr
+    )
+}
+
+/// Whether a struct has a member that is a special field of objects.
+fn has_own_fields(btf: &Btf, object: TypeId) -> bool {
+    let is_field = |id| {
+        let Some(ty) = btf.get(id) else { return false };
+        if ty.kind() == Kind::Struct {
+            return FieldKind::of_struct(ty.name()).is_some_and(is_in_objects);
+        }
+        let search = Search {
+            btf,
+            counts: is_in_objects,
+            found: Found::new(),
+        };
+        matches!(search.pointer(ty), Ok(Some(_)))
+    };
+    let ty = btf.resolve(object).ok();
+    ty.is_some_and(|ty| ty.kind() == Kind::Struct && ty.members().any(|member| is_field(member.ty)))
 }
 
 /// Fields found so far.
@@ -373,13 +418,16 @@ impl<'a> Search<'a> {
         }
         let kind = match named {
             Some(kind) if ty.kind() != Kind::Struct || ty.size() != Some(kind.size()) => None,
-            Some(kind) if kind.is_root() && !self.has_contains_tag(candidate) => {
-                return Err(Refused);
+            Some(kind) => {
+                let (target, node) = match kind.node() {
+                    Some(_) => self.elements(candidate, kind)?,
+                    None => (TypeId(0), 0),
+                };
+                Some((kind, target, node))
             }
-            Some(kind) => Some((kind, TypeId(0))),
-            None => self.pointer(ty)?,
+            None => self.pointer(ty)?.map(|(kind, target)| (kind, target, 0)),
         };
-        let Some((kind, target)) = kind else {
+        let Some((kind, target, node)) = kind else {
             return Ok(());
         };
         let first = self.found.len();
@@ -388,6 +436,7 @@ impl<'a> Search<'a> {
             off,
             size,
             target,
+            node,
         });
         self.repeat(first, count, size)
     }
@@ -458,20 +507,36 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Whether a list head or tree root has exactly one `contains:` tag, which names a
-    /// struct.
-    fn has_contains_tag(&self, candidate: Candidate<'a>) -> bool {
+    /// The element type of a list head or tree root, and the offset of its node: exactly one
+    /// `contains:` tag names the struct and its member (`btf_find_graph_root`,
+    /// `btf_parse_graph_root`).
+    fn elements(
+        &self,
+        candidate: Candidate<'a>,
+        root: FieldKind,
+    ) -> Result<(TypeId, u32), Refused> {
         let mut tags = self
             .btf
             .decl_tags(candidate.owner.id())
             .filter(|ty| ty.component() == candidate.member)
             .filter_map(|ty| ty.name().strip_prefix(CONTAINS));
         let (Some(text), None) = (tags.next(), tags.next()) else {
-            return false;
+            return Err(Refused);
         };
-        text.split_once(':').is_some_and(|(name, node)| {
-            !node.is_empty() && self.btf.find(name, Kind::Struct).is_some()
-        })
+        let (name, node) = text.split_once(':').ok_or(Refused)?;
+        let element = self.btf.find(name, Kind::Struct).ok_or(Refused)?;
+        let (kind, structure) = root.node().ok_or(Refused)?;
+        let mut members = element.members().filter(|member| member.name == node);
+        let (Some(member), None) = (members.next(), members.next()) else {
+            return Err(Refused);
+        };
+        let ty = self.btf.get(member.ty).ok_or(Refused)?;
+        let off = whole_bytes(member.bit_offset)?;
+        let fits = ty.kind() == Kind::Struct && ty.name() == structure;
+        if node.is_empty() || !fits || !off.is_multiple_of(kind.align()) {
+            return Err(Refused);
+        }
+        Ok((element.id(), off))
     }
 
     /// Whether the fields are compatible with each other.

@@ -1,5 +1,7 @@
 //! Makes a program of a function outside of program sections.
 
+#[cfg(feature = "cli")]
+use super::collect::TEXT;
 use super::error::{ErrorLocation, ObjectError};
 use super::model::{Entry, Object, unknown};
 use crate::spec::{ProgFlags, ProgType};
@@ -55,6 +57,20 @@ impl Object {
             }
         };
         Ok(&mut self.entries[at])
+    }
+}
+
+#[cfg(feature = "cli")]
+impl Object {
+    /// The static functions outside of `.text`: each with its section. libbpf takes them for
+    /// subprograms, cilium/ebpf for programs.
+    pub(crate) fn static_functions(&self) -> impl Iterator<Item = (&str, &str)> {
+        let elsewhere = self.functions.iter().filter(|function| function.local);
+        let named = elsewhere.filter_map(|function| {
+            let section = &self.code.get(function.code)?.name;
+            Some((section.as_str(), function.name.as_str()))
+        });
+        named.filter(|(section, _)| *section != TEXT)
     }
 }
 

@@ -18,7 +18,7 @@ use crate::spec::{AttachType, MapType, ProgFlags, Section as SectionName, Sectio
 use crate::util::MapId;
 
 /// The section of subprograms.
-const TEXT: &str = ".text";
+pub(super) const TEXT: &str = ".text";
 /// Global variables of an arena.
 const ARENA: &str = ".addr_space.1";
 /// Bytes of a slot; BTF.ext offsets are in bytes.

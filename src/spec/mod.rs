@@ -38,6 +38,8 @@ mod section;
 #[doc(hidden)]
 pub mod since;
 #[doc(hidden)]
+pub mod struct_ops;
+#[doc(hidden)]
 pub mod syscalls;
 #[doc(hidden)]
 pub mod tracepoint;

@@ -157,6 +157,16 @@ impl Verifier<'_> {
         dst: Reg,
         src: Operand,
     ) -> VerifyResult {
+        // An arena's address has 32 bits, and every one of them may be accessed.
+        let arena = |reg: &RegState| reg.kind == Kind::Arena;
+        let operand = self.operand(src);
+        if arena(self.reg(dst)) {
+            return Ok(());
+        }
+        if arena(&operand) {
+            *self.reg_mut(dst) = operand;
+            return Ok(());
+        }
         let by_scalar = match src {
             Operand::Reg(src) => self.reg(src).is_scalar(),
             Operand::Imm(_) => true,
@@ -262,7 +272,7 @@ impl Verifier<'_> {
             | Kind::Func { .. }
             | Kind::Dynptr { .. }
             | Kind::Iter { .. }
-            | Kind::IrqFlag => true,
+            | Kind::IrqFlag { .. } => true,
             Kind::FlowKeys if known.is_some() => true,
             Kind::FlowKeys | Kind::MapPtr { .. } => known == Some(0) && op == AluOp::Add,
             _ => false,
@@ -389,7 +399,7 @@ impl RegState {
     }
 
     /// Clears the id (`clear_scalar_id`).
-    pub(super) fn unlink(&mut self) {
+    pub(in crate::verifier) fn unlink(&mut self) {
         self.id = 0;
         self.off = 0;
     }

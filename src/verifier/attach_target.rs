@@ -4,6 +4,7 @@
 
 use super::missing::Feature;
 use super::reject::{Reject, VerifyResult, reject, unmodelled};
+use super::struct_ops;
 use super::structure::is_gpl_compatible;
 use crate::btf::{Btf, Kind, Type};
 use crate::program::Program;
@@ -62,12 +63,17 @@ pub(crate) struct AttachTarget<'p> {
     pub prototype: Type<'p>,
     /// Whether it is a tracepoint, whose first parameter is not passed to the program.
     pub is_tracepoint: bool,
+    /// For a member of a structure of operations, the prototype with the parameters' names.
+    pub stub: Option<Type<'p>>,
 }
 
 /// Whether a program attaches to a function by name, but no kernel BTF was given in which
 /// to look it up.
 pub(crate) fn needs_kernel_btf(program: &Program) -> bool {
-    let by_btf = matches!(program.prog_type, ProgType::Tracing | ProgType::Lsm);
+    let by_btf = matches!(
+        program.prog_type,
+        ProgType::Tracing | ProgType::Lsm | ProgType::StructOps
+    );
     by_btf
         && match (program.attach_btf_id, &program.attach_target) {
             (Some(_), _) => program.kernel_btf.is_none(),
@@ -102,11 +108,14 @@ impl<'p> AttachTarget<'p> {
         }
         match prog_type {
             ProgType::Tracing | ProgType::Lsm => Self::in_kernel(program, sleepable).map(Some),
-            ProgType::StructOps if !is_gpl_compatible(&program.license) => {
-                reject!(
-                    EINVAL,
-                    "struct ops programs must have a GPL compatible license"
-                )
+            ProgType::StructOps => {
+                let member = struct_ops::resolve(program)?;
+                Ok(Some(Self {
+                    name: member.name,
+                    prototype: member.prototype,
+                    is_tracepoint: false,
+                    stub: member.stub,
+                }))
             }
             other => match Feature::of_type(other) {
                 Some(feature) => Err(Reject::unmodelled(feature)),
@@ -202,6 +211,7 @@ impl<'p> AttachTarget<'p> {
             name,
             prototype,
             is_tracepoint: true,
+            stub: None,
         })
     }
 
@@ -216,6 +226,7 @@ impl<'p> AttachTarget<'p> {
             name: ty.name(),
             prototype,
             is_tracepoint: false,
+            stub: None,
         };
         target.check_prototype(btf)?;
         Ok(target)

@@ -317,6 +317,8 @@ fn mark_null(maps: &Maps<'_>, state: &mut State, reg: Reg, is_null: bool) {
         if is_null {
             *reg = RegState {
                 precise: reg.precise,
+                // That of the node in an element of a list or tree.
+                off: reg.off,
                 ..RegState::constant(0)
             };
         } else {

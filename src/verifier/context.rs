@@ -128,7 +128,7 @@ impl Verifier<'_> {
                         target.name
                     );
                 }
-                let ty = ObjectType::kernel(id);
+                let ty = ObjectType::kernel(self.promoted(id));
                 self.fresh_pointer(Kind::BtfId { ty }, flags)
             }
         })

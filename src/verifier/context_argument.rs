@@ -91,6 +91,7 @@ pub(super) fn at(
             Argument::Scalar
         });
     }
+    let argument = number;
     let number = u32::try_from(number).unwrap_or(u32::MAX);
     if ty.kind() != Kind::Ptr {
         reject!(
@@ -115,6 +116,12 @@ pub(super) fn at(
         return Ok(Argument::Scalar);
     }
     if let Some(Element::Object(flags)) = element {
+        let number = None;
+        return Ok(Argument::Object { id, flags, number });
+    }
+    let named = target.stub.and_then(|stub| stub.params().nth(argument));
+    if named.is_some_and(|param| param.name.ends_with("__nullable")) {
+        let flags = TypeFlags::PTR_TRUSTED | TypeFlags::PTR_MAYBE_NULL;
         let number = None;
         return Ok(Argument::Object { id, flags, number });
     }

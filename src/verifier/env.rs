@@ -21,6 +21,7 @@ use super::reject::VerifyResult;
 use super::requirements::Required;
 use super::state::{Frame, State};
 use super::structure::{self, InsnInfo, Structure, SubprogramInfo, Usage};
+use super::survey::Survey;
 use super::verdict::Statistics;
 use crate::isa::{Code, Operand, Reg};
 use crate::program::{MapDef, Program};
@@ -71,6 +72,8 @@ pub(crate) struct Verifier<'p> {
     /// Records the explored states, if set. Pruning is stricter then: states must be
     /// subsumed for dead registers, too.
     pub recorder: Option<Box<Recorder>>,
+    /// Notes what exploration does at each instruction, if set.
+    pub survey: Option<Box<Survey>>,
 }
 
 impl<'p> Verifier<'p> {
@@ -106,6 +109,7 @@ impl<'p> Verifier<'p> {
             requires: Required::default(),
             facts: Facts::new(slots),
             recorder: None,
+            survey: None,
         }
     }
 

@@ -37,6 +37,8 @@ pub enum Through {
     /// A kernel object, or memory that may not be there, on some path at least: a load from
     /// an invalid address reads 0 (`BPF_PROBE_MEM`).
     Kernel,
+    /// An arena, at any address.
+    Arena,
     /// Other memory, or not the same on all paths.
     Other,
 }

@@ -1,8 +1,9 @@
 //! The program's maps, and the special fields of their values.
 
-use super::reg::{MapRef, RegState};
+use super::reg::{Kind, MapRef, RegState};
 use crate::btf::{FieldKind, SpecialField, SpecialFields};
 use crate::program::{MapDef, Program, kernel_name};
+use crate::spec::call::TypeFlags;
 
 /// The maps of a program with their fields.
 pub(crate) struct Maps<'p> {
@@ -59,12 +60,32 @@ impl<'p> Maps<'p> {
         self.fields(map).iter().any(|field| field.kind == kind)
     }
 
+    /// The special fields of the map value or the allocated object that a register points to
+    /// (`reg_btf_record`).
+    pub(crate) fn fields_of(&self, reg: &RegState) -> SpecialFields {
+        match reg.kind {
+            Kind::MapValue { map, .. } if reg.flags.is_empty() => {
+                self.typed(map).cloned().unwrap_or_default()
+            }
+            Kind::BtfId { ty } if reg.flags.contains(TypeFlags::MEM_ALLOC) => {
+                let btf = ty.btf(self.program);
+                btf.map(|btf| SpecialFields::of(btf, ty.id))
+                    .unwrap_or_default()
+            }
+            _ => SpecialFields::default(),
+        }
+    }
+
     /// Whether a register may point to a lock (`reg_may_point_to_spin_lock`).
     pub(crate) fn may_hold_lock(&self, reg: &RegState) -> bool {
-        let super::reg::Kind::MapValue { map, .. } = reg.kind else {
-            return false;
+        let is_lock = |field: &SpecialField| {
+            matches!(field.kind, FieldKind::SpinLock | FieldKind::ResSpinLock)
         };
-        reg.flags.is_empty()
-            && (self.has(map, FieldKind::SpinLock) || self.has(map, FieldKind::ResSpinLock))
+        match reg.kind {
+            Kind::MapValue { map, .. } => {
+                reg.flags.is_empty() && self.fields(map).iter().any(is_lock)
+            }
+            _ => self.fields_of(reg).iter().any(is_lock),
+        }
     }
 }

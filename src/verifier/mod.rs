@@ -15,14 +15,14 @@
 //! | `stack_object` | dynptrs and open-coded iterators on the stack |
 //! | `alu`, `branch`, `packet` | pointer arithmetic, bounds refined by a branch |
 //! | `memory` | loads and stores, by kind of pointer |
-//! | `typed` | pointers to kernel objects, kernel pointers in map values |
 //! | `typed` | typed kernel pointers: members by BTF, trust, kernel pointers in maps |
-//! | `stack_object` | dynptrs and iterators in stack slots |
+//! | `struct_ops` | programs that implement a member of a structure of operations |
 //! | `call` | helpers, kfuncs, subprograms, callbacks, return values |
 //! | `precision`, `prune` | which scalars are precise, which paths are pruned |
 //! | `missing` | features that are not modelled: a program that uses one is unjudged |
 //! | `log`, `reject`, `verdict` | the kernel's messages |
 //! | `facts` | what is proved, for the engines |
+//! | `survey`, `survey_states` | what was explored how often, for pages |
 //! | `oracle` | compares the explored states with actual runs |
 //!
 //! Two laws hold for each operation. *Soundness*: a result contains every number that the
@@ -59,7 +59,11 @@ pub mod scalar;
 mod stack;
 mod stack_object;
 mod state;
+mod struct_ops;
 mod structure;
+#[doc(hidden)]
+pub mod survey;
+mod survey_states;
 pub mod tnum;
 mod trace;
 mod trail;
@@ -81,9 +85,9 @@ use facts::Facts;
 use log::Log;
 use oracle::Trace;
 use oracle::record::{Function, Recorder};
+use survey::Survey;
 
 pub use facts::Through;
-pub(crate) use missing::models_kfunc;
 pub use missing::{Feature, Missing};
 pub use options::Options;
 pub use reject::Reject;
@@ -213,8 +217,32 @@ fn caller_of(program: &Program, kernel: KernelConfig) -> Caller<'_> {
 /// ```
 #[must_use]
 pub fn verify(program: &Arc<Program>, options: &Options) -> Verification {
+    verify_with(program, options, &mut None)
+}
+
+/// Verifies a program, and notes what exploration does at each instruction.
+#[doc(hidden)]
+#[must_use]
+pub fn survey(
+    program: &Arc<Program>,
+    options: &Options,
+    limits: survey::Limits,
+) -> (Verification, Survey) {
+    let mut survey = Some(Box::new(Survey::new(limits)));
+    let verification = verify_with(program, options, &mut survey);
+    (
+        verification,
+        survey.map(|survey| *survey).unwrap_or_default(),
+    )
+}
+
+fn verify_with(
+    program: &Arc<Program>,
+    options: &Options,
+    survey: &mut Option<Box<Survey>>,
+) -> Verification {
     if program.btf_refused {
-        return verify(&Arc::new(program.without_types()), options);
+        return verify_with(&Arc::new(program.without_types()), options, survey);
     }
     let start = Instant::now();
     let mut statistics = Statistics::default();
@@ -237,6 +265,7 @@ pub fn verify(program: &Arc<Program>, options: &Options) -> Verification {
                 checked_log,
                 options,
             );
+            verifier.survey = survey.take();
             verifier.log_live_registers();
             let result = verifier.verify();
             statistics = verifier.statistics();
@@ -244,6 +273,7 @@ pub fn verify(program: &Arc<Program>, options: &Options) -> Verification {
                 statistics.stack_depth = verifier.reported_depths();
             }
             let facts = std::mem::take(&mut verifier.facts);
+            *survey = verifier.survey.take();
             let requirements = verifier.requires.get();
             let code = Arc::clone(&structure.code);
             log = verifier.log.into_text();

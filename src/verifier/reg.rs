@@ -132,8 +132,11 @@ pub(crate) enum Kind {
         state: IterState,
         depth: u32,
     },
-    /// In a stack slot: a saved interrupt state.
-    IrqFlag,
+    /// In a stack slot: an interrupt state, saved by a lock (`bpf_res_spin_lock_irqsave`) or on
+    /// its own.
+    IrqFlag { by_lock: bool },
+    /// A pointer into an arena, whose value is not known.
+    Arena,
 }
 
 /// The range of a packet pointer that is known to be at the end
@@ -190,7 +193,8 @@ impl Kind {
             Self::Func { .. } => RegKind::Func,
             Self::Dynptr { .. } => RegKind::Dynptr,
             // Nothing prints these two.
-            Self::Iter { .. } | Self::IrqFlag => RegKind::Stack,
+            Self::Iter { .. } | Self::IrqFlag { .. } => RegKind::Stack,
+            Self::Arena => RegKind::Arena,
         }
     }
 }
@@ -200,6 +204,9 @@ impl RegState {
     pub(crate) const NOT_INIT: Self = Self::of(Kind::NotInit, Scalar::UNKNOWN);
     /// An unknown, imprecise scalar (`__mark_reg_unknown_imprecise`).
     pub(crate) const UNKNOWN: Self = Self::of(Kind::Scalar, Scalar::UNKNOWN);
+
+    /// A pointer into an arena: any address in it.
+    pub(crate) const ARENA: Self = Self::of(Kind::Arena, Scalar::UNKNOWN);
 
     const fn of(kind: Kind, var: Scalar) -> Self {
         Self {

@@ -110,11 +110,39 @@ pub(crate) struct Reference {
 pub(crate) enum ReferenceKind {
     /// An object, which must be released.
     Object,
-    /// The `bpf_spin_lock` in a value of this map. The reference's id is that of the
-    /// pointer to the value.
-    SpinLock(MapRef),
+    /// A lock that is held. The reference's id is that of the pointer to the map value or
+    /// object with the lock.
+    Lock(Lock),
     /// A saved interrupt state, which must be restored.
     Irq,
+}
+
+/// A lock that is held.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Lock {
+    pub kind: LockKind,
+    /// Where it is. (All objects that the program allocates have types of one BTF.)
+    pub owner: LockOwner,
+}
+
+/// The kind of a lock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum LockKind {
+    /// `bpf_spin_lock`.
+    Spin,
+    /// `bpf_res_spin_lock`.
+    Resilient,
+    /// `bpf_res_spin_lock`, taken with interrupts disabled.
+    ResilientIrq,
+}
+
+/// What has a lock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum LockOwner {
+    /// A value of this map.
+    Map(MapRef),
+    /// An object that the program allocated.
+    Object,
 }
 
 /// One entry of the jump history (`struct bpf_jmp_history_entry`).

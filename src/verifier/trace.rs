@@ -15,14 +15,14 @@ impl Verifier<'_> {
     /// The trail to the current instruction.
     pub(super) fn trail(&self) -> Trail {
         Trail {
-            path: self.path(),
+            path: self.path(LONGEST),
             registers: self.registers(),
         }
     }
 
-    /// The path, found by going back through the checkpoints as precision backtracking
-    /// does.
-    fn path(&self) -> Vec<Pc> {
+    /// The path's last `longest` instructions, found by going back through the checkpoints as
+    /// precision backtracking does.
+    pub(super) fn path(&self, longest: usize) -> Vec<Pc> {
         let code = &self.structure.code;
         let mut path = vec![self.pc()];
         let mut state = &self.state;
@@ -37,7 +37,7 @@ impl Verifier<'_> {
             state = parent;
             steps = state.history.as_slice();
         }
-        while pc.index() < code.len() && path.len() < LONGEST {
+        while pc.index() < code.len() && path.len() < longest {
             // The second slot of a 64-bit immediate is not an instruction.
             if code.insn(pc).is_some() {
                 path.push(pc);

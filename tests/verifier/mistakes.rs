@@ -59,6 +59,9 @@ fn kernel() -> Btf {
     let number = pointer_to(&mut types, "bpf_iter_num", &[member("__opaque", long, 0)]);
     let dynptr = pointer_to(&mut types, "bpf_dynptr", &[member("__opaque", long, 0)]);
     let packet = pointer_to(&mut types, "__sk_buff", &[member("len", unsigned, 0)]);
+    let opaque = [member("__opaque", long, 0)];
+    let head = pointer_to(&mut types, "bpf_list_head", &opaque);
+    let node = pointer_to(&mut types, "bpf_list_node", &opaque);
     let number_at = types.ptr(int);
     let anything = types.ptr(TypeId(0));
     let nothing = TypeId(0);
@@ -79,6 +82,27 @@ fn kernel() -> Btf {
                 ("dst__sz", unsigned),
                 ("unsafe_ptr__ign", anything),
                 ("flags", long),
+            ],
+        ),
+        ("bpf_throw", nothing, &[("cookie", long)]),
+        (
+            "bpf_obj_new_impl",
+            anything,
+            &[("local_type_id__k", long), ("meta__ign", anything)],
+        ),
+        (
+            "bpf_obj_drop_impl",
+            nothing,
+            &[("p__alloc", anything), ("meta__ign", anything)],
+        ),
+        (
+            "bpf_list_push_front_impl",
+            int,
+            &[
+                ("head", head),
+                ("node", node),
+                ("meta__ign", anything),
+                ("off", long),
             ],
         ),
         (

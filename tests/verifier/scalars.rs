@@ -8,7 +8,6 @@
 use crate::shared::here;
 mod log;
 mod program;
-use crate::shared::random;
 
 use bpflab::isa::encode;
 use bpflab::kernel::{LoadOptions, LoadedMaps, load};
@@ -18,7 +17,7 @@ use bpflab::verifier::LogLevel;
 use bpflab::verifier::scalar::Scalar;
 
 use self::program::{FIRST, Made, make};
-use self::random::Random;
+use bpflab::fuzz::Random;
 
 /// A number from the environment.
 fn number(name: &str, default: u64) -> u64 {

@@ -1,5 +1,7 @@
 //! Encodes JSON as bytes.
 
+use std::net::Ipv4Addr;
+
 use serde_json::Value as Json;
 
 use super::super::blob::Btf;
@@ -18,6 +20,7 @@ impl Btf {
     /// | type | JSON |
     /// |---|---|
     /// | integer, pointer | number, boolean, or a string: `"-1"`, `"0x10"`, `"'a'"` |
+    /// | unsigned integer of 32 bits | also an IPv4 address, in network order: `"10.0.0.1"` |
     /// | enum | enumerator's name, or a number |
     /// | array of `char` | string (the NUL may be left out if it is full), or array |
     /// | array | array, not longer than the type's |
@@ -104,6 +107,13 @@ struct Encoder<'a, 'b> {
     depth: usize,
 }
 
+/// An IPv4 address as a number whose bytes are in network order (`__be32`); objects are little
+/// endian.
+fn address(value: &Json) -> Option<u32> {
+    let address: Ipv4Addr = value.as_str()?.parse().ok()?;
+    Some(u32::from_le_bytes(address.octets()))
+}
+
 impl<'a> Encoder<'a, '_> {
     /// Writes `value` as type `id` at bit `at`; `width` is set for a bitfield.
     fn value(
@@ -141,7 +151,10 @@ impl<'a> Encoder<'a, '_> {
                 let count = width
                     .or(int.map(|int| u32::from(int.bits)))
                     .unwrap_or(size_bits);
-                let number = self.number(id, value, is_char(ty), "a number")?;
+                let number = match address(value).filter(|_| count == 32) {
+                    Some(address) => i128::from(address),
+                    None => self.number(id, value, is_char(ty), "a number")?,
+                };
                 let at = at.saturating_add(int.map_or(0, |int| u64::from(int.offset)));
                 match int.map(|int| int.encoding) {
                     Some(Encoding::Bool) => self.range(id, number, 0, 1)?,

@@ -229,3 +229,16 @@ proptest! {
         prop_assert_eq!(rest(&again), rest(&bytes));
     }
 }
+
+#[test]
+fn addresses_are_in_network_order() {
+    let mut types = Builder::new();
+    let word = types.int("unsigned int", 4, Encoding::Unsigned);
+    let number = types.int("int", 4, Encoding::Signed);
+    let btf = types.build().unwrap();
+    let address = json!("10.0.0.1");
+    assert_eq!(btf.encode(word, &address).unwrap(), [10, 0, 0, 1]);
+    assert!(btf.encode(word, &json!("10.0.0")).is_err());
+    // Of a signed number nobody would say so.
+    assert!(btf.encode(number, &json!("200.0.0.200")).is_err());
+}

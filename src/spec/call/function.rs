@@ -6,8 +6,9 @@ use super::super::helpers::{Caller, Scope};
 use super::super::kfuncs::Set;
 use super::super::replay::CallReplayRule;
 use super::iterator::{IteratorKind, IteratorStep};
-use super::precondition::{DynptrUse, Precondition, Region};
+use super::precondition::{DynptrUse, Extent, Precondition, Region};
 use super::register::RegKind;
+use crate::isa::low32;
 
 bitflags! {
     /// Effects of a call.
@@ -172,5 +173,25 @@ impl CallSpec {
     pub fn map_argument(&self) -> Option<usize> {
         let is_map = |argument: &ArgSpec| argument.demands(Precondition::Map);
         self.arguments.iter().position(is_map)
+    }
+
+    /// The size of a region in the argument at this position, in a call with these arguments;
+    /// `map` has the sizes of a key and of a value of the map in the arguments. `None` if they
+    /// don't say it.
+    #[must_use]
+    pub fn extent(
+        region: Region,
+        position: usize,
+        args: &[u64; 5],
+        map: Option<(u32, u32)>,
+    ) -> Option<usize> {
+        Some(match region.extent {
+            Extent::Key => map?.0 as usize,
+            Extent::Value => map?.1 as usize,
+            Extent::Bytes(size) => size as usize,
+            // A `u32` in most prototypes.
+            Extent::Next => low32(*args.get(position + 1)?) as usize,
+            Extent::Type(_) => return None,
+        })
     }
 }

@@ -105,6 +105,7 @@ kinds! {
     Buf "buf" "A buffer of an iterator.",
     Func "func" "A subprogram.",
     Dynptr "dynptr_ptr" "A dynptr that a callback gets.",
+    Arena "arena" "A pointer into an arena.",
 }
 
 /// Type of a register: `map_value_or_null`, `rdonly_mem`.

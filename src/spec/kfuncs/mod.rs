@@ -25,6 +25,9 @@ pub use parameter::{KfuncResult, Parameter, ParameterKind};
 pub use sets::{Filter, Hooks, Set};
 pub(crate) use table::for_each_kfunc;
 
+/// The kfunc that ends all functions of a program.
+pub const THROW: &str = "bpf_throw";
+
 /// A kfunc.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]

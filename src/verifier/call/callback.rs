@@ -84,6 +84,21 @@ impl Verifier<'_> {
         Ok(())
     }
 
+    /// Pushes a state for the callback that compares two elements of a tree: `node` is a
+    /// non-owning reference to an element.
+    pub(super) fn push_comparison(&mut self, subprogram: u32, node: RegState) -> VerifyResult {
+        self.note_call_types(subprogram)?;
+        self.usage.call_back(subprogram);
+        let nothing = RegState::NOT_INIT;
+        let start = |_: &mut Self| {
+            Ok(Start {
+                arguments: [node, node, nothing, nothing],
+                range: GO_ON_OR_STOP,
+            })
+        };
+        self.push_now(subprogram, None, start)
+    }
+
     /// Pushes a state for the callback of the current helper call.
     pub(crate) fn push_callback(&mut self, id: HelperId, subprogram: u32) -> VerifyResult {
         self.note_call_types(subprogram)?;
@@ -92,14 +107,25 @@ impl Verifier<'_> {
             self.usage.call_later(subprogram);
             return self.push_later(id, subprogram);
         }
+        self.usage.call_back(subprogram);
+        self.push_now(subprogram, Some(id), |verifier| verifier.callback_start(id))
+    }
+
+    /// Pushes a state for a callback that runs before the current call returns.
+    fn push_now(
+        &mut self,
+        subprogram: u32,
+        helper: Option<HelperId>,
+        arguments: impl FnOnce(&mut Self) -> VerifyResult<Start>,
+    ) -> VerifyResult {
         let (start, pc) = (self.subprogram(subprogram).start, self.pc());
         // The kernel checks the number of pushed states first, then the frames, then the
         // arguments.
         self.push_branch(start, pc, Errno::ENOMEM)?;
         let mut callee = self.enter(subprogram, pc)?;
-        self.callback_start(id)?.enter(&mut callee);
+        arguments(self)?.enter(&mut callee);
         callee.entry = Entry::Callback;
-        callee.callback_of = Some(id);
+        callee.callback_of = helper;
         self.state.frame_mut().callback_depth = 0;
         if let Some(state) = self.worklist.last_mut() {
             state.callback_unroll_depth += 1;

@@ -138,7 +138,7 @@ impl Verifier<'_> {
                 }
             }
             Argument::Arena => {
-                if !state.is_scalar() {
+                if !state.is_scalar() && state.kind != Kind::Arena {
                     reject!(EINVAL, "R{number} is not a pointer to arena or scalar.");
                 }
             }

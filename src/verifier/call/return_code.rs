@@ -88,8 +88,17 @@ const VOID_HOOK: &str =
     "Note, BPF_LSM_CGROUP that attach to void LSM hooks can't modify return value!";
 
 impl Verifier<'_> {
-    /// At the exit of the outermost frame: checks that the program type allows `r0`.
-    pub(crate) fn check_return_code(&mut self) -> VerifyResult {
+    /// At an exception: without a callback for exceptions, its cookie is the program's result.
+    pub(super) fn check_thrown(&mut self) -> VerifyResult {
+        match self.structure.exception_callback {
+            Some(_) => Ok(()),
+            None => self.check_return_code(Reg::R1),
+        }
+    }
+
+    /// At the exit of the outermost frame: checks that the program type allows the value of
+    /// `reg` as its result.
+    pub(crate) fn check_return_code(&mut self, reg: Reg) -> VerifyResult {
         let (is_main, later) = match self.state.frames.first() {
             Some(frame) => (
                 // The exception callback returns for the program.
@@ -106,30 +115,31 @@ impl Verifier<'_> {
         if rule == Rule::Void {
             return Ok(());
         }
-        self.check_read(Reg::R0)?;
+        self.check_read(reg)?;
         let range = match rule {
             Rule::Within(range) => range,
             // Without a message.
             Rule::Refused => reject!(ENOTSUPP, ""),
             _ if is_main => return Ok(()),
-            _ => return self.check_subprogram_result(),
+            _ => return self.check_subprogram_result(reg),
         };
         let place = if later.is_some() {
             AT_ASYNC_RETURN
         } else {
             AT_EXIT
         };
-        if !self.reg(Reg::R0).is_scalar() {
+        if !self.reg(reg).is_scalar() {
             reject!(
                 EINVAL,
-                "{place} the register R0 is not a known value ({})",
-                self.reg(Reg::R0).reg_type()
+                "{place} the register R{} is not a known value ({})",
+                reg.number(),
+                self.reg(reg).reg_type()
             );
         }
-        self.mark_precise(Reg::R0)?;
-        let reg = self.reg(Reg::R0);
-        if !range.contains(reg) {
-            let violation = range.allowed.violation(reg, place, Reg::R0);
+        self.mark_precise(reg)?;
+        let state = self.reg(reg);
+        if !range.contains(state) {
+            let violation = range.allowed.violation(state, place, reg);
             return Err(match range.note {
                 Some(note) => violation.and(note),
                 None => violation,
@@ -137,7 +147,7 @@ impl Verifier<'_> {
         }
         if let Some((min, max)) = range.binds_attach_type
             && let (Ok(min), Ok(max)) = (u64::try_from(min), u64::try_from(max))
-            && reg.var.bits.is_subset_of(Tnum::range(min, max))
+            && state.var.bits.is_subset_of(Tnum::range(min, max))
         {
             self.requires.attach_type();
         }
@@ -155,13 +165,14 @@ impl Verifier<'_> {
     }
 
     /// At the exit of a global function that is verified on its own.
-    fn check_subprogram_result(&self) -> VerifyResult {
-        let reg = self.reg(Reg::R0);
-        if !reg.is_scalar() {
+    fn check_subprogram_result(&self, reg: Reg) -> VerifyResult {
+        let state = self.reg(reg);
+        if !state.is_scalar() {
             reject!(
                 EINVAL,
-                "At subprogram exit the register R0 is not a scalar value ({})",
-                reg.reg_type()
+                "At subprogram exit the register R{} is not a scalar value ({})",
+                reg.number(),
+                state.reg_type()
             );
         }
         Ok(())

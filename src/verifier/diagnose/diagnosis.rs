@@ -1,6 +1,7 @@
 //! The diagnosis: explains a reject from its message, the program and the path.
 
-use super::advice::{Advice, Category, When, advice};
+use super::advice::{Advice, Category, Flaw, When, advice};
+use super::bounds::insufficient;
 use super::origin::{Path, Step};
 use super::sum::sum;
 use super::template::{Captures, fit};
@@ -32,6 +33,8 @@ pub struct Diagnosis {
     pub help: Option<String>,
     /// The fault's position first, then the positions that led to it, in path order.
     pub labels: Vec<Label>,
+    /// The instruction whose line is to be changed, if it is not the fault's.
+    pub blamed: Option<Pc>,
 }
 
 /// An instruction with an explanation.
@@ -61,7 +64,7 @@ pub(super) fn diagnose_as(program: &Program, prog_type: &str, reject: &Reject) -
             let id = captures.get("id").and_then(|id| id.parse().ok());
             id.is_some_and(|id: u32| ids.contains(&id))
         }
-        when => cause(when, path.as_ref(), captures).is_some(),
+        when => cause(when, reject, path.as_ref(), captures).is_some(),
     };
     let found = advice(lines, holds);
     let reg = register(
@@ -125,8 +128,8 @@ fn begins_loop(line: &str) -> bool {
         .is_some_and(|word| ["for", "while", "do"].contains(&word))
 }
 
-/// The call that makes a row's condition true.
-fn cause(when: &When, path: Option<&Path<'_>>, captures: &Captures) -> Option<Pc> {
+/// The instruction that makes a row's condition true.
+fn cause(when: &When, reject: &Reject, path: Option<&Path<'_>>, captures: &Captures) -> Option<Pc> {
     let path = path?;
     match when {
         When::Always | When::Poison(_) => None,
@@ -137,6 +140,27 @@ fn cause(when: &When, path: Option<&Path<'_>>, captures: &Captures) -> Option<Pc
         }
         When::Inside(name) => path.open_section(name),
         When::CalledBack => path.calls_back(),
+        When::Compared(flaw) => {
+            let found = insufficient(reject, path, named(captures)?)?;
+            (found.flaw == *flaw).then_some(found.blamed)
+        }
+        When::NarrowLoad => path.narrow_load(named(captures)?),
+        When::Unwritten => path.unwritten(named(captures)?),
+        When::CallsFunction => path.called_function(reject.pc()?),
+        When::AtCall => {
+            let pc = reject
+                .pc()
+                .filter(|pc| path.called_function(*pc).is_none())?;
+            path.callee(pc).map(|_| pc)
+        }
+        When::Calls(name) => {
+            let pc = reject.pc()?;
+            path.callee(pc).filter(|callee| callee == name).map(|_| pc)
+        }
+        When::MadeBy(name) => {
+            let (pc, _) = path.history(named(captures)?).made()?;
+            path.callee(pc).filter(|callee| callee == name).map(|_| pc)
+        }
     }
 }
 
@@ -160,10 +184,14 @@ impl Builder<'_> {
                 held: Vec::new(),
                 help: None,
                 labels: self.fault("rejected here".to_owned()),
+                blamed: None,
             },
             Some((row, mut captures)) => {
-                labels.extend(self.named_labels(row, &captures));
                 self.add_captures(row, &mut captures);
+                // They say more than the value's history about the same instruction.
+                let named = self.named_labels(row, &captures);
+                labels.retain(|label| named.iter().all(|other| other.pc != label.pc));
+                labels.extend(named);
                 Diagnosis {
                     category: row.category,
                     problem: row.problem.to_owned(),
@@ -172,6 +200,7 @@ impl Builder<'_> {
                     held: Vec::new(),
                     help: Some(captures.fill(row.help)),
                     labels: self.fault(captures.fill(row.here)),
+                    blamed: self.blamed(row, &captures),
                 }
             }
         };
@@ -187,6 +216,22 @@ impl Builder<'_> {
             }
         }
         diagnosis
+    }
+
+    /// The instruction whose line is to be changed, where that is not the fault's: what a later
+    /// instruction relies on, or a reference that is not released.
+    fn blamed(&self, row: &Advice, captures: &Captures) -> Option<Pc> {
+        match row.when {
+            When::Compared(_)
+            | When::NarrowLoad
+            | When::Unwritten
+            | When::CallsFunction
+            | When::MadeBy(_) => cause(&row.when, self.reject, self.path, captures),
+            When::Always if row.category == Category::Resource => {
+                captures.get("insn")?.parse().ok().map(Pc)
+            }
+            _ => None,
+        }
     }
 
     fn fault(&self, text: String) -> Vec<Label> {
@@ -275,7 +320,7 @@ impl Builder<'_> {
             "made",
             made.map_or("its origin".to_owned(), |made| made + "()"),
         );
-        let cause = cause(&row.when, self.path, captures)
+        let cause = cause(&row.when, self.reject, self.path, captures)
             .and_then(callee)
             .map(|cause| cause + "()");
         captures.add("cause", cause.unwrap_or_else(|| "a call".to_owned()));
@@ -290,6 +335,11 @@ impl Builder<'_> {
             None => "the verifier gives up here",
         };
         captures.add("place", place);
+        let covered = self.path.zip(self.reg);
+        let covered = covered
+            .and_then(|(path, reg)| insufficient(self.reject, path, reg))
+            .map(|found| found.covered());
+        captures.add("covered", covered.unwrap_or_else(|| "too few".to_owned()));
     }
 
     /// The instruction that made the value in question.
@@ -342,15 +392,38 @@ impl Builder<'_> {
             let callee = self.path.and_then(|path| path.callee(pc));
             callee.unwrap_or_else(|| "the call".to_owned())
         };
-        let cause = cause(&row.when, self.path, captures);
-        let said = match row.when {
-            When::Released => "invalidates the pointer",
-            When::CalledBack => "calls the function back",
-            _ => "",
-        };
-        if let Some(pc) = cause.filter(|_| !said.is_empty()) {
-            let text = format!("{}() {said}", callee(pc));
+        let cause = cause(&row.when, self.reject, self.path, captures);
+        let said = cause.and_then(|pc| match row.when {
+            When::Released => Some(format!("{}() invalidates the pointer", callee(pc))),
+            When::CalledBack => Some(format!("{}() calls the function back", callee(pc))),
+            When::Compared(flaw) => Some(match flaw {
+                Flaw::Backwards => "shows that the pointer is past the end".to_owned(),
+                Flaw::StartOnly => "does not include the size of the access".to_owned(),
+                Flaw::TooFar => "the sum may be too far into the packet".to_owned(),
+                Flaw::Short => format!("covers {} bytes", captures.get("covered")?),
+            }),
+            When::NarrowLoad => Some("reads a number, not an address".to_owned()),
+            When::Unwritten => Some("reads a variable that was not set".to_owned()),
+            When::CallsFunction => Some("the function begins here".to_owned()),
+            When::MadeBy(_) => Some("makes an object of this size".to_owned()),
+            When::Always
+            | When::LostByCall
+            | When::Inside(_)
+            | When::Poison(_)
+            | When::AtCall
+            | When::Calls(_) => None,
+        });
+        if let Some((pc, text)) = cause.zip(said) {
             labels.push(Label { pc, text });
+        }
+        let compared = self.path.zip(self.reg);
+        let compared = compared.filter(|_| row.when == When::Compared(Flaw::TooFar));
+        let compared = compared.and_then(|(path, reg)| insufficient(self.reject, path, reg));
+        if let Some(found) = compared {
+            labels.push(Label {
+                pc: found.pc,
+                text: "ignored: the pointer may be too far into the packet".to_owned(),
+            });
         }
         if let Some(pc) = self.given_up_in().and_then(|_| self.reject.pc()) {
             labels.push(Label {

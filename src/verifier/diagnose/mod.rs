@@ -8,6 +8,7 @@
 //! without advice is shown with its position and its values.
 
 mod advice;
+mod bounds;
 mod diagnosis;
 mod origin;
 mod place;
@@ -20,6 +21,7 @@ mod value;
 pub use advice::Category;
 pub(crate) use advice::has_advice;
 pub use diagnosis::{Diagnosis, Label, diagnose};
+pub(super) use origin::{Location, Path};
 pub use place::{Refused, RefusedLine};
 pub use report::{PlacedLabel, Report};
 pub(crate) use template::fit;

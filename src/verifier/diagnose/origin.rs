@@ -5,15 +5,16 @@
 //! other than the frame pointer are ignored.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use crate::isa::{AluOp, CallTarget, Code, Insn, Operand, Reg, Size};
+use crate::isa::{AluOp, CallTarget, Code, Insn, JumpOp, Operand, Reg, Size, Width};
 use crate::program::Program;
 use crate::spec::helpers::{self, Effects};
 use crate::util::{HelperId, Pc};
 
 /// The effect of an instruction on a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
+pub(in crate::verifier) enum Step {
     /// Made the value.
     Made,
     /// Changed the value.
@@ -33,7 +34,7 @@ pub(super) enum Step {
 /// The history of a value, newest step first. The last step made it, unless the path begins
 /// later or the value is an argument.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct History(pub Vec<(Pc, Step)>);
+pub(in crate::verifier) struct History(pub Vec<(Pc, Step)>);
 
 impl History {
     /// The instruction that made the value.
@@ -43,16 +44,30 @@ impl History {
     }
 }
 
+/// A comparison on the path, of a pointer with the same variable parts as the one at fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::verifier) struct Compared {
+    /// The conditional jump.
+    pub pc: Pc,
+    /// Where the pointer was made, or the last number was added that is not constant.
+    pub base: Pc,
+    /// What holds on the path: pointer `op` the other value.
+    pub op: JumpOp,
+    /// The constant by which the compared pointer is ahead of the pointer at fault.
+    pub ahead: i64,
+}
+
 /// The path to a fault.
-pub(super) struct Path<'p> {
+pub(in crate::verifier) struct Path<'p> {
     program: &'p Program,
-    code: Code,
+    code: Arc<Code>,
     steps: Vec<Pc>,
 }
 
 /// A location that is followed backwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Location {
+pub(in crate::verifier) enum Location {
+    /// A register.
     Reg(Reg),
     /// Eight bytes of the frame, by offset from the frame pointer.
     Slot(i16),
@@ -61,7 +76,16 @@ enum Location {
 impl<'p> Path<'p> {
     /// The recorded path; without one, the straight-line code before the fault.
     pub fn new(program: &'p Program, noted: Option<&[Pc]>, fault: Pc) -> Self {
-        let code = Code::new(&program.insns);
+        Self::with_code(program, Arc::new(Code::new(&program.insns)), noted, fault)
+    }
+
+    /// The same with the program's decoded instructions.
+    pub fn with_code(
+        program: &'p Program,
+        code: Arc<Code>,
+        noted: Option<&[Pc]>,
+        fault: Pc,
+    ) -> Self {
         let mut steps = noted.unwrap_or_default().to_vec();
         if steps.last() != Some(&fault) {
             steps = straight(&code, program, fault);
@@ -96,7 +120,33 @@ impl<'p> Path<'p> {
     /// The history of a register's value before a step.
     fn history_before(&self, step: usize, reg: Reg) -> History {
         let mut history = Vec::new();
-        let mut location = Location::Reg(reg);
+        self.trace(step, Location::Reg(reg), |at, step| {
+            history.extend(self.steps.get(at).map(|pc| (*pc, step)));
+            true
+        });
+        History(history)
+    }
+
+    /// The step of the path that made the value of a location before `step`, or the first known
+    /// one that had it.
+    pub fn origin(&self, step: usize, location: Location) -> Option<(usize, Pc)> {
+        let mut first = None;
+        self.trace(step, location, |at, _| {
+            first = Some(at);
+            true
+        });
+        let first = first?;
+        Some((first, *self.steps.get(first)?))
+    }
+
+    /// Visits the history of a location's value before a step, with the index of each step,
+    /// until `visit` returns false.
+    fn trace(
+        &self,
+        step: usize,
+        mut location: Location,
+        mut visit: impl FnMut(usize, Step) -> bool,
+    ) {
         // The number of returned subprograms that are being skipped; the fault's own isn't
         // counted.
         let mut passing = 0_usize;
@@ -129,7 +179,9 @@ impl<'p> Path<'p> {
             match self.step(&insn, location) {
                 None => {}
                 Some((step, next)) => {
-                    history.push((pc, step));
+                    if !visit(at, step) {
+                        break;
+                    }
                     match next {
                         Some(next) => location = next,
                         None => break,
@@ -137,7 +189,113 @@ impl<'p> Path<'p> {
                 }
             }
         }
-        History(history)
+    }
+
+    /// Where a pointer was made, or a number that is not constant was added to it: the index of
+    /// the step, and the constant added since. None: before the path.
+    fn base(&self, step: usize, reg: Reg) -> (Option<usize>, i64) {
+        let (mut made, mut added) = (None, 0_i64);
+        self.trace(step, Location::Reg(reg), |at, step| {
+            let insn = self.steps.get(at).and_then(|pc| self.insn(*pc));
+            match (step, insn) {
+                (Step::Copied(_) | Step::Spilled | Step::Filled, _) => true,
+                (
+                    Step::Changed,
+                    Some(Insn::Alu {
+                        op: AluOp::Add,
+                        width: Width::W64,
+                        src: Operand::Imm(by),
+                        ..
+                    }),
+                ) => {
+                    added = added.wrapping_add(i64::from(by));
+                    true
+                }
+                _ => {
+                    made = Some(at);
+                    false
+                }
+            }
+        });
+        (made, added)
+    }
+
+    /// The last comparison of the pointer at fault with another value that was loaded, as for
+    /// the packet's end: of several, the one that reaches furthest. Comparisons of a pointer to
+    /// which another number was added don't count.
+    pub fn compared(&self, pointer: Reg) -> Option<Compared> {
+        let fault = self.steps.len().checked_sub(1)?;
+        let (base, own) = self.base(fault, pointer);
+        let base = base?;
+        let base_pc = *self.steps.get(base)?;
+        let origin = |step, reg| {
+            let mut first = None;
+            self.trace(step, Location::Reg(reg), |at, step| {
+                first = Some((at, step));
+                true
+            });
+            first
+        };
+        let packet = origin(fault, pointer);
+        let is_loaded = |step: usize| {
+            let insn = self.steps.get(step).and_then(|pc| self.insn(*pc));
+            matches!(insn, Some(Insn::Load { .. }))
+        };
+        let mut furthest: Option<Compared> = None;
+        let pairs = self.steps.iter().zip(self.steps.iter().skip(1));
+        for (at, (&pc, next)) in pairs.enumerate().skip(base) {
+            let Some(insn) = self.insn(pc) else { continue };
+            let Insn::JumpIf {
+                op,
+                dst,
+                src: Operand::Reg(src),
+                ..
+            } = insn
+            else {
+                continue;
+            };
+            let taken = insn.jump_target(pc) == Some(i64::from(next.0));
+            let Some(holds) = (if taken { Some(op) } else { op.negated() }) else {
+                continue;
+            };
+            for (op, pointer, end) in [(holds, dst, src), (holds.swapped(), src, dst)] {
+                let (same, added) = self.base(at, pointer);
+                if same != Some(base) {
+                    continue;
+                }
+                let other = origin(at, end);
+                // Of a path that begins later, it may have been loaded before.
+                if other == packet || !other.is_none_or(|(step, _)| is_loaded(step)) {
+                    continue;
+                }
+                let ahead = added.wrapping_sub(own);
+                if furthest.is_none_or(|known| known.ahead <= ahead) {
+                    furthest = Some(Compared {
+                        pc,
+                        base: base_pc,
+                        op,
+                        ahead,
+                    });
+                }
+            }
+        }
+        furthest
+    }
+
+    /// The load of less than eight bytes that made a value.
+    pub fn narrow_load(&self, reg: Reg) -> Option<Pc> {
+        let (pc, step) = self.history(reg).made()?;
+        let insn = self.insn(pc)?;
+        let narrow = matches!(insn, Insn::Load { size, .. } if size != Size::Dw);
+        (step == Step::Made && narrow).then_some(pc)
+    }
+
+    /// The fill of a value from a stack slot that nothing on the whole path wrote.
+    pub fn unwritten(&self, reg: Reg) -> Option<Pc> {
+        let history = self.history(reg);
+        let &(pc, step) = history.0.last()?;
+        let whole = self.steps.first() == Some(&Pc(0)) && self.steps.len() > 1;
+        (step == Step::Filled && whole).then_some(pc)
     }
 
     /// Whether the step is a call and the next step is in its subprogram.
@@ -309,6 +467,12 @@ impl<'p> Path<'p> {
             .collect()
     }
 
+    /// The first instruction of the program's function that an instruction calls.
+    pub fn called_function(&self, pc: Pc) -> Option<Pc> {
+        let target = self.insn(pc)?.subprogram_target(pc)?;
+        u32::try_from(target).ok().map(Pc)
+    }
+
     /// The name of the helper or function that an instruction calls.
     pub fn callee(&self, pc: Pc) -> Option<String> {
         use crate::isa::Names;
@@ -428,5 +592,26 @@ mod tests {
         let path = Path::new(&program, Some(&pcs([0, 1, 3])), Pc(3));
         assert_eq!(path.history(Reg::R0).made(), Some((Pc(0), Step::Made)));
         assert_eq!(path.branches_since(Pc(0)), [(Pc(1), true)]);
+    }
+
+    #[test]
+    fn the_comparison_with_the_end_is_found() {
+        let program = program(
+            "r2 = *(u32 *)(r1 + 0)
+             r3 = *(u32 *)(r1 + 4)
+             r4 = r2
+             r4 += 14
+             if r4 > r3 goto +1
+             r0 = *(u8 *)(r2 + 20)
+             exit",
+        );
+        let path = Path::new(&program, Some(&pcs(0..=5)), Pc(5));
+        let found = Compared {
+            pc: Pc(4),
+            base: Pc(0),
+            op: JumpOp::Le,
+            ahead: 14,
+        };
+        assert_eq!(path.compared(Reg::R2), Some(found));
     }
 }

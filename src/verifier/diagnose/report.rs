@@ -55,6 +55,8 @@ pub struct PlacedLabel {
     pub insn_text: Option<String>,
     /// What happens there.
     pub text: String,
+    /// Whether this is the line to be changed; one label is.
+    pub blamed: bool,
 }
 
 impl Report {
@@ -98,12 +100,16 @@ impl Report {
             held,
             help,
             labels,
+            blamed,
         } = diagnosis;
+        let blamed = blamed.filter(|pc| labels.iter().any(|label| label.pc == *pc));
+        let blamed = blamed.or_else(|| Some(labels.first()?.pc));
         let code = Code::new(&program.insns);
         let labels = labels.into_iter().map(|Label { pc, text }| PlacedLabel {
             place: Refused::at(Some(pc), program),
             insn_text: code.insn(pc).map(|insn| insn.text(program).to_string()),
             text,
+            blamed: blamed == Some(pc),
         });
         let mut report = Self {
             category: category.name(),
@@ -119,6 +125,13 @@ impl Report {
         report.rendered = report.render(program, reject, Renderer::plain());
         report.styled = report.render(program, reject, Renderer::styled());
         report
+    }
+
+    /// The line to be changed, where it is not the fault's.
+    fn blamed_line(&self) -> Option<u32> {
+        let source = |label: &PlacedLabel| Some(label.place.source.as_ref()?.line);
+        let blamed = self.labels.iter().find(|label| label.blamed)?;
+        source(blamed).filter(|line| self.labels.first().and_then(source) != Some(*line))
     }
 
     fn render(&self, program: &Program, reject: Option<&Reject>, renderer: Renderer) -> String {
@@ -146,7 +159,11 @@ impl Report {
             group = group.element(Level::NOTE.with_name(name).message(text.as_str()));
         }
         let mut groups = vec![group];
-        if let Some(help) = &self.help {
+        let help = self.help.as_ref().map(|help| match self.blamed_line() {
+            Some(line) => format!("line {line}: {help}"),
+            None => help.clone(),
+        });
+        if let Some(help) = &help {
             groups.push(Group::with_title(
                 Level::HELP.secondary_title(help.as_str()),
             ));

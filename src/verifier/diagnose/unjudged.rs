@@ -41,6 +41,7 @@ pub(super) fn diagnose(unjudged: &Unjudged) -> Diagnosis {
         held: Vec::new(),
         help: Some(help.to_owned()),
         labels: labels(unjudged),
+        blamed: None,
     }
 }
 

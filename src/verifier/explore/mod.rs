@@ -11,6 +11,7 @@ pub(super) mod worklist;
 
 use self::worklist::Pending;
 use super::branch::Comparison;
+use super::call::helper::Exit;
 use super::env::Verifier;
 use super::liveness::CallChain;
 use super::log::log;
@@ -21,6 +22,7 @@ use super::reject::{Reject, VerifyResult, reject};
 use super::state::{Frame, LinkedSet, NO_PC, State, Step};
 use super::structure::{self, PriorCheck};
 use crate::isa::{CallTarget, DecodeError, Insn, Pseudo, Reg};
+use crate::spec::kfuncs::THROW;
 use crate::spec::limits::MAX_INSNS;
 use crate::spec::{MapType, ProgFlags};
 use crate::util::{Errno, MapId, Pc};
@@ -68,6 +70,9 @@ impl Verifier<'_> {
             self.position.begin(prev);
             let pc = self.pc();
             let processed = self.counts.count_insn();
+            if let Some(survey) = &mut self.survey {
+                survey.count(pc);
+            }
             if processed > MAX_INSNS as u64 {
                 let text = format!("BPF program is too large. Processed {processed} insn");
                 return Err(self.refuse(Reject::new(Errno::E2BIG, text)));
@@ -79,6 +84,9 @@ impl Verifier<'_> {
             let pruned =
                 prune_point && self.is_visited(pc).map_err(|reject| self.refuse(reject))?;
             let next = if pruned {
+                if self.survey.is_some() {
+                    self.note_state(true);
+                }
                 if show_state {
                     log!(self, "\nfrom {prev} to {pc}: safe\n");
                 } else {
@@ -88,6 +96,9 @@ impl Verifier<'_> {
             } else {
                 if jmp_point {
                     self.note_step(None, LinkedSet::default());
+                }
+                if self.survey.is_some() {
+                    self.note_state(false);
                 }
                 if self.log.is_on() {
                     if self.log.is_full() && show_state {
@@ -171,9 +182,15 @@ impl Verifier<'_> {
             } => self.check_movsx(width, from, dst, src)?,
             Insn::Neg { width, dst } => self.check_neg(width, dst)?,
             Insn::Endian { op, size, dst } => self.check_endian(op, size, dst)?,
-            Insn::AddrSpaceCast { .. } => {
+            Insn::AddrSpaceCast { dst, src, to, .. } => {
                 self.check_arena()?;
-                reject!(EFAULT, "bug: an address cast was explored")
+                self.check_read(src)?;
+                self.check_write(dst)?;
+                *self.reg_mut(dst) = if to == 0 {
+                    RegState::ARENA
+                } else {
+                    RegState::UNKNOWN
+                };
             }
             Insn::LoadImm64 { dst, value } => {
                 self.check_write(dst)?;
@@ -264,6 +281,10 @@ impl Verifier<'_> {
                 self.counts.count_jump();
                 let to = self.check_call(call, next)?;
                 self.log.touch(Reg::R0);
+                if self.throws(call) {
+                    self.check_leak(Exit::Throw, THROW)?;
+                    return Ok(Next::End);
+                }
                 return Ok(Next::At(to));
             }
             Insn::CallReg { .. } => reject!(EINVAL, "unknown opcode 8d"),
@@ -302,12 +323,7 @@ impl Verifier<'_> {
 
     /// Checks that the program has an arena, which a cast between address spaces needs.
     fn check_arena(&self) -> VerifyResult {
-        if self
-            .program
-            .maps
-            .iter()
-            .any(|map| map.map_type == MapType::Arena)
-        {
+        if self.structure.has_arena {
             return Ok(());
         }
         reject!(
@@ -327,12 +343,27 @@ impl Verifier<'_> {
         }
     }
 
+    /// Whether a call ends all functions of the program by an exception.
+    fn throws(&self, call: CallTarget) -> bool {
+        let CallTarget::Kfunc { id, fd_index: 0 } = call else {
+            return false;
+        };
+        let btf = self.program.kernel_btf.as_ref();
+        let callee = btf.and_then(|btf| btf.get(id));
+        callee.is_some_and(|callee| callee.name() == THROW)
+    }
+
     /// The exit of a function (`process_bpf_exit_full`).
     fn check_exit(&mut self) -> VerifyResult<Next> {
         let outermost = self.state.current() == 0;
-        self.check_leak(outermost, "BPF_EXIT instruction in main prog")?;
+        let exit = if outermost {
+            Exit::Program
+        } else {
+            Exit::Return
+        };
+        self.check_leak(exit, "BPF_EXIT instruction in main prog")?;
         if outermost {
-            self.check_return_code()?;
+            self.check_return_code(Reg::R0)?;
             return Ok(Next::End);
         }
         Ok(Next::Frame(self.check_return()?))
@@ -365,10 +396,14 @@ impl Verifier<'_> {
                 uid: 0,
             },
             Pseudo::MapIdxValue { index, off } => {
-                let kind = Kind::MapValue {
-                    map: map(index),
-                    uid: 0,
-                };
+                let map = map(index);
+                let def = self.map(map);
+                // An address in user space.
+                if def.is_some_and(|def| def.map_type == MapType::Arena) {
+                    *self.reg_mut(dst) = RegState::UNKNOWN;
+                    return Ok(());
+                }
+                let kind = Kind::MapValue { map, uid: 0 };
                 let pointer = RegState {
                     // The offset is below the value's size.
                     off: off.cast_signed(),

@@ -7,7 +7,8 @@ use super::state::StateText;
 use super::touched::Touched;
 use crate::isa::{Code, Names, Pseudo, Reg};
 use crate::program::Program;
-use crate::util::{HelperId, Pc, TypeId};
+use crate::spec::MapType;
+use crate::util::{HelperId, MapId, Pc, TypeId};
 use crate::verifier::env::Verifier;
 use crate::verifier::state::State;
 
@@ -228,6 +229,8 @@ pub(crate) struct Loaded<'a>(pub &'a Program);
 /// Placeholder addresses for maps, and for map values.
 const MAPS: u64 = 0xffff_8881_0000_0000;
 const VALUES: u64 = 0xffff_c900_0000_0000;
+/// Placeholder address for an arena, which a loader maps where it likes.
+const USER: u64 = 0x7f00_0001_0000;
 /// Placeholder addresses for kernel functions and variables.
 const SYMBOLS: u64 = 0xffff_ffff_8100_0000;
 /// The distance between maps.
@@ -246,7 +249,15 @@ impl Names for Loaded<'_> {
         let address = match source {
             Pseudo::MapIdx { index } => MAPS + u64::from(index) * MAP_DISTANCE,
             Pseudo::MapIdxValue { index, off } => {
-                VALUES + u64::from(index) * MAP_DISTANCE + u64::from(off)
+                let map = self.0.map(MapId(index));
+                let arena = map.filter(|map| map.map_type == MapType::Arena);
+                let start = match arena.map(|arena| arena.extra) {
+                    // An arena's address in user space, if its definition sets it.
+                    Some(start) if start != 0 => start,
+                    Some(_) => USER,
+                    None => VALUES + u64::from(index) * MAP_DISTANCE,
+                };
+                start.wrapping_add(off.into())
             }
             Pseudo::BtfId { id, .. } => SYMBOLS + u64::from(id.0) * 16,
             Pseudo::Func { rel } => u64::from(rel.cast_unsigned()),

@@ -180,6 +180,7 @@ impl fmt::Display for RegText<'_> {
         }
         reg.reg_type().fmt(f)?;
         match reg.kind {
+            Kind::Arena => return Ok(()),
             Kind::Stack { frame } => {
                 if usize::from(frame) != self.frame {
                     write!(f, "[{frame}]")?;

@@ -28,7 +28,7 @@ impl Verifier<'_> {
             || self.options.strict_alignment
             || flags.contains(ProgFlags::STRICT_ALIGNMENT)
                 && !flags.contains(ProgFlags::ANY_ALIGNMENT);
-        if !wanted || a.size == 1 {
+        if !wanted || a.size == 1 || reg.kind == Kind::Arena {
             return Ok(());
         }
         let packet = plain && reg.is_packet();

@@ -129,6 +129,15 @@ impl Verifier<'_> {
             self.check_read(Reg::R0)?;
         }
         self.check_atomic_pointer(base, "stores into")?;
+        // The x86-64 JIT makes loops of these, which can't skip a missing page.
+        let loops = matches!(
+            op,
+            AtomicOp::FetchAnd | AtomicOp::FetchOr | AtomicOp::FetchXor
+        );
+        if loops && self.reg(base).kind == Kind::Arena {
+            let at = base.number();
+            reject!(EACCES, "BPF_ATOMIC stores into R{at} arena is not allowed");
+        }
         let pointer = *self.reg(base);
         self.note_access(&pointer, off);
         let loaded = op.old(src);
@@ -182,6 +191,7 @@ impl Verifier<'_> {
             (Kind::Ctx, Some(off)) => Through::Context { off },
             (Kind::MapValue { map, .. }, _) if !map.inner => Through::MapValue { map: map.id },
             (Kind::Packet { .. }, _) => Through::Packet,
+            (Kind::Arena, _) => Through::Arena,
             (Kind::BtfId { .. } | Kind::MapPtr { .. }, _) => Through::Kernel,
             (Kind::Mem { .. }, _) if reg.flags.intersects(UNCHECKED) => Through::Kernel,
             _ => Through::Other,

@@ -3,6 +3,7 @@
 use crate::isa::Reg;
 use crate::spec::Traits;
 use crate::util::{Errno, Pc};
+use crate::verifier::call::helper::Exit;
 use crate::verifier::env::Verifier;
 use crate::verifier::reg::{Kind, RegState};
 use crate::verifier::reject::{VerifyResult, reject};
@@ -51,7 +52,7 @@ impl Verifier<'_> {
     pub(in crate::verifier) fn check_packet_context(&mut self) -> VerifyResult {
         self.check_legacy_loads()?;
         self.check_read(Reg::R6)?;
-        self.check_leak(true, "BPF_LD_[ABS|IND]")?;
+        self.check_leak(Exit::Program, "BPF_LD_[ABS|IND]")?;
         let context = *self.reg(Reg::R6);
         if context.kind != Kind::Ctx || !context.flags.is_empty() {
             reject!(EINVAL, "at the time of BPF_LD_ABS|IND R6 != pointer to skb");

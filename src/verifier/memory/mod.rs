@@ -8,6 +8,8 @@ pub(super) mod pointers;
 mod region;
 mod stack_read;
 mod stack_write;
+#[cfg(test)]
+mod tests;
 
 use super::env::Verifier;
 use super::reg::{Kind, RegState};
@@ -142,6 +144,7 @@ impl Verifier<'_> {
             Kind::BtfId { .. } if !reg.maybe_null() => {
                 self.check_object_access(&a.to_object(off))?
             }
+            Kind::Arena => RegState::UNKNOWN,
             Kind::MapPtr { map, .. } if reg.flags.is_empty() => {
                 self.check_map_field(map, &a.to_object(off))?
             }
@@ -178,11 +181,16 @@ impl Verifier<'_> {
         let Some(to) = a.loaded() else { return };
         let reg = self.reg_mut(to);
         if a.size < 8 && reg.is_scalar() {
-            reg.var = if a.signed {
-                reg.var.to_size_signed(a.size)
+            if a.signed {
+                // A fill keeps the id of the spilled scalar. Linux 6.18 does so even if the sign
+                // is extended: it then takes two different numbers for equal.
+                if reg.var.umax >> (8 * a.size - 1) != 0 {
+                    reg.unlink();
+                }
+                reg.var = reg.var.to_size_signed(a.size);
             } else {
-                reg.var.to_size(a.size)
-            };
+                reg.var = reg.var.to_size(a.size);
+            }
         }
     }
 

@@ -32,6 +32,7 @@ impl Pointers {
                     | Kind::TcpSock
                     | Kind::XdpSock
                     | Kind::BtfId { .. }
+                    | Kind::Arena
             )
         };
         let Some(before) = self.kinds.get_mut(pc.index()) else {

@@ -12,13 +12,11 @@ mod tests;
 
 use std::fmt;
 
-use crate::btf::FieldKind;
 use crate::isa::{CallTarget, Code, Insn, Pseudo};
 use crate::program::Program;
-use crate::spec::call::{Precondition, RegTypes};
+use crate::spec::ProgType;
 use crate::spec::helpers::{RetKind, helper};
-use crate::spec::kfuncs::{self, Kfunc, KfuncFlags};
-use crate::spec::{MapType, ProgType};
+use crate::spec::kfuncs;
 use crate::util::{Pc, TypeId};
 pub(super) use scan::scan;
 
@@ -36,7 +34,7 @@ macro_rules! features {
             /// Every feature.
             pub const ALL: &[Self] = &[$(Self::$variant,)+];
 
-            /// The key in `--json`: `kfunc`, `typed_pointer`.
+            /// The key in `--json`: `kfunc`, `kernel_btf`.
             #[must_use]
             pub const fn key(self) -> &'static str {
                 match self {
@@ -44,7 +42,7 @@ macro_rules! features {
                 }
             }
 
-            /// The name in a sentence: `kfunc`, `typed kernel pointer`.
+            /// The name in a sentence: `kfunc`, `struct_ops program`.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -65,10 +63,7 @@ features! {
     Kfunc "kfunc" "kfunc" "A call of a kfunc.",
     Ksym "ksym" "address of a kernel symbol"
         "The address of a kernel variable, or of a module's symbol.",
-    Arena "arena" "pointer into an arena" "A pointer into an arena (`PTR_TO_ARENA`).",
     Kptr "kptr" "kernel pointer in a map value" "A kernel pointer in a map value (`__kptr`).",
-    TypedPointer "typed_pointer" "typed kernel pointer"
-        "A use of a typed kernel pointer (`PTR_TO_BTF_ID`).",
     MapShape "map_shape" "map that its tool completes at run time"
         "A key, a value or an inner map of a map whose tool sets the shape at run time.",
 }
@@ -77,7 +72,6 @@ impl Feature {
     /// The feature that a program's type needs.
     pub(super) fn of_type(prog_type: ProgType) -> Option<Self> {
         match prog_type {
-            ProgType::StructOps => Some(Self::StructOps),
             ProgType::Ext => Some(Self::Extension),
             _ => None,
         }
@@ -85,23 +79,11 @@ impl Feature {
 
     /// The feature that an instruction needs, regardless of its registers.
     pub(super) fn of_insn(program: &Program, insn: &Insn) -> Option<Self> {
-        let is_arena = |index: usize| {
-            let map = program.maps.get(index);
-            map.is_some_and(|map| map.map_type == MapType::Arena)
-        };
         match *insn {
-            Insn::AddrSpaceCast { .. } => {
-                let has_arena = (0..program.maps.len()).any(is_arena);
-                has_arena.then_some(Self::Arena)
-            }
-            Insn::LoadPseudo { source, .. } => match source {
-                Pseudo::BtfId { btf_fd: 0, .. } if program.kernel_btf.is_some() => None,
-                Pseudo::BtfId { .. } => Some(Self::Ksym),
-                Pseudo::MapIdxValue { index, .. } => {
-                    is_arena(index as usize).then_some(Self::Arena)
-                }
-                _ => None,
-            },
+            Insn::LoadPseudo {
+                source: Pseudo::BtfId { btf_fd, .. },
+                ..
+            } => (btf_fd != 0 || program.kernel_btf.is_none()).then_some(Self::Ksym),
             _ => None,
         }
     }
@@ -118,19 +100,10 @@ impl Feature {
         let Some(btf) = &program.kernel_btf else {
             return Some(Self::KernelBtf);
         };
-        let Some(kfunc) = kfuncs::by_name(btf.get(id)?.name()) else {
-            return Self::of_unknown_kfunc(program);
-        };
-        Self::of_any_call(kfunc.row())
-    }
-
-    /// The feature that every call of a kfunc needs.
-    fn of_any_call(kfunc: &Kfunc) -> Option<Self> {
-        let arguments = kfunc.arguments.iter();
-        Self::of_kfunc_call(kfunc).or_else(|| {
-            let all = arguments.flat_map(|argument| argument.preconditions);
-            all.copied().find_map(Self::of_kfunc_precondition)
-        })
+        match kfuncs::by_name(btf.get(id)?.name()) {
+            Some(_) => None,
+            None => Self::of_unknown_kfunc(program),
+        }
     }
 
     /// The feature that a call of a function needs that is no kfunc of Linux 6.18. A kernel's
@@ -138,37 +111,6 @@ impl Feature {
     /// object's own types say nothing about the kernel.
     pub(super) fn of_unknown_kfunc(program: &Program) -> Option<Self> {
         program.kernel_types().is_none().then_some(Self::Kfunc)
-    }
-
-    /// The feature that a call of this kfunc needs, whatever its arguments are.
-    pub(super) fn of_kfunc_call(kfunc: &Kfunc) -> Option<Self> {
-        // Objects of the program, locks in them, exceptions, arenas.
-        let whole = [
-            "bpf_obj_new_impl",
-            "bpf_percpu_obj_new_impl",
-            "bpf_refcount_acquire_impl",
-            "bpf_res_spin_lock",
-            "bpf_res_spin_lock_irqsave",
-            "bpf_throw",
-        ];
-        let arena = KfuncFlags::ARENA_RET | KfuncFlags::ARENA_ARG1 | KfuncFlags::ARENA_ARG2;
-        (whole.contains(&kfunc.name) || kfunc.flags.intersects(arena)).then_some(Self::Kfunc)
-    }
-
-    /// The feature that a precondition of a kfunc needs.
-    fn of_kfunc_precondition(precondition: Precondition) -> Option<Self> {
-        match precondition {
-            Precondition::Is(types) if types == RegTypes::ALLOCATED => Some(Self::Kfunc),
-            Precondition::Field(
-                FieldKind::ListHead
-                | FieldKind::ListNode
-                | FieldKind::RbRoot
-                | FieldKind::RbNode
-                | FieldKind::Refcount
-                | FieldKind::ResSpinLock,
-            ) => Some(Self::Kfunc),
-            _ => None,
-        }
     }
 
     /// The feature that the result of a helper needs.
@@ -180,11 +122,6 @@ impl Feature {
             _ => None,
         }
     }
-}
-
-/// Whether calls of a kfunc are judged.
-pub(crate) fn models_kfunc(kfunc: &Kfunc) -> bool {
-    Feature::of_any_call(kfunc).is_none()
 }
 
 impl fmt::Display for Feature {

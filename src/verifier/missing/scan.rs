@@ -4,6 +4,7 @@ use super::{Feature, Missing};
 use crate::isa::{CallTarget, Code, Insn};
 use crate::program::Program;
 use crate::spec::helpers::{Caller, helper};
+use crate::spec::{ProgType, struct_ops};
 use crate::util::Pc;
 use crate::verifier::attach_target::needs_kernel_btf;
 
@@ -17,6 +18,9 @@ pub(in crate::verifier) fn scan(program: &Program, caller: &Caller<'_>) -> Vec<M
     if let Some(feature) = Feature::of_type(program.prog_type) {
         scan.add(feature, None);
     }
+    if is_unknown_operation(program) {
+        scan.add(Feature::StructOps, None);
+    }
     if program.attach_prog {
         scan.add(Feature::AttachProgram, None);
     }
@@ -29,6 +33,15 @@ pub(in crate::verifier) fn scan(program: &Program, caller: &Caller<'_>) -> Vec<M
         }
     }
     scan.found
+}
+
+/// Whether a program implements a structure of operations whose rules are not known.
+fn is_unknown_operation(program: &Program) -> bool {
+    let types = program.kernel_btf.as_ref();
+    let structure = types.zip(program.attach_btf_id);
+    let structure = structure.and_then(|(btf, id)| btf.get(id));
+    program.prog_type == ProgType::StructOps
+        && structure.is_some_and(|ty| struct_ops::find(ty.name()).is_none())
 }
 
 struct Scan<'p> {

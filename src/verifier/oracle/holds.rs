@@ -165,7 +165,7 @@ impl Comparison<'_> {
         let from = |start: u64| reg.var.contains(distance(reg, value, start));
         let packet = self.run.packet();
         match reg.kind {
-            Kind::NotInit => true,
+            Kind::NotInit | Kind::Arena => true,
             Kind::Scalar => reg.var.contains(value),
             Kind::Ctx => from(self.run.context()),
             Kind::Stack { frame } => {
@@ -212,7 +212,7 @@ impl Comparison<'_> {
             | Kind::TpBuffer
             | Kind::XdpSock
             | Kind::Iter { .. }
-            | Kind::IrqFlag
+            | Kind::IrqFlag { .. }
             | Kind::Buf => value != 0,
         }
     }

@@ -113,6 +113,8 @@ impl Comparison<'_> {
             Kind::NotInit => self.level == ExactLevel::NotExact || current.kind == Kind::NotInit,
             _ if !old.same_type(current) => false,
             Kind::Scalar => self.number(old, current),
+            // Any address may be accessed.
+            Kind::Arena => true,
             Kind::MapKey { .. }
             | Kind::MapValue { .. }
             | Kind::Mem { .. }

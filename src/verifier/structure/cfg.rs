@@ -162,6 +162,21 @@ impl Search<'_> {
     /// Records the effects of a helper on its caller.
     fn visit_helper(&mut self, pc: Pc, helper: HelperId) {
         let effects = helpers::helper(helper).map_or(Effects::empty(), |helper| helper.effects);
+        self.mark_callback(pc, effects);
+        let sleeps = self
+            .callees
+            .prototype(helper)
+            .is_some_and(|prototype| prototype.attributes.contains(Attributes::MIGHT_SLEEP));
+        let changes = effects.contains(Effects::CHANGES_PACKET);
+        let at = containing(self.subprograms, pc);
+        if let Some(sub) = self.subprograms.get_mut(at) {
+            sub.might_sleep |= sleeps;
+            sub.changes_pkt_data |= changes;
+        }
+    }
+
+    /// Marks a call with a callback.
+    fn mark_callback(&mut self, pc: Pc, effects: Effects) {
         if effects.contains(Effects::CALLS_BACK_LATER) {
             self.mark(pc, |info| info.prune_point = true);
         }
@@ -175,16 +190,6 @@ impl Search<'_> {
                 info.jmp_point = true;
             });
         }
-        let sleeps = self
-            .callees
-            .prototype(helper)
-            .is_some_and(|prototype| prototype.attributes.contains(Attributes::MIGHT_SLEEP));
-        let changes = effects.contains(Effects::CHANGES_PACKET);
-        let at = containing(self.subprograms, pc);
-        if let Some(sub) = self.subprograms.get_mut(at) {
-            sub.might_sleep |= sleeps;
-            sub.changes_pkt_data |= changes;
-        }
     }
 
     /// Records the effects of a kfunc on its caller.
@@ -192,9 +197,7 @@ impl Search<'_> {
         let Some(kfunc) = self.callees.kfunc_row(id, fd_index) else {
             return;
         };
-        if kfunc.effects.contains(Effects::CALLS_BACK_LATER) {
-            self.mark(pc, |info| info.prune_point = true);
-        }
+        self.mark_callback(pc, kfunc.effects);
         let caller = self.callees.caller;
         if !kfunc.allows(caller.prog_type, caller.attach_type) {
             return;

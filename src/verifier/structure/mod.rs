@@ -51,9 +51,11 @@ use super::reject::VerifyResult;
 use std::sync::Arc;
 
 use crate::analysis::loop_numbers;
-use crate::isa::Code;
+use crate::isa::{Code, Insn, Pseudo};
 use crate::program::Program;
+use crate::spec::MapType;
 use crate::spec::helpers::Caller;
+use crate::util::MapId;
 
 /// Checks a program's structure. `caller` is how the helper tables see the program;
 /// `attach` resolves the attach target, which the kernel does between two of the checks
@@ -95,6 +97,9 @@ pub(crate) fn check<T>(
     }
     let postorder = graph.postorder(subprograms.iter().map(|sub| sub.start.0));
     fastcall::mark(program, &callees, &mut subprograms, &mut insns);
+    let has_arena = code
+        .iter()
+        .any(|(_, insn)| refers_to_arena(program, insn.ok()));
     let structure = Structure {
         code: Arc::new(code),
         subprograms,
@@ -102,8 +107,21 @@ pub(crate) fn check<T>(
         graph,
         postorder,
         exception_callback,
+        has_arena,
     };
     Ok((structure, attached))
+}
+
+/// Whether an instruction loads the address of an arena.
+fn refers_to_arena(program: &Program, insn: Option<Insn>) -> bool {
+    let Some(Insn::LoadPseudo { source, .. }) = insn else {
+        return false;
+    };
+    let (Pseudo::MapIdx { index } | Pseudo::MapIdxValue { index, .. }) = source else {
+        return false;
+    };
+    let map = program.map(MapId(index));
+    map.is_some_and(|map| map.map_type == MapType::Arena)
 }
 
 #[cfg(test)]

@@ -22,6 +22,8 @@ pub(crate) struct Structure {
     pub postorder: Postorder,
     /// The number of the exception callback.
     pub exception_callback: Option<usize>,
+    /// Whether the program refers to an arena.
+    pub has_arena: bool,
 }
 
 /// The properties of an instruction (`struct bpf_insn_aux_data`).

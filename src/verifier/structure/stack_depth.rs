@@ -8,11 +8,13 @@
 use super::model::Structure;
 use super::raw::{self, Callee};
 use super::usage::Usage;
+use crate::btf::Btf;
 use crate::isa::RawInsn;
 use crate::program::Program;
+use crate::spec::kfuncs::THROW;
 use crate::spec::limits::{MAX_CALL_FRAMES, MAX_TAIL_CALL_STACK, STACK_SIZE};
 use crate::spec::{AttachType, ProgType};
-use crate::util::{Errno, Pc};
+use crate::util::{Errno, Pc, TypeId};
 use crate::verifier::reject::{Reject, VerifyResult, reject};
 
 /// The unit of frame sizes.
@@ -30,6 +32,7 @@ pub(crate) fn check_max_stack_depth(
 ) -> VerifyResult {
     let count = structure.subprograms.len();
     let mut stacks = Stacks {
+        kernel_btf: program.kernel_btf.as_ref(),
         slots: &program.insns,
         structure,
         usage,
@@ -76,6 +79,7 @@ struct Return {
 }
 
 struct Stacks<'a> {
+    kernel_btf: Option<&'a Btf>,
     slots: &'a [RawInsn],
     structure: &'a Structure,
     usage: &'a Usage,
@@ -93,7 +97,9 @@ impl Stacks<'_> {
         };
         depth = self.enter(root, frame, depth, may_be_private)?;
         loop {
-            while let Some((callee, next)) = self.next_call(here)? {
+            while let Some((callee, next)) =
+                self.next_call(here, outer.get(..frame).unwrap_or_default())?
+            {
                 let Some(slot) = outer.get_mut(frame) else {
                     return Err(too_deep(frame));
                 };
@@ -170,8 +176,9 @@ impl Stacks<'_> {
         Ok(depth)
     }
 
-    /// The next call from here on: the callee, and the return address.
-    fn next_call(&self, here: Return) -> VerifyResult<Option<(usize, Pc)>> {
+    /// The next call from here on: the callee, and the return address. `outer` are the calls
+    /// that led here. An exception can't end a callback: its caller is the kernel.
+    fn next_call(&self, here: Return, outer: &[Return]) -> VerifyResult<Option<(usize, Pc)>> {
         let end = self
             .structure
             .subprograms
@@ -181,6 +188,18 @@ impl Stacks<'_> {
         for (pc, &slot) in (here.pc.0..).map(Pc).zip(body.unwrap_or_default()) {
             let (target, direct) = match raw::callee(slot, pc) {
                 Some(Callee::Subprogram(target)) => (Some(target), true),
+                Some(Callee::Kfunc { id, fd_index: 0 }) if self.throws(id) => {
+                    let mut callers = outer.iter().map(|call| call.subprogram);
+                    let is_cb = |sub| self.usage.is_cb(sub);
+                    if is_cb(here.subprogram) || callers.any(is_cb) {
+                        let text = format!(
+                            "bpf_throw kfunc (insn {pc}) cannot be called from callback subprog {}",
+                            here.subprogram
+                        );
+                        return Err(Reject::new(Errno::EINVAL, text).at(pc));
+                    }
+                    continue;
+                }
                 _ => (raw::callback(slot, pc), false),
             };
             let Some(start) = target.and_then(|target| u32::try_from(target).ok()) else {
@@ -202,6 +221,12 @@ impl Stacks<'_> {
             return Ok(Some((callee, Pc(pc.0 + 1))));
         }
         Ok(None)
+    }
+
+    /// Whether a kfunc throws an exception.
+    fn throws(&self, id: TypeId) -> bool {
+        let callee = self.kernel_btf.and_then(|btf| btf.get(id));
+        callee.is_some_and(|callee| callee.name() == THROW)
     }
 
     fn start(&self, subprogram: usize) -> Pc {

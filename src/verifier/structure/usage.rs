@@ -11,6 +11,8 @@ use crate::util::Pc;
 struct FunctionUsage {
     /// The size of its stack in bytes.
     stack_depth: u32,
+    /// Whether it is a callback.
+    is_cb: bool,
     /// Whether it is an asynchronous callback.
     is_async_cb: bool,
     /// Like [`SubprogramInfo::fastcall_stack_off`], until another instruction accesses the
@@ -37,6 +39,7 @@ impl Usage {
     pub(crate) fn new(structure: &Structure) -> Self {
         let of = |sub: &SubprogramInfo| FunctionUsage {
             stack_depth: 0,
+            is_cb: sub.is_exception_cb,
             is_async_cb: sub.is_exception_cb,
             fastcall_stack_off: sub.fastcall_stack_off,
         };
@@ -64,9 +67,17 @@ impl Usage {
         }
     }
 
+    /// Records that a function is a callback.
+    pub(crate) fn call_back(&mut self, function: u32) {
+        if let Some(usage) = self.functions.get_mut(function as usize) {
+            usage.is_cb = true;
+        }
+    }
+
     /// Records that a function is an asynchronous callback.
     pub(crate) fn call_later(&mut self, function: u32) {
         if let Some(usage) = self.functions.get_mut(function as usize) {
+            usage.is_cb = true;
             usage.is_async_cb = true;
         }
     }
@@ -80,6 +91,12 @@ impl Usage {
     pub(super) fn stack_depth(&self, function: usize) -> u32 {
         let usage = self.functions.get(function);
         usage.map_or(0, |usage| usage.stack_depth)
+    }
+
+    /// Whether a function is a callback.
+    pub(super) fn is_cb(&self, function: usize) -> bool {
+        let usage = self.functions.get(function);
+        usage.is_some_and(|usage| usage.is_cb)
     }
 
     /// Whether a function is an asynchronous callback.

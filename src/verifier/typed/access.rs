@@ -79,6 +79,10 @@ impl Verifier<'_> {
         if writes && reg.flags.contains(TypeFlags::PTR_UNTRUSTED) {
             reject!(EACCES, "only read is supported");
         }
+        if writes && !allocated && self.program.prog_type == ProgType::StructOps {
+            self.check_operations_write(btf, ty.id, place, a.size)?;
+            return Ok(RegState::UNKNOWN);
+        }
         if writes && !allocated {
             self.check_object_write(btf, ty.id, place, a.size)?;
             return Ok(RegState::UNKNOWN);

@@ -60,12 +60,9 @@ impl Verifier<'_> {
         }
         if ty.own {
             let fields = SpecialFields::of(btf_of(self.program, ty)?, ty.id);
-            let is_node = |field: &SpecialField| {
-                matches!(field.kind, FieldKind::ListNode | FieldKind::RbNode)
-            };
             // A non-owning reference, as lists and trees have them.
-            if fields.iter().any(is_node) {
-                unmodelled!(Kptr);
+            if fields.iter().any(|field| field.kind.is_node()) {
+                flags |= TypeFlags::NON_OWN_REF;
             }
         }
         Ok(flags)
@@ -136,8 +133,7 @@ impl Verifier<'_> {
                 }
                 self.maps.fields(map).iter().copied().collect()
             }
-            Kind::BtfId { ty } => SpecialFields::of(btf_of(self.program, ty)?, ty.id),
-            _ => SpecialFields::default(),
+            _ => self.maps.fields_of(state),
         };
         let Some(var) = state.var.value() else {
             reject!(

@@ -7,10 +7,12 @@
 //! | `access` | loads and stores through such pointers, and through map pointers |
 //! | `trust` | trusted pointers, RCU read sections |
 //! | `kptr` | kernel pointers in map values |
+//! | `operations` | what struct_ops programs get and may write |
 //! | `symbol` | the address of a kernel variable |
 
 mod access;
 mod kptr;
+mod operations;
 mod symbol;
 mod trust;
 mod walk;

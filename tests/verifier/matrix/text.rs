@@ -35,6 +35,14 @@ impl Types {
         }
     }
 
+    /// The record of the main function.
+    pub fn main(&self) -> FuncInfo {
+        FuncInfo {
+            insn_off: 0,
+            ty: self.functions[0].1,
+        }
+    }
+
     /// A program of type `sched_cls`: the main function first, each other function at the
     /// label with its name.
     pub fn program(&self, name: &str, text: &str, maps: &Arc<[MapDef]>) -> Program {
@@ -71,6 +79,11 @@ pub fn map_address(reg: u8, map: u32) -> String {
 /// The line that loads the address of a map's first value.
 pub fn value_address(reg: u8, map: u32) -> String {
     pseudo(reg, 6, map)
+}
+
+/// The line that loads the address of a function, at the label with its name.
+pub fn function_address(reg: u8, name: &str) -> String {
+    format!("r{reg} = {name} ll\n")
 }
 
 /// A 64-bit immediate of any kind.

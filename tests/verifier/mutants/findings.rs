@@ -7,13 +7,11 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use bpflab::fuzz::{Both, Compared, compare, reduce};
 use bpflab::kernel::LoadedMaps;
 use bpflab::object::cases::{Case, btf_name};
 use bpflab::program::Program;
 use bpflab::verifier::Options;
-
-use super::judge::{Both, Compared, compare};
-use super::listing::Listing;
 
 /// The maximum number of examples written for each kind.
 const EXAMPLES: usize = 3;
@@ -61,37 +59,18 @@ impl Findings {
         both: Both,
         kind: &str,
     ) -> (Program, Both) {
-        let mut best = (program.clone(), both);
-        let mut listing = Listing::of(program);
-        let mut tries = 0;
-        let mut size = listing.items.len() / 2;
-        while size > 0 {
-            let (mut at, mut smaller) = (0, false);
-            while at + size <= listing.items.len() && listing.items.len() > size {
-                tries += 1;
-                if tries > TRIES {
-                    return best;
+        let mut last = both;
+        let program = Arc::new(program.clone());
+        let reduced = reduce(&program, TRIES, |program| {
+            match compare(program, maps, &self.options) {
+                Compared::Judged(both) if both.kind().as_deref() == Some(kind) => {
+                    last = *both;
+                    true
                 }
-                let mut without = listing.clone();
-                without.remove(at, size);
-                let made = without.program(program).map(Arc::new);
-                let compared = made.as_ref().map(|made| compare(made, maps, &self.options));
-                match (made, compared) {
-                    (Some(made), Some(Compared::Judged(both)))
-                        if both.kind().as_deref() == Some(kind) =>
-                    {
-                        best = (Arc::unwrap_or_clone(made), *both);
-                        listing = without;
-                        smaller = true;
-                    }
-                    _ => at += size,
-                }
+                _ => false,
             }
-            if !smaller || size > 1 {
-                size /= 2;
-            }
-        }
-        best
+        });
+        (Arc::unwrap_or_clone(reduced), last)
     }
 
     fn write(&self, program: &Program, both: &Both, kind: &str, id: &str) {

@@ -9,7 +9,7 @@ use bpflab::program::{Program, Subprogram};
 use bpflab::spec::ProgType;
 use bpflab::util::{Pc, TypeId};
 
-use super::random::Random;
+use bpflab::fuzz::Random;
 
 const LOOP: i32 = 181;
 const PRANDOM: i32 = 7;

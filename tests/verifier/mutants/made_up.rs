@@ -6,7 +6,7 @@ use bpflab::isa::RawInsn;
 use bpflab::program::{MapDef, Program};
 use bpflab::spec::{MapType, ProgType};
 
-use super::random::Random;
+use bpflab::fuzz::Random;
 
 /// The type of a register, as tracked by the generator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -8,7 +8,7 @@ use bpflab::r#gen::{Choices, KernelTypes, Made, Options, make_all};
 use bpflab::isa::{CallTarget, Insn, decode_program};
 use bpflab::program::Program;
 
-use super::random::Random;
+use bpflab::fuzz::Random;
 
 /// Programs that are loaded with the same maps and types.
 const TOGETHER: u64 = 40;

@@ -13,7 +13,7 @@ use bpflab::util::HelperId;
 use bpflab::verifier::scalar::Scalar;
 
 use super::log::Place;
-use super::random::Random;
+use bpflab::fuzz::Random;
 
 /// The registers that are made up; the others are scratch.
 pub const FIRST: usize = 6;

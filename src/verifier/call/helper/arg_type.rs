@@ -10,6 +10,12 @@ use crate::verifier::env::Verifier;
 use crate::verifier::reg::{Kind, RegState};
 use crate::verifier::reject::{Reject, VerifyResult, reject};
 
+/// The flags of non-owning references to elements of lists and trees.
+pub(super) const BORROWED: [TypeFlags; 2] = {
+    let flags = TypeFlags::MEM_ALLOC.union(TypeFlags::NON_OWN_REF);
+    [flags, flags.union(TypeFlags::MEM_RCU)]
+};
+
 /// Checks that the register has one of these types.
 pub(in crate::verifier) fn check_type(state: &RegState, reg: Reg, types: RegTypes) -> VerifyResult {
     let held = state.reg_type();
@@ -80,6 +86,7 @@ impl Verifier<'_> {
             | Kind::PacketMeta { .. }
             | Kind::MapKey { .. }
             | Kind::MapValue { .. }
+            | Kind::Arena
             | Kind::Scalar => state.flags.is_empty(),
             Kind::Mem { .. } => at_most(TypeFlags::MEM_RDONLY) || at_most(TypeFlags::MEM_RINGBUF),
             Kind::Buf => at_most(TypeFlags::MEM_RDONLY),
@@ -91,7 +98,8 @@ impl Verifier<'_> {
         let fixed = matches!(state.kind, Kind::BtfId { .. })
             && (at_most(TypeFlags::PTR_TRUSTED)
                 || at_most(TypeFlags::MEM_RCU)
-                || at_most(TypeFlags::MEM_ALLOC));
+                || at_most(TypeFlags::MEM_ALLOC)
+                || BORROWED.contains(&state.flags));
         self.check_pointer_offset(state, reg, fixed)
     }
 }

@@ -2,6 +2,7 @@
 
 use super::call_state::Call;
 use super::memory::byte;
+use super::reference::Exit;
 use crate::btf::Kind as BtfKind;
 use crate::isa::Reg;
 use crate::spec::helpers::{Effects, helper, id};
@@ -27,7 +28,7 @@ impl Verifier<'_> {
     /// Checks the helper's own rules, and pushes a state for its callback.
     pub(super) fn check_rules(&mut self, call: &Call) -> VerifyResult {
         match call.id {
-            id::tail_call => self.check_leak(true, "tail_call"),
+            id::tail_call => self.check_leak(Exit::Program, "tail_call"),
             id::get_local_storage if !self.reg(Reg::R2).is_null() => {
                 reject!(EINVAL, "get_local_storage() doesn't support non-zero flags");
             }

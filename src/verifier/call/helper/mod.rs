@@ -29,6 +29,7 @@ mod text;
 
 pub(in crate::verifier) use self::arg_type::check_type;
 use self::call_state::Call;
+pub(in crate::verifier) use self::reference::Exit;
 use crate::isa::Reg;
 use crate::spec::helpers::id;
 use crate::util::{HelperId, Pc};

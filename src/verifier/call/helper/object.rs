@@ -1,5 +1,6 @@
 //! Typed objects as arguments (the type comparison in `check_reg_type`).
 
+use super::arg_type::BORROWED;
 use super::call_state::Call;
 use crate::btf::Kind as BtfKind;
 use crate::isa::Reg;
@@ -34,7 +35,7 @@ impl Verifier<'_> {
         let allocated = state.flags.contains(TypeFlags::MEM_ALLOC);
         if allocated {
             let plain = TypeFlags::MEM_ALLOC | TypeFlags::MEM_PERCPU;
-            if !plain.contains(state.flags) {
+            if !plain.contains(state.flags) && !BORROWED.contains(&state.flags) {
                 reject!(
                     EFAULT,
                     "verifier bug: invalid PTR_TO_BTF_ID register for type match"

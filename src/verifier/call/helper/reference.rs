@@ -11,6 +11,17 @@ use crate::verifier::reg::{Kind, RegState};
 use crate::verifier::reject::{Reject, VerifyResult, reject};
 use crate::verifier::state::{Reference, ReferenceKind};
 
+/// What ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::verifier) enum Exit {
+    /// The current function. References must be released only if it is the outermost one.
+    Return,
+    /// The program, perhaps: locks must be released and sections left.
+    Program,
+    /// All functions of the program, by an exception: references must be released, too.
+    Throw,
+}
+
 impl Verifier<'_> {
     /// Acquires a reference for the call; returns its id.
     pub(in crate::verifier) fn acquire(&mut self) -> u32 {
@@ -92,18 +103,17 @@ impl Verifier<'_> {
         }
     }
 
-    /// Checks that no reference is leaked. `exits_program`: the program itself may end
-    /// here, so that locks must be released and sections left as well. References must be
-    /// released unless only a subprogram returns.
-    pub(crate) fn check_leak(&mut self, exits_program: bool, prefix: &str) -> VerifyResult {
+    /// Checks that no reference is leaked (`check_resource_leak`).
+    pub(in crate::verifier) fn check_leak(&mut self, exit: Exit, prefix: &str) -> VerifyResult {
+        let exits_program = exit != Exit::Return;
         if exits_program && self.held_lock().is_some() {
             reject!(
                 EINVAL,
                 "{prefix} cannot be used inside bpf_spin_lock-ed region"
             );
         }
-        if self.state.current() == 0 {
-            self.check_lost_references(prefix)?;
+        if exit == Exit::Throw || self.state.current() == 0 {
+            self.check_lost_references(exit, prefix)?;
         }
         if !exits_program {
             return Ok(());
@@ -123,13 +133,13 @@ impl Verifier<'_> {
     }
 
     /// Checks that all references are released (`check_reference_leak`).
-    fn check_lost_references(&self, prefix: &str) -> VerifyResult {
+    fn check_lost_references(&self, exit: Exit, prefix: &str) -> VerifyResult {
         if self.state.refs.is_empty() {
             return Ok(());
         }
         // A struct_ops program may return a reference to the kernel.
         let returned = match self.program.prog_type {
-            ProgType::StructOps => self.reg(Reg::R0).ref_id,
+            ProgType::StructOps if exit != Exit::Throw => self.reg(Reg::R0).ref_id,
             _ => 0,
         };
         let lost = |reference: &&Reference| {

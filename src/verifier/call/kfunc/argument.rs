@@ -4,7 +4,7 @@ use super::Call;
 use super::pointer::{Takes, is_number};
 use crate::btf::{FieldKind, Kind as BtfKind, Type};
 use crate::isa::Reg;
-use crate::spec::call::Access;
+use crate::spec::call::{Access, TypeFlags};
 use crate::spec::kfuncs::{KfuncFlags, Parameter, ParameterKind};
 use crate::util::TypeId;
 use crate::verifier::attach_target::kind_name;
@@ -151,7 +151,11 @@ impl Verifier<'_> {
             Takes::Context => self.check_kfunc_context(call, at, &state)?,
             Takes::Dynptr(step) => self.check_kfunc_dynptr(call, reg, step)?,
             Takes::Iterator => self.check_kfunc_iterator(call, at, reg)?,
-            Takes::Allocated => unmodelled!(Kfunc),
+            Takes::Allocated => self.check_dropped(call, at, reg)?,
+            Takes::Refcounted => self.check_refcounted(call, at, reg)?,
+            Takes::Root(kind) => self.check_graph_root(call, at, reg, kind)?,
+            Takes::Node(kind) => self.check_graph_node(call, at, reg, kind)?,
+            Takes::Lock => self.check_resilient_lock(call, at, reg)?,
             Takes::Map => {
                 let Some(map) = call.btf.find("bpf_map", BtfKind::Struct) else {
                     unmodelled!(Kfunc);
@@ -301,6 +305,11 @@ impl Verifier<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether this is a pointer to an allocated object that the program owns, or could.
+pub(super) fn is_allocated(state: &RegState) -> bool {
+    matches!(state.kind, Kind::BtfId { .. }) && state.flags == TypeFlags::MEM_ALLOC
 }
 
 /// Whether this is a plain pointer to a map's value.

@@ -18,14 +18,15 @@ impl Verifier<'_> {
         let Kind::Stack { frame } = self.reg(reg).kind else {
             reject!(EINVAL, "arg#{at} doesn't point to an irq flag on stack");
         };
-        if call.is("bpf_local_irq_save") {
-            self.save_irq_flag(at, reg, frame)
+        let by_lock = call.saves_for_lock();
+        if call.is("bpf_local_irq_save") || call.takes_lock() {
+            self.save_irq_flag(at, reg, frame, by_lock)
         } else {
-            self.restore_irq_flag(at, reg, frame)
+            self.restore_irq_flag(at, reg, frame, by_lock)
         }
     }
 
-    fn save_irq_flag(&mut self, at: usize, reg: Reg, frame: u8) -> VerifyResult {
+    fn save_irq_flag(&mut self, at: usize, reg: Reg, frame: u8, by_lock: bool) -> VerifyResult {
         let expected = format!("expected uninitialized irq flag as arg#{at}");
         let state = *self.reg(reg);
         let found = self.object_slot(&state, frame, NAME, 1);
@@ -50,7 +51,7 @@ impl Verifier<'_> {
         if let Some(slot) = self.irq_slot_mut(frame, number) {
             slot.reg = RegState {
                 ref_id: id,
-                ..RegState::pointer(Kind::IrqFlag, Default::default())
+                ..RegState::pointer(Kind::IrqFlag { by_lock }, Default::default())
             };
             slot.bytes = [SlotKind::IrqFlag; SLOT];
         }
@@ -59,7 +60,7 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    fn restore_irq_flag(&mut self, at: usize, reg: Reg, frame: u8) -> VerifyResult {
+    fn restore_irq_flag(&mut self, at: usize, reg: Reg, frame: u8, by_lock: bool) -> VerifyResult {
         let expected = format!("expected an initialized irq flag as arg#{at}");
         let state = *self.reg(reg);
         let found = self.object_slot(&state, frame, NAME, 1);
@@ -69,11 +70,23 @@ impl Verifier<'_> {
         let Some(slot) = self.irq_slot_mut(frame, number).copied() else {
             reject!(EINVAL, "{expected}");
         };
-        if slot.reg.kind != Kind::IrqFlag || slot.bytes != [SlotKind::IrqFlag; SLOT] {
+        let Kind::IrqFlag { by_lock: saved } = slot.reg.kind else {
+            reject!(EINVAL, "{expected}");
+        };
+        if slot.bytes != [SlotKind::IrqFlag; SLOT] {
             reject!(EINVAL, "{expected}");
         }
         self.stack_read(frame, 1 << number);
         self.log.touch_slot(number);
+        if saved != by_lock {
+            let name = |by_lock| if by_lock { "lock" } else { "native" };
+            reject!(
+                EINVAL,
+                "irq flag acquired by {} kfuncs cannot be restored with {} kfuncs",
+                name(saved),
+                name(by_lock)
+            );
+        }
         self.release_irq_flag(slot.reg.ref_id)?;
         if let Some(slot) = self.irq_slot_mut(frame, number) {
             *slot = Slot::EMPTY;

@@ -7,14 +7,17 @@
 //! | step | file |
 //! |---|---|
 //! | may this program call the kfunc here? | `permit` |
-//! | each argument, by the parameter's type | `argument`, `pointer`, `object`, `irq_flag`, `dynptr`, `iterator` |
+//! | each argument, by the parameter's type | `argument`, `pointer`, `object`, `allocated`, `graph`, `lock`, `irq_flag`, `dynptr`, `iterator` |
 //! | callbacks, RCU read sections, disabled preemption and interrupts | `section` |
 //! | released references, the value of `r0` | `result` |
 
+mod allocated;
 mod argument;
 mod dynptr;
+mod graph;
 mod irq_flag;
 mod iterator;
+mod lock;
 mod object;
 mod permit;
 mod pointer;
@@ -24,14 +27,13 @@ mod section;
 use std::fmt;
 
 use super::callback::CallbackArguments;
-use crate::btf::{Btf, Type};
+use crate::btf::{Btf, SpecialField, Type};
 use crate::isa::Reg;
 use crate::spec::call::Effects;
-use crate::spec::kfuncs::{Kfunc, KfuncFlags};
+use crate::spec::kfuncs::{Kfunc, KfuncFlags, THROW};
 use crate::util::{Pc, TypeId};
 use crate::verifier::env::Verifier;
-use crate::verifier::missing::Feature;
-use crate::verifier::reg::MapRef;
+use crate::verifier::reg::{MapRef, ObjectType};
 use crate::verifier::reject::{Reject, VerifyResult, reject, unmodelled};
 use crate::verifier::stack_object::dynptr::Dynptr;
 use crate::verifier::stack_object::iterator::IteratorPlace;
@@ -63,6 +65,12 @@ struct Call<'p> {
     context: Option<TypeId>,
     /// The callback.
     callback: Option<u32>,
+    /// The list head or tree root in the arguments.
+    root: Option<SpecialField>,
+    /// The type of the object whose reference is copied.
+    object: Option<ObjectType>,
+    /// Whether the program owns this object.
+    owns: bool,
     /// The initialised dynptr that the call uses.
     dynptr: Option<Dynptr>,
     /// The iterator that the call uses.
@@ -111,14 +119,18 @@ impl Verifier<'_> {
             unmodelled!(Kfunc);
         }
         let mut call = self.kfunc_call(id)?;
+        self.push_failed_lock(&call, next)?;
         self.check_kfunc_permitted(&call)?;
-        if let Some(feature) = Feature::of_kfunc_call(call.kfunc) {
-            return Err(Reject::unmodelled(feature));
-        }
         self.check_kfunc_arguments(&mut call)?;
         self.push_kfunc_callback(&call)?;
         self.change_sections(&call)?;
         self.release_kfunc_argument(&call)?;
+        if call.inserts() {
+            self.lend_inserted(&call)?;
+        }
+        if call.is(THROW) {
+            self.check_thrown()?;
+        }
         self.forget_caller_saved();
         self.set_kfunc_result(&call)?;
         if call.kfunc.effects.contains(Effects::CHANGES_PACKET) {
@@ -137,6 +149,12 @@ impl Verifier<'_> {
         let Some(subprogram) = call.callback else {
             return Ok(());
         };
+        let failed =
+            |why: Reject| why.and(format_args!("kfunc {call} failed callback verification"));
+        if call.inserts() {
+            let node = self.borrowed_node(call)?;
+            return self.push_comparison(subprogram, node).map_err(failed);
+        }
         let (reg, range) = match call.kfunc.name {
             "bpf_wq_set_callback_impl" => (Reg::R1, CallbackArguments::NOTHING),
             "bpf_task_work_schedule_signal_impl" | "bpf_task_work_schedule_resume_impl" => {
@@ -148,8 +166,7 @@ impl Verifier<'_> {
             reject!(EFAULT, "{call} has no map for its callback");
         };
         let arguments = CallbackArguments { map, uid, range };
-        self.push_work(subprogram, arguments)
-            .map_err(|why| why.and(format_args!("kfunc {call} failed callback verification")))
+        self.push_work(subprogram, arguments).map_err(failed)
     }
 
     /// Releases the reference of the argument that the call releases.

@@ -9,8 +9,8 @@ use crate::util::Errno;
 use crate::verifier::attach_target::kind_name;
 use crate::verifier::env::Verifier;
 use crate::verifier::log::log;
-use crate::verifier::reg::{Kind, ObjectType, RegState};
-use crate::verifier::reject::{VerifyResult, reject, unmodelled};
+use crate::verifier::reg::{Kind, RegState};
+use crate::verifier::reject::{Reject, VerifyResult, reject, unmodelled};
 use crate::verifier::typed::{TRUSTED, holds};
 
 /// The suffix of a type that must not be cast to the one without it, and vice versa
@@ -55,17 +55,30 @@ impl Verifier<'_> {
                 state.reg_type()
             );
         }
-        let Some(held) = held_type(call.btf, &state) else {
-            unmodelled!(TypedPointer);
+        let (held, is_own) = match state.kind {
+            Kind::BtfId { ty } => (
+                ty.btf(self.program).and_then(|btf| btf.resolve(ty.id).ok()),
+                ty.own,
+            ),
+            _ => (named_type(call.btf, &state), false),
+        };
+        let Some(held) = held else {
+            unmodelled!(KernelBtf);
         };
         let releases = call.has(KfuncFlags::RELEASE) && state.ref_id != 0;
         let strict = releases || are_no_cast_aliases(held.name(), wanted.name());
         // The kernel passes the offset as 32 bits, also a negative one.
         let off = state.off.cast_unsigned();
-        let Err(why) = holds(call.btf, held.id(), off, wanted.id(), strict, true) else {
+        let found = if is_own {
+            // No type of the program is one of the kernel.
+            Err(Reject::new(Errno::EINVAL, ""))
+        } else {
+            holds(call.btf, held.id(), off, wanted.id(), strict, true)
+        };
+        let Err(why) = found else {
             return Ok(());
         };
-        if is_projection(wanted.name(), held.name()) {
+        if !is_own && is_projection(wanted.name(), held.name()) {
             // What the kernel logs about the search.
             if !why.text().is_empty() {
                 log!(self, "{}\n", why.text());
@@ -84,13 +97,10 @@ impl Verifier<'_> {
     }
 }
 
-/// The type of the object in the kernel's BTF.
-fn held_type<'b>(btf: &'b Btf, reg: &RegState) -> Option<Type<'b>> {
+/// The type in the kernel's BTF that a register's kind stands for.
+fn named_type<'b>(btf: &'b Btf, reg: &RegState) -> Option<Type<'b>> {
     let named = |name| btf.find(name, BtfKind::Struct);
     match reg.kind {
-        Kind::BtfId {
-            ty: ObjectType { id, own: false },
-        } => btf.resolve(id).ok(),
         Kind::Socket => named("sock"),
         Kind::SockCommon => named("sock_common"),
         Kind::TcpSock => named("tcp_sock"),

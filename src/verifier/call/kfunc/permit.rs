@@ -87,6 +87,9 @@ impl<'p> Verifier<'p> {
             result_read_only: false,
             context: None,
             callback: None,
+            root: None,
+            object: None,
+            owns: false,
             dynptr: None,
             iterator: None,
         })

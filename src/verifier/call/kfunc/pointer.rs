@@ -41,8 +41,16 @@ pub(super) enum Takes {
     Memory,
     /// Memory with its size in the next argument.
     SizedMemory,
-    /// An object that the program allocated, or a part of one.
+    /// An object that the program allocated.
     Allocated,
+    /// An object whose references are counted.
+    Refcounted,
+    /// A list head or a tree root.
+    Root(FieldKind),
+    /// A node of a list or a tree.
+    Node(FieldKind),
+    /// A `struct bpf_res_spin_lock`.
+    Lock,
 }
 
 impl Verifier<'_> {
@@ -78,13 +86,13 @@ impl Verifier<'_> {
             return Ok(Takes::Dynptr(dynptr));
         }
         match parameter.kind {
-            ParameterKind::Allocated
-            | ParameterKind::Refcounted
-            | ParameterKind::ListHead
-            | ParameterKind::ListNode
-            | ParameterKind::RbRoot
-            | ParameterKind::RbNode
-            | ParameterKind::ResSpinLock => return Ok(Takes::Allocated),
+            ParameterKind::Allocated => return Ok(Takes::Allocated),
+            ParameterKind::Refcounted => return Ok(Takes::Refcounted),
+            ParameterKind::ListHead => return Ok(Takes::Root(FieldKind::ListHead)),
+            ParameterKind::RbRoot => return Ok(Takes::Root(FieldKind::RbRoot)),
+            ParameterKind::ListNode => return Ok(Takes::Node(FieldKind::ListNode)),
+            ParameterKind::RbNode => return Ok(Takes::Node(FieldKind::RbNode)),
+            ParameterKind::ResSpinLock => return Ok(Takes::Lock),
             ParameterKind::Iterator => return Ok(Takes::Iterator),
             ParameterKind::ConstString => return Ok(Takes::ConstString),
             ParameterKind::Map => return Ok(Takes::Map),
@@ -152,7 +160,7 @@ pub(super) fn is_number(ty: Type<'_>) -> bool {
 }
 
 /// Why a structure is not plain memory.
-enum Fault {
+pub(super) enum Fault {
     /// It has a member that is neither a number, an array of them, nor such a structure.
     Pointer,
     /// The kernel looks only at four levels.
@@ -160,7 +168,7 @@ enum Fault {
 }
 
 /// Why a type is no structure of numbers (`__btf_type_is_scalar_struct`).
-fn plain_fault(btf: &Btf, ty: Type<'_>, nesting: u32) -> Option<Fault> {
+pub(super) fn plain_fault(btf: &Btf, ty: Type<'_>, nesting: u32) -> Option<Fault> {
     if !ty.kind().is_composite() {
         return Some(Fault::Pointer);
     }

@@ -19,7 +19,12 @@ impl Verifier<'_> {
         let result = call.prototype.target_id().unwrap_or_default();
         let ty = btf.resolve(result).unwrap_or(btf.ty(TypeId(0)));
         if is_number(ty) {
-            self.set_unknown(Reg::R0);
+            // A lock that was not taken is another state.
+            let number = match call.takes_lock() {
+                true => RegState::constant(0),
+                false => RegState::UNKNOWN,
+            };
+            self.set_reg(Reg::R0, number);
             return Ok(());
         }
         match ty.kind() {
@@ -28,7 +33,8 @@ impl Verifier<'_> {
             _ => unmodelled!(Kfunc),
         }
         let mut pointer = self.kfunc_pointer_result(call, ty.target_id().unwrap_or_default())?;
-        let nullable = call.has(KfuncFlags::RET_NULL);
+        // A reference that the program has can be copied always.
+        let nullable = call.has(KfuncFlags::RET_NULL) && !call.owns;
         if nullable {
             pointer.flags |= TypeFlags::PTR_MAYBE_NULL;
             pointer.id = self.new_id();
@@ -40,12 +46,15 @@ impl Verifier<'_> {
             }
             pointer.ref_id = id;
         }
+        if pointer.id == 0 && self.maps.may_hold_lock(&pointer) {
+            pointer.id = self.new_id();
+        }
         self.set_reg(Reg::R0, pointer);
         Ok(())
     }
 
     /// The pointer to `pointed` that the kfunc returns.
-    fn kfunc_pointer_result(&self, call: &Call<'_>, pointed: TypeId) -> VerifyResult<RegState> {
+    fn kfunc_pointer_result(&mut self, call: &Call<'_>, pointed: TypeId) -> VerifyResult<RegState> {
         let btf = call.btf;
         let pointed = btf.resolve(pointed).unwrap_or(btf.ty(TypeId(0)));
         let object = |id, flags| {
@@ -60,8 +69,23 @@ impl Verifier<'_> {
                 return object(id, TypeFlags::PTR_TRUSTED);
             }
             "bpf_rdonly_cast" => return rdonly_cast(call),
+            "bpf_obj_new_impl" | "bpf_percpu_obj_new_impl" => return self.new_object(call),
+            "bpf_refcount_acquire_impl" => {
+                let Some(ty) = call.object else {
+                    reject!(EFAULT, "{call} without an object");
+                };
+                return Ok(RegState::pointer(Kind::BtfId { ty }, TypeFlags::MEM_ALLOC));
+            }
             "bpf_dynptr_slice" | "bpf_dynptr_slice_rdwr" => return self.slice_result(call),
             _ => {}
+        }
+        if matches!(pointed.name(), "bpf_list_node" | "bpf_rb_node") {
+            // An element that is not removed belongs to its list or tree.
+            return if call.has(KfuncFlags::ACQUIRE) {
+                self.graph_node(call)
+            } else {
+                self.borrowed_node(call)
+            };
         }
         if pointed.kind() == BtfKind::Void {
             // As a number: programs have to cast it.

@@ -4,6 +4,20 @@ use super::row::{Advice, When, rows};
 
 #[rustfmt::skip]
 pub(super) const ADVICE: &[Advice] = rows! {
+    "expected prog array map for tail call" => CallType {
+        problem: "tail call through a map of another type",
+        reason: "bpf_tail_call() takes a map whose entries are programs.",
+        here: "the map is no array of programs",
+        expected: "a map of type BPF_MAP_TYPE_PROG_ARRAY",
+        help: "change the map's definition: type BPF_MAP_TYPE_PROG_ARRAY, with keys and values of four bytes",
+    }
+    "arg#{number} reference type('{type}') size cannot be determined: {errno}", When::CallsFunction => CallType {
+        problem: "parameter of a type without a size",
+        reason: "{helper}() is a global function, which is verified on its own, by the types of its parameters. The pointer in parameter {number} (from 0) is to a type of unknown size, such as void.",
+        here: "calls {helper}()",
+        expected: "pointers to types of known size, or to the context of the program type",
+        help: "declare the parameter with its own type (`struct __sk_buff *ctx`, not `void *ctx`), or make the function static: a static function is verified with its callers",
+    }
     "R{reg} type={type}_or_null expected={wanted}" => CallType {
         problem: "argument that may be NULL",
         reason: "R{reg} may be NULL here, and {helper}() does not take NULL.",

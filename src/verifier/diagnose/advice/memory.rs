@@ -1,15 +1,50 @@
 //! Accesses that may be outside of their object.
 
-use super::row::{Advice, rows};
+use super::row::{Advice, Flaw, When, rows};
 
 #[rustfmt::skip]
 pub(super) const ADVICE: &[Advice] = rows! {
+    "R{reg} offset is outside of the packet", When::Compared(Flaw::Backwards) => Memory {
+        problem: "packet bounds compared the wrong way round",
+        reason: "On this path, the comparison has shown that R{reg} is at the packet's end or past it.",
+        here: "is past the packet's end on this path",
+        expected: "an access only where `pointer + size <= data_end`",
+        help: "turn the comparison around: `if (pointer + sizeof(*pointer) > data_end) return …;`, then the access",
+    }
+    "R{reg} offset is outside of the packet", When::Compared(Flaw::StartOnly) => Memory {
+        problem: "packet bounds compared without the size of the access",
+        reason: "R{reg} itself is compared with data_end, not the end of what is accessed. The verifier takes no length from `pointer < data_end`, not even one byte.",
+        here: "may be past the packet's end",
+        expected: "a comparison of the end of the access with data_end",
+        help: "compare the end of the access: `pointer + 1 <= data_end` for one byte, `pointer + sizeof(*pointer) <= data_end` for others",
+    }
+    "R{reg} offset is outside of the packet", When::Compared(Flaw::TooFar) => Memory {
+        problem: "packet offset that may be too large",
+        reason: "The verifier ignores the comparison with data_end, since R{reg} may be more than 65535 bytes into the packet.",
+        here: "may be past the packet's end",
+        expected: "a pointer that can't be more than 65535 bytes into the packet when it is compared with data_end",
+        help: "bound the offset before it is added to the pointer: `if (offset > 0x7fff) return …;`; if an offset grows in a loop, bound it in each round",
+    }
+    "R{reg} offset is outside of the packet", When::Compared(Flaw::Short) => Memory {
+        problem: "packet bounds compared for too few bytes",
+        reason: "The comparison with data_end covers {covered} bytes from R{reg} on.",
+        here: "may be past the packet's end",
+        expected: "a comparison that includes the last byte of the access",
+        help: "add the size of what is accessed: `if (pointer + sizeof(*pointer) > data_end) return …;`",
+    }
     "R{reg} offset is outside of the packet" => Memory {
         problem: "packet access without a bounds check",
         reason: "R{reg} points into the packet, and on this path no comparison has shown that the packet is long enough.",
         here: "may be past the packet's end",
         expected: "a comparison with data_end before the access, on every path to it, which includes all bytes that are read",
         help: "compare first: `if (data + sizeof(struct header) > data_end) return …;` (metadata before the packet: with `data`), with the same pointer that is then used",
+    }
+    "R{reg} min value is outside of the allowed memory range", When::MadeBy("bpf_ringbuf_reserve") => Memory {
+        problem: "record that is too small",
+        reason: "The access leads out of the reserved record: {sum}.",
+        here: "is outside of the record",
+        expected: "offset + size within the bytes that bpf_ringbuf_reserve() was asked for",
+        help: "reserve as many bytes as the record's type has: `sizeof(*record)`, not the size of the pointer",
     }
     "R{reg} min value is outside of the allowed memory range" => Memory {
         problem: "access outside of its object",
@@ -23,7 +58,7 @@ pub(super) const ADVICE: &[Advice] = rows! {
         reason: "The largest offset that R{reg} can have here leads out of the object: {sum}.",
         here: "may be outside of the object",
         expected: "a bound on the index such that index * element size + access size is within the object",
-        help: "bound it before the access: `if (index >= ARRAY_SIZE(slots)) return 0;`, or `index &= ARRAY_SIZE(slots) - 1;` for a power of two",
+        help: "bound it before the access: `if (index >= ARRAY_SIZE(slots)) return 0;` for one element (or `index &= ARRAY_SIZE(slots) - 1;` for a power of two), `if (offset > sizeof(buffer) - size) return 0;` for `size` bytes",
     }
     "R{reg} unbounded memory access, make sure to bounds check any such access" => Memory {
         problem: "index without a bound",
@@ -74,6 +109,13 @@ pub(super) const ADVICE: &[Advice] = rows! {
         expected: "an index such that all {size} bytes are within the frame's 512 bytes, below the frame pointer",
         help: "bound the index to the buffer: `if (index >= sizeof(buffer)) return 0;`",
     }
+    "invalid {access} stack R{reg} off={off} size={size}", When::AtCall => Memory {
+        problem: "variable that is too small for a call",
+        reason: "{helper}() accesses {size} bytes at {off} of the stack. They don't lie within the frame, which ends at 0.",
+        here: "accesses {size} bytes",
+        expected: "a pointer to a variable of at least {size} bytes",
+        help: "pass a variable of {size} bytes: a key or value has the size that the map's definition says, other buffers that of the size argument (`sizeof(buffer)`)",
+    }
     "invalid {access} stack R{reg} off={off} size={size}" => Memory {
         problem: "access outside of the stack",
         reason: "R{reg} points to the stack at {off}, and {size} bytes from there don't lie within the frame, which ends at 0.",
@@ -93,7 +135,7 @@ pub(super) const ADVICE: &[Advice] = rows! {
         reason: "{size} bytes are accessed at an address that is not a multiple of {size}: {what} access needs alignment here.",
         here: "is not aligned to {size} bytes",
         expected: "an offset that is a multiple of the access's size",
-        help: "align the field (no `packed`, members by decreasing size), or read it in smaller pieces: __builtin_memcpy",
+        help: "align the field (no `packed`, members by decreasing size), pass a variable of the type that is accessed, or read it in smaller pieces: __builtin_memcpy",
     }
     "R{reg} min value is negative, either use unsigned or 'var &= const'" => Memory {
         problem: "size that may be negative",

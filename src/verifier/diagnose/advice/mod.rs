@@ -3,9 +3,11 @@
 //! A template captures parts of the kernel's line (`{reg}`, `{off}`) for the texts of its
 //! row. The texts also use values from the program: `{helper}` (the callee of the
 //! instruction), `{made}` (what made the value), `{prog_type}`, `{cause}` (the call that
-//! the row's condition found), `{sum}` (why an access is out of bounds), `{place}`.
+//! the row's condition found), `{sum}` (why an access is out of bounds), `{place}`, `{covered}`
+//! (how much of an access a comparison with the packet's end covers).
 
 mod calls;
+mod graphs;
 mod memory;
 mod objects;
 mod pointers;
@@ -14,7 +16,7 @@ mod structure;
 
 use super::template::{Captures, fit};
 pub use row::Category;
-pub(super) use row::{Advice, When};
+pub(super) use row::{Advice, Flaw, When};
 
 /// The first row that matches. Later lines of a reject are tried first, since users search
 /// for the last line.
@@ -24,6 +26,7 @@ pub(super) fn advice<'l>(
 ) -> Option<(&'static Advice, Captures)> {
     let tables = [
         memory::ADVICE,
+        graphs::ADVICE,
         objects::ADVICE,
         pointers::ADVICE,
         calls::ADVICE,
@@ -49,6 +52,7 @@ mod tests {
     fn rows() -> impl Iterator<Item = &'static Advice> {
         [
             memory::ADVICE,
+            graphs::ADVICE,
             objects::ADVICE,
             pointers::ADVICE,
             calls::ADVICE,
@@ -59,7 +63,7 @@ mod tests {
     }
 
     /// The values that come from the program and not from the line.
-    const KNOWN: [&str; 9] = [
+    const KNOWN: [&str; 10] = [
         "demand",
         "helper",
         "made",
@@ -69,6 +73,7 @@ mod tests {
         "cause",
         "sum",
         "place",
+        "covered",
     ];
 
     #[test]

@@ -18,6 +18,20 @@ pub(super) const ADVICE: &[Advice] = rows! {
         expected: "a pointer that is still valid",
         help: "move the access before the call; a packet's pointers must be loaded from the context and compared again after it",
     }
+    "R{reg} invalid mem access 'scalar'", When::NarrowLoad => RegisterType {
+        problem: "number used as a pointer",
+        reason: "R{reg} was read from fewer than eight bytes, so it can't be an address. Fields such as data and data_end are pointers in the context of packet programs only.",
+        here: "reads or writes through a number",
+        expected: "a pointer from the context that this program type has ({prog_type})",
+        help: "declare the context as this program type has it, or make it a program of the type that has this field (its section name); a tracepoint's or kprobe's packet is read by bpf_probe_read_kernel()",
+    }
+    "R{reg} invalid mem access 'scalar'", When::Unwritten => RegisterType {
+        problem: "pointer variable that was never set",
+        reason: "R{reg} was read from a variable on the stack that nothing on this path wrote.",
+        here: "reads or writes through what the stack held",
+        expected: "a variable that every path sets before it is read",
+        help: "initialise the variable where it is declared (`= NULL`), and test it before it is used",
+    }
     "R{reg} invalid mem access 'scalar'" => RegisterType {
         problem: "number used as a pointer",
         reason: "R{reg} holds a number. It may be an address, but the verifier can't know what is there.",
@@ -130,6 +144,13 @@ pub(super) const ADVICE: &[Advice] = rows! {
         expected: "one bpf_spin_unlock() on every path that locks, before it ends",
         help: "unlock before this return, too; a single exit (`goto unlock`) makes that easy",
     }
+    "function calls are not allowed while holding a lock", When::Calls("bpf_spin_lock") => Resource {
+        problem: "second lock under a lock",
+        reason: "A lock is held, and a program may hold one bpf_spin_lock at a time.",
+        here: "takes a second lock",
+        expected: "one lock at a time",
+        help: "copy what is needed of the first object into variables, unlock it, and then lock the second",
+    }
     "function calls are not allowed while holding a lock", When::Inside("bpf_spin_lock") => Resource {
         problem: "call under a lock",
         reason: "Between bpf_spin_lock() and bpf_spin_unlock() no other helper may be called.",
@@ -142,7 +163,7 @@ pub(super) const ADVICE: &[Advice] = rows! {
         reason: "The reference acquired by instruction {insn} is not released on this path.",
         here: "the path ends here without a release",
         expected: "one release on every path: bpf_ringbuf_submit() or bpf_ringbuf_discard() for records, bpf_sk_release() for sockets, bpf_…_release() for what a kfunc acquired, bpf_iter_…_destroy() for iterators",
-        help: "release it before this return, too; a single exit (`goto out`) makes that easy",
+        help: "release what this call returned on every path that leaves the program or function; a single exit (`goto out`) makes that easy",
     }
     "arg {arg} is an unacquired reference" => Resource {
         problem: "release of something that was not acquired",

@@ -52,9 +52,37 @@ pub(in super::super) enum When {
     Inside(&'static str),
     /// The function at fault is a helper's callback.
     CalledBack,
+    /// The pointer was compared with the packet's end, in a way that does not allow the access.
+    Compared(Flaw),
+    /// The value was loaded from less than eight bytes, so it is no address.
+    NarrowLoad,
+    /// The value was read from a stack slot that the path did not write.
+    Unwritten,
+    /// The instruction calls a function of the program.
+    CallsFunction,
+    /// The instruction calls a helper or kfunc.
+    AtCall,
+    /// The instruction calls the helper or kfunc of this name.
+    Calls(&'static str),
+    /// The pointer is what the helper of this name returned.
+    MadeBy(&'static str),
     /// The captured `{id}` is in this range: the poison number that a loader writes in
     /// place of an unresolved reference.
     Poison(std::ops::RangeInclusive<u32>),
+}
+
+/// Why a comparison with the packet's end does not allow an access.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) enum Flaw {
+    /// It shows that the pointer is at or past the end.
+    Backwards,
+    /// It compares the start of the packet itself with `<`, of which `find_good_pkt_pointers`
+    /// takes nothing.
+    StartOnly,
+    /// The pointer's offset may be above `MAX_PACKET_OFF`, so it is ignored.
+    TooFar,
+    /// It covers fewer bytes than the access.
+    Short,
 }
 
 /// The explanation of an error line of the kernel.

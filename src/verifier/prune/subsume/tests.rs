@@ -9,7 +9,7 @@ use crate::verifier::reg::{
     ADD_CONST32, ADD_CONST64, AT_END, BEYOND_END, DynptrKind, IterState, MapRef,
 };
 use crate::verifier::scalar::Scalar;
-use crate::verifier::state::{Entry, ReferenceKind};
+use crate::verifier::state::{Entry, Lock, LockKind, LockOwner, ReferenceKind};
 use ExactLevel::{Exact, NotExact, RangeWithin};
 
 const MAP: MapRef = MapRef {
@@ -424,7 +424,9 @@ fn the_same_is_held_in_the_same_order() {
     let refs = |old: &[Reference], current: &[Reference]| {
         compare(NotExact, |it| it.references(old, current))
     };
-    let (object, lock) = (ReferenceKind::Object, ReferenceKind::SpinLock(MAP));
+    let owner = LockOwner::Map(MAP);
+    let of_kind = |kind| ReferenceKind::Lock(Lock { kind, owner });
+    let (object, lock) = (ReferenceKind::Object, of_kind(LockKind::Spin));
     assert!(refs(
         &[held(1, object), held(2, object)],
         &[held(7, object), held(8, object)]
@@ -436,6 +438,9 @@ fn the_same_is_held_in_the_same_order() {
     assert!(!refs(&[held(1, object)], &[]), "released on this path");
     assert!(!refs(&[], &[held(1, object)]), "not released on this path");
     assert!(!refs(&[held(1, object)], &[held(1, lock)]));
+    let resilient = of_kind(LockKind::Resilient);
+    assert!(refs(&[held(1, resilient)], &[held(4, resilient)]));
+    assert!(!refs(&[held(1, resilient)], &[held(1, lock)]));
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Plain data that the stages exchange: `object` produces it, the verifier judges it, the
 //! engines run it, the kernel loads it. The methods only look things up.
 
+mod records;
+
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -12,6 +14,9 @@ use crate::spec::{
     ValueRule, helpers, limits,
 };
 use crate::util::{HelperId, MapId, Pc, TypeId, with};
+
+#[doc(hidden)]
+pub use records::RecordTypes;
 
 /// One BPF program after relocation: the input of `bpf(BPF_PROG_LOAD)`, with map
 /// definitions in place of file descriptors.

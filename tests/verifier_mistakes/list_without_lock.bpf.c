@@ -1,0 +1,40 @@
+// An element is inserted into a list without its lock.
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+
+#define type_id(type) __builtin_btf_type_id(*(type *)0, 0)
+#define contains(type, node) __attribute__((btf_decl_tag("contains:" #type ":" #node)))
+
+struct bpf_list_head {
+	__u64 __opaque[2];
+} __attribute__((aligned(8)));
+struct bpf_list_node {
+	__u64 __opaque[3];
+} __attribute__((aligned(8)));
+
+extern void *bpf_obj_new_impl(__u64 local_type_id, void *meta) __ksym;
+extern int bpf_list_push_front_impl(struct bpf_list_head *head, struct bpf_list_node *node,
+				    void *meta, __u64 off) __ksym;
+
+struct item {
+	__u64 key;
+	struct bpf_list_node node;
+};
+
+#define private(name) SEC(".data." #name) __attribute__((aligned(8)))
+private(A) struct bpf_spin_lock lock;
+private(A) struct bpf_list_head list contains(item, node);
+
+SEC("tc")
+int keep(struct __sk_buff *skb)
+{
+	struct item *item = bpf_obj_new_impl(type_id(struct item), (void *)0);
+
+	if (!item)
+		return 0;
+	item->key = skb->len;
+	bpf_list_push_front_impl(&list, &item->node, (void *)0, 0);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
