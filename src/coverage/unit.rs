@@ -1,5 +1,7 @@
 //! A program as the reports need it, without its object.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use crate::isa::{Code, Insn};
@@ -67,6 +69,16 @@ pub(super) fn condition(insn: &Insn) -> Option<String> {
     }
 }
 
+/// The name of a file without `.` folders, which a compiler puts in front of what a file of its
+/// own folder includes: one file has one name.
+fn plain(file: &str) -> Cow<'_, str> {
+    let file = file.strip_prefix("./").unwrap_or(file);
+    match file.contains("/./") {
+        true => Cow::Owned(file.replace("/./", "/")),
+        false => Cow::Borrowed(file),
+    }
+}
+
 impl Unit {
     /// The unit of a program; with dead code if the verifier accepts the program. `None` if its
     /// object has no line information.
@@ -77,9 +89,10 @@ impl Unit {
         let mut lines = Vec::with_capacity(program.lines.len());
         for info in &program.lines {
             let source = info.source(btf);
-            let known = files.iter().position(|file| file == source.file);
+            let name = plain(source.file);
+            let known = files.iter().position(|file| *file == name);
             let file = known.unwrap_or_else(|| {
-                files.push(source.file.to_owned());
+                files.push(name.into_owned());
                 files.len() - 1
             });
             lines.push(UnitLine {
@@ -217,5 +230,17 @@ impl Originals {
         places
             .map(|(start, jump)| (at(executed, *start), at(taken, *jump)))
             .unzip()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_has_one_name() {
+        assert_eq!(plain("./a/b.c"), "a/b.c");
+        assert_eq!(plain("/a/./b.c"), "/a/b.c");
+        assert_eq!(plain("a.b/c.c"), "a.b/c.c");
     }
 }

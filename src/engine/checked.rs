@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use super::exception;
 use super::image::Image;
 use super::stack::{Frame, Frames, MAX_FRAMES, Stack};
+use super::uninit::Tracker;
 use super::watch::{Step, Watch, WatchedFrame};
 use crate::isa::{CallTarget, Insn, Reg};
 use crate::program::Program;
@@ -34,8 +35,9 @@ impl Default for Budget {
 pub struct Finished {
     /// Register r0.
     pub r0: u64,
-    /// Instructions executed.
-    pub insns: u64,
+    /// Instructions executed; none if they were not counted
+    /// ([`Vm::set_counting`](crate::Vm::set_counting)).
+    pub insns: Option<u64>,
 }
 
 /// The checked interpreter. It keeps its stack between runs.
@@ -87,8 +89,7 @@ impl Checked {
             return Err(entry.fault(Pc(0), nowhere));
         };
         let frames = self.frames(machine, entry)?;
-        let run = Run::new(frames, images, entry, budget, None);
-        run.finish(machine, at, args)
+        run_from(frames, machine, images, entry, (at, args), budget, None)
     }
 
     /// Runs like [`run`](Self::run), calling `watch` before each instruction.
@@ -134,7 +135,27 @@ pub(super) fn start<'a>(
     budget: Budget,
     watch: Option<&'a mut (dyn Watch + 'a)>,
 ) -> Result<Finished, Box<Fault>> {
-    Run::new(stack, images, entry, budget, watch).finish(machine, 0, args)
+    run_from(stack, machine, images, entry, (0, args), budget, watch)
+}
+
+/// Runs the function at a slot, with these values in r1 to r5.
+fn run_from<'a>(
+    stack: &'a mut Frames,
+    machine: &mut Machine,
+    images: &'a [Arc<Image>],
+    entry: &'a Image,
+    (at, args): (i64, [u64; 5]),
+    budget: Budget,
+    watch: Option<&'a mut (dyn Watch + 'a)>,
+) -> Result<Finished, Box<Fault>> {
+    if !machine.finds_uninit() {
+        return Run::new(stack, images, entry, budget, watch).finish(machine, at, args);
+    }
+    let mut tracker = Tracker::new(watch);
+    let run = Run::new(stack, images, entry, budget, Some(&mut tracker));
+    let finished = run.finish(machine, at, args);
+    machine.note_leaks(tracker.finish());
+    finished
 }
 
 /// The state of a run.
@@ -207,7 +228,7 @@ impl<'a> Run<'a> {
         if result.is_err() {
             self.stack.renew_all(machine);
         }
-        let insns = self.executed;
+        let insns = Some(self.executed);
         result.map(|r0| Finished { r0, insns })
     }
 }

@@ -1,8 +1,9 @@
 //! A loaded program: decoded once, its maps bound to those of a machine.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::cells::Threaded;
+use super::counting::Counting;
 use super::native::Native;
 use crate::coverage::{Counts, Meter};
 use crate::isa::{CallTarget, Code, DecodeError, Insn};
@@ -36,6 +37,18 @@ impl Probes {
     }
 }
 
+/// What a compiler made of the operations when it was first asked for; none if it can't.
+type Lazy<T> = OnceLock<Option<T>>;
+
+/// The compilers of the fast engines. Each compiles a program when the engine first needs it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Compilers {
+    /// To cells, for the fast interpreter.
+    pub cells: Option<fn(&Lowered) -> Option<Threaded>>,
+    /// To machine code.
+    pub native: Option<fn(&Lowered, Counting) -> Option<Native>>,
+}
+
 /// A loaded program.
 #[derive(Debug)]
 pub struct Image {
@@ -50,9 +63,13 @@ pub struct Image {
     /// The kfuncs that it calls.
     kfuncs: Vec<((TypeId, i16), Callee)>,
     lowered: Option<Arc<Lowered>>,
-    threaded: Option<Threaded>,
-    native: Option<Native>,
+    threaded: Lazy<Threaded>,
+    /// Machine code that counts instructions, and code that does not.
+    native: [Lazy<Native>; 2],
+    compilers: Compilers,
     probes: Probes,
+    /// The loads and stores to the arena, in their order.
+    in_arena: Vec<Pc>,
     /// Why there are no operations, if so.
     unverified: Fallback,
     /// Counts what the checked interpreter executes, if coverage is measured.
@@ -105,9 +122,11 @@ impl Image {
             frame_names,
             kfuncs,
             lowered: None,
-            threaded: None,
-            native: None,
+            threaded: OnceLock::new(),
+            native: [OnceLock::new(), OnceLock::new()],
+            compilers: Compilers::default(),
             probes: Probes::Nowhere,
+            in_arena: Vec::new(),
             unverified: Fallback::Unjudged,
             meter: None,
             program,
@@ -136,9 +155,13 @@ impl Image {
         let through_kernel = |pc: &Pc| verified.through(*pc) == Some(Through::Kernel);
         let probes = image.code.iter().map(|(pc, _)| pc).filter(through_kernel);
         let probes = Probes::At(probes.collect());
+        let in_arena = |pc: &Pc| verified.through(*pc) == Some(Through::Arena);
+        let in_arena = image.code.iter().map(|(pc, _)| pc).filter(in_arena);
         Ok(Self {
             lowered,
             probes,
+            in_arena: in_arena.collect(),
+            unverified: Fallback::Unlowered,
             ..image
         })
     }
@@ -180,13 +203,18 @@ impl Image {
     /// requires the checked interpreter.
     #[must_use]
     pub fn ran_on(&self, chosen: EngineKind) -> RanOn {
+        self.ran_on_with(chosen, Counting::Exact)
+    }
+
+    /// The same for runs that count instructions or not.
+    pub(super) fn ran_on_with(&self, chosen: EngineKind, counting: Counting) -> RanOn {
         match chosen {
             EngineKind::Checked => RanOn::chosen(chosen),
             _ if self.lowered.is_some() && self.meter.is_some() => {
                 RanOn::checked(Fallback::Measured)
             }
             _ if self.lowered.is_none() => RanOn::checked(self.unverified),
-            EngineKind::Jit if self.native.is_none() => RanOn {
+            EngineKind::Jit if self.native(counting).is_none() => RanOn {
                 engine: EngineKind::Interp,
                 fallback: Some(Fallback::NoCode),
             },
@@ -206,11 +234,24 @@ impl Image {
         fault: AccessFault,
     ) -> Result<u64, FaultKind> {
         let bears = self.probes.at(pc) && fault.is_unmapped(address);
-        if !bears && fault.problem != Problem::NoPage {
+        if !bears && fault.problem != Problem::NoPage && !self.is_in_arena(pc) {
             return Err(fault.into());
         }
         machine.note_probed(|| self.fault(pc, fault.into()));
         Ok(0)
+    }
+
+    /// Whether an instruction accesses the arena, on all paths: what is not there reads 0 and
+    /// can't be written, also behind the arena's end.
+    pub(super) fn is_in_arena(&self, pc: Pc) -> bool {
+        self.in_arena.binary_search(&pc).is_ok()
+    }
+
+    /// Where an access goes to the arena: the address has 32 bits, whatever the program computed
+    /// with it.
+    pub(super) fn arena_address(&self, machine: &Machine, pc: Pc, pointer: u64) -> Option<u64> {
+        let arena = self.arena.filter(|_| self.is_in_arena(pc))?;
+        machine.arena_address(arena, pointer)
     }
 
     /// The region whose offsets are the program's functions.
@@ -224,20 +265,30 @@ impl Image {
         self.lowered.as_deref()
     }
 
-    /// Compiles a lowered program to cells, for the fast interpreter.
-    pub(crate) fn compile_cells(&mut self, code: impl FnOnce(&Lowered) -> Option<Threaded>) {
-        self.threaded = self.lowered.as_deref().and_then(code);
-    }
-
-    /// Compiles a lowered program to machine code.
-    #[cfg(feature = "jit")]
-    pub(crate) fn compile_native(&mut self, code: impl FnOnce(&Lowered) -> Option<Native>) {
-        self.native = self.lowered.as_deref().and_then(code);
+    /// Sets the compilers, which are called when an engine first needs its code.
+    #[must_use]
+    pub(crate) fn compiled_by(self, compilers: Compilers) -> Self {
+        Self { compilers, ..self }
     }
 
     /// The machine code for a lowered program, if there is any.
-    pub(crate) fn native(&self) -> Option<&Native> {
-        self.native.as_ref()
+    #[inline]
+    pub(crate) fn native(&self, counting: Counting) -> Option<&Native> {
+        let [exact, off] = &self.native;
+        let native = match counting {
+            Counting::Exact => exact,
+            Counting::Off => off,
+        };
+        let compile = || (self.compilers.native?)(self.lowered()?, counting);
+        native.get_or_init(compile).as_ref()
+    }
+
+    /// The machine code that was compiled so far.
+    #[cfg(feature = "jit")]
+    pub(crate) fn natives(&self) -> impl Iterator<Item = &Native> {
+        self.native
+            .iter()
+            .filter_map(|native| native.get()?.as_ref())
     }
 
     /// The program.
@@ -258,8 +309,9 @@ impl Image {
     }
 
     /// The cells of a lowered program, in optimised builds.
-    pub(super) const fn threaded(&self) -> Option<&Threaded> {
-        self.threaded.as_ref()
+    pub(super) fn threaded(&self) -> Option<&Threaded> {
+        let compile = || (self.compilers.cells?)(self.lowered()?);
+        self.threaded.get_or_init(compile).as_ref()
     }
 
     /// The instruction at a slot, if one begins there.

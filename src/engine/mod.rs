@@ -6,6 +6,7 @@
 //! | `plan`, `prepared` | the parameters of a run; the chosen engine, ready to start |
 //! | `stack` | the frames, which all engines share |
 //! | `checked`, `operations`, `exception`, `watch` | the checked interpreter, which runs any bytes |
+//! | `uninit` | finds uninitialised bytes that leave a program, by watching a run |
 //! | `fast` | a run of operations, and what the compilers' code needs of it |
 //! | `cells`, `native` | what the compilers make, as data: cells for threaded code, machine code |
 //!
@@ -14,6 +15,7 @@
 
 pub(crate) mod cells;
 mod checked;
+mod counting;
 mod exception;
 pub(crate) mod fast;
 mod image;
@@ -22,9 +24,12 @@ mod operations;
 mod plan;
 mod prepared;
 mod stack;
+mod uninit;
 mod watch;
 
 pub use checked::{Budget, Checked, Finished};
+pub use counting::Counting;
+pub(crate) use image::Compilers;
 pub use image::Image;
 #[cfg(feature = "jit")]
 pub(crate) use native::{EntryPoints, Native};

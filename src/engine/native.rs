@@ -29,6 +29,9 @@ pub(crate) struct EntryPoints {
     /// count are in the run.
     #[cfg(feature = "jit")]
     pub tail: u64,
+    /// The same from Rust, given [`tail`](Self::tail) as the function.
+    #[cfg(feature = "jit")]
+    pub in_place: u64,
 }
 
 /// How to enter a function.
@@ -87,7 +90,7 @@ impl Native {
     #[cfg(feature = "jit")]
     pub(crate) const fn tail_entry_point(&self) -> EntryPoint {
         EntryPoint {
-            enter: self.entry_points.function,
+            enter: self.entry_points.in_place,
             code: self.entry_points.tail,
         }
     }

@@ -57,7 +57,7 @@ impl Run<'_> {
                 base,
                 off,
             } => {
-                let value = self.load(machine, at, self.address(base, off), size)?;
+                let value = self.load(machine, at, self.address(machine, at, base, off), size)?;
                 self.set(dst, value);
             }
             Insn::LoadAcquire {
@@ -66,7 +66,7 @@ impl Run<'_> {
                 base,
                 off,
             } => {
-                let value = self.load(machine, at, self.address(base, off), size)?;
+                let value = self.load(machine, at, self.address(machine, at, base, off), size)?;
                 fence(Ordering::Acquire);
                 self.set(dst, value);
             }
@@ -76,7 +76,12 @@ impl Run<'_> {
                 base,
                 off,
             } => {
-                let value = self.load(machine, at, self.address(base, off), from.size())?;
+                let value = self.load(
+                    machine,
+                    at,
+                    self.address(machine, at, base, off),
+                    from.size(),
+                )?;
                 self.set(dst, from.extend(value));
             }
             Insn::Store {
@@ -85,7 +90,7 @@ impl Run<'_> {
                 off,
                 src,
             } => {
-                let (address, value) = (self.address(base, off), self.operand(src));
+                let (address, value) = (self.address(machine, at, base, off), self.operand(src));
                 let stored = machine.space.store(address, bytes(size), value);
                 self.unless_no_page(machine, at, stored)?;
             }
@@ -95,7 +100,7 @@ impl Run<'_> {
                 off,
                 src,
             } => {
-                let (address, value) = (self.address(base, off), self.reg(src));
+                let (address, value) = (self.address(machine, at, base, off), self.reg(src));
                 fence(Ordering::Release);
                 let stored = machine.space.store(address, bytes(size), value);
                 self.unless_no_page(machine, at, stored)?;
@@ -107,7 +112,13 @@ impl Run<'_> {
                 off,
                 src,
             } => {
-                let done = self.atomic(machine, op, width, self.address(base, off), src);
+                let done = self.atomic(
+                    machine,
+                    op,
+                    width,
+                    self.address(machine, at, base, off),
+                    src,
+                );
                 self.unless_no_page(machine, at, done)?;
             }
             Insn::LoadPacket { size, index, off } => {
@@ -145,7 +156,7 @@ impl Run<'_> {
         stored: Result<(), AccessFault>,
     ) -> Result<(), FaultKind> {
         match stored {
-            Err(fault) if fault.problem == Problem::NoPage => {
+            Err(fault) if fault.problem == Problem::NoPage || self.image.is_in_arena(pc(at)) => {
                 machine.note_probed(|| self.fault(at, fault.into()));
                 Ok(())
             }
@@ -160,8 +171,12 @@ impl Run<'_> {
         }
     }
 
-    fn address(&self, base: Reg, off: i16) -> u64 {
-        self.reg(base).wrapping_add_signed(i64::from(off))
+    fn address(&self, machine: &Machine, at: i64, base: Reg, off: i16) -> u64 {
+        let pointer = self.reg(base);
+        let in_arena = self.image.arena_address(machine, pc(at), pointer);
+        in_arena
+            .unwrap_or(pointer)
+            .wrapping_add_signed(i64::from(off))
     }
 
     fn atomic(

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::checked::Budget;
+use super::counting::Counting;
 use super::image::Image;
 
 /// What to run, and how.
@@ -17,4 +18,6 @@ pub(crate) struct Plan<'a> {
     pub context: u64,
     /// The most instructions that a run may execute.
     pub budget: Budget,
+    /// Whether machine code counts them.
+    pub counting: Counting,
 }

@@ -74,7 +74,7 @@ fn start_of<'a>(machine: &Machine, plan: Plan<'a>, chosen: EngineKind) -> Result
     if chosen == EngineKind::Checked {
         return Err(RanOn::chosen(chosen));
     }
-    let ran_on = plan.entry.ran_on(chosen);
+    let ran_on = plan.entry.ran_on_with(chosen, plan.counting);
     let lowered = plan.entry.lowered().ok_or(ran_on)?;
     if plan.entry.counts().is_some() {
         return Err(ran_on);

@@ -1,10 +1,23 @@
-//! Code memory: first writable, then executable, never both.
+//! Code memory: first writable, then executable, never both. Small pieces are kept when their
+//! code is dropped, since mapping and unmapping memory takes longer than compiling a small
+//! program.
 
 use std::io;
+use std::mem;
+use std::sync::{Mutex, PoisonError};
 
 use dynasmrt::cache_control::synchronize_icache;
 use dynasmrt::mmap::MutableBuffer;
 use dynasmrt::{AssemblyOffset, ExecutableBuffer};
+
+/// Sizes are multiples of this; code of no more than [`KEPT_SIZE`] is kept.
+const UNIT: usize = 1 << 14;
+const KEPT_SIZE: usize = 1 << 16;
+/// How many pieces are kept.
+const KEPT: usize = 16;
+
+/// The memory of dropped code. Nothing calls that code any more.
+static UNUSED: Mutex<Vec<ExecutableBuffer>> = Mutex::new(Vec::new());
 
 /// Executable machine code, which can't be changed any more.
 #[derive(Debug)]
@@ -16,7 +29,10 @@ impl CodeMemory {
     /// # Errors
     /// The system has no memory, or refuses to make it executable.
     pub(super) fn new(code: &[u8]) -> io::Result<Self> {
-        let mut buffer = MutableBuffer::new(code.len().max(1))?;
+        let mut buffer = match unused(code.len()) {
+            Some(buffer) => buffer.make_mut()?,
+            None => MutableBuffer::new(code.len().max(1).next_multiple_of(UNIT))?,
+        };
         buffer.set_len(code.len());
         buffer.copy_from_slice(code);
         let code = buffer.make_exec()?;
@@ -32,6 +48,25 @@ impl CodeMemory {
     }
 }
 
+/// Unused memory with room for `len` bytes.
+fn unused(len: usize) -> Option<ExecutableBuffer> {
+    let mut unused = UNUSED.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = unused.iter().position(|buffer| buffer.size() >= len)?;
+    Some(unused.swap_remove(found))
+}
+
+impl Drop for CodeMemory {
+    fn drop(&mut self) {
+        let buffer = mem::take(&mut self.0);
+        if buffer.size() <= KEPT_SIZE {
+            let mut unused = UNUSED.lock().unwrap_or_else(PoisonError::into_inner);
+            if unused.len() < KEPT {
+                unused.push(buffer);
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -42,5 +77,17 @@ mod tests {
         assert_eq!(code.0[4999], 0xc3);
         assert_eq!(code.address(7), code.address(0) + 7);
         assert!(CodeMemory::new(&[]).is_ok());
+    }
+
+    #[test]
+    fn memory_of_dropped_code_holds_other_code() {
+        for len in [1, 100, UNIT, UNIT + 1, KEPT_SIZE, KEPT_SIZE + 1] {
+            let bytes: Vec<u8> = (0..len).map(|at| at.to_le_bytes()[0]).collect();
+            for _ in 0..3 {
+                let code = CodeMemory::new(&bytes).unwrap();
+                assert_eq!(code.0[..], bytes[..]);
+            }
+        }
+        assert!(UNUSED.lock().unwrap().len() <= KEPT);
     }
 }

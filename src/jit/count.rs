@@ -7,7 +7,10 @@
 //! jumps. Only backward jumps, entries and returns check the register: a negative value
 //! means that fewer instructions may be left than the margin, which is the most that can be
 //! executed until the next check.
+//!
+//! Code that [does not count](Counting::Off) has no phases, no checks, and no such register.
 
+use crate::engine::Counting;
 use crate::lower::{Lowered, Op, Target};
 
 /// The most rounds of an unrolled loop, which has no check of the register between rounds.
@@ -19,10 +22,23 @@ pub(super) struct Counts {
     phases: Vec<i32>,
     /// The margin; see the module.
     pub margin: i32,
+    /// Whether the code counts.
+    pub is_on: bool,
 }
 
 impl Counts {
-    pub(super) fn of(lowered: &Lowered) -> Self {
+    pub(super) fn of(lowered: &Lowered, counting: Counting) -> Self {
+        match counting {
+            Counting::Exact => Self::exact(lowered),
+            Counting::Off => Self {
+                phases: Vec::new(),
+                margin: 0,
+                is_on: false,
+            },
+        }
+    }
+
+    fn exact(lowered: &Lowered) -> Self {
         let ops = lowered.ops();
         let mut wanted: Vec<Option<i32>> = vec![None; ops.len()];
         for function in lowered.functions() {
@@ -50,6 +66,7 @@ impl Counts {
         Self {
             phases,
             margin: margin.saturating_add(2),
+            is_on: true,
         }
     }
 
@@ -60,12 +77,18 @@ impl Counts {
 
     /// What the edge from `from` to `to` subtracts from the register.
     pub(super) fn edge(&self, from: Target, to: Target) -> i32 {
+        if !self.is_on {
+            return 0;
+        }
         self.phase(from) + 1 - self.phase(to)
     }
 
     /// The difference from the register to the instructions left while `at` is executed,
     /// which itself is counted; may be negative.
     pub(super) fn during(&self, at: Target) -> i32 {
+        if !self.is_on {
+            return 0;
+        }
         self.phase(at) + 1 - self.margin
     }
 

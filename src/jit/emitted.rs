@@ -22,4 +22,6 @@ pub struct EntryPoints<T> {
     pub main: T,
     /// Into the main program, replacing another one.
     pub tail: T,
+    /// The same from Rust.
+    pub in_place: T,
 }

@@ -31,7 +31,7 @@ mod runtime;
 mod testing;
 mod x86_64;
 
-use crate::engine::{EntryPoints, Native};
+use crate::engine::{Counting, EntryPoints, Native};
 use crate::lower::Lowered;
 use crate::spec::context::Arch;
 use code::CodeMemory;
@@ -50,11 +50,11 @@ pub(crate) const RUNS_HERE: bool = cfg!(all(
 ));
 
 /// Compiles a lowered program to machine code; none if the host can't execute it.
-pub(crate) fn compile(lowered: &Lowered) -> Option<Native> {
+pub(crate) fn compile(lowered: &Lowered, counting: Counting) -> Option<Native> {
     if !RUNS_HERE {
         return None;
     }
-    let emitted = emit(lowered)?;
+    let emitted = emit_for(Arch::HOST, lowered, counting)?;
     let memory = CodeMemory::new(&emitted.bytes).ok()?;
     let functions = emitted.entries.iter();
     let functions = functions
@@ -65,6 +65,7 @@ pub(crate) fn compile(lowered: &Lowered) -> Option<Native> {
         function: memory.address(entry_points.function),
         main: memory.address(entry_points.main),
         tail: memory.address(entry_points.tail),
+        in_place: memory.address(entry_points.in_place),
     };
     let start = memory.address(0);
     let extent = start..start + emitted.bytes.len() as u64;
@@ -75,14 +76,14 @@ pub(crate) fn compile(lowered: &Lowered) -> Option<Native> {
 /// program that is too large.
 #[must_use]
 pub fn emit(lowered: &Lowered) -> Option<Emitted> {
-    emit_for(Arch::HOST, lowered)
+    emit_for(Arch::HOST, lowered, Counting::Exact)
 }
 
 /// The machine code for a given architecture. It contains addresses of this process, and
 /// can only be read if the host is of another architecture.
 #[must_use]
-pub fn emit_for(machine: Arch, lowered: &Lowered) -> Option<Emitted> {
-    let counts = Counts::of(lowered);
+pub fn emit_for(machine: Arch, lowered: &Lowered, counting: Counting) -> Option<Emitted> {
+    let counts = Counts::of(lowered, counting);
     match machine {
         Arch::X86_64 => x86_64::emit(lowered, &counts, x86_64::Features::of_host()),
         Arch::Arm64 => arm64::emit(lowered, &counts, arm64::Features::of_host()),

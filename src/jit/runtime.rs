@@ -19,18 +19,21 @@
 //! The caller checks the count again, for the callee may have used up any number.
 //!
 //! **Entry points.** Rust enters a function by
-//! [`EntryPoints::function`](crate::engine::EntryPoints), called with the run and the
-//! function's address, and the main program by `EntryPoints::main`. They save the registers
-//! that Rust's convention preserves, load count, end of the frame and r1 to r5 (for the
-//! main program only r1) from the run ([`Run::left`], `host`), store in [`Run::unwind`]
-//! where to return, and return r0, with the count in [`Run::left`]. They are reentrant:
-//! functions called by machine code may enter again. The main program is entered in no
-//! other way, so its entry point may save r6 to r9 for it.
+//! [`EntryPoints::function`](crate::engine::EntryPoints), and the main program by
+//! `EntryPoints::main`, with the arguments of the fast interpreter's `Enter`: the run, the
+//! function's address, the number of instructions left, the caller's end of frame, and r1.
+//! They save the registers that Rust's convention preserves, take r2 to r5 from the run (only
+//! for functions), store in [`Run::unwind`] where to return if a function may stop the run,
+//! and return r0 and the number of instructions left. They are reentrant: functions called by
+//! machine code may enter again. The main program is entered in no other way, so its code
+//! begins at its entry point, and its exits return to Rust.
 //!
 //! **Tail calls.** A main program jumps to the `EntryPoints::tail` of the tail call's
-//! target, with the state in which it was entered itself: the caller's end of frame, its
-//! registers, the host's stack. That entry point loads r1 and the count from the run; the
-//! frame stays as it is, with its `clean`.
+//! target, which replaces it: on x86-64 with the host's stack and registers as Rust's call
+//! left them, with the run and the caller's end of frame as arguments; on arm64 with the
+//! state in which the main program was called itself. That entry point loads r1 and the count
+//! from the run; the frame stays as it is, with its `clean`. Rust enters a program in this
+//! way by `EntryPoints::in_place`.
 //!
 //! **Calls of Rust.** Before any shim that takes the run, [`Run::left`] is set to the
 //! number of instructions left, with the current operation counted, and `host.frame_end` to
@@ -40,6 +43,9 @@
 //! **Stopping.** [`STOPPED`] means that [`Run::end`] has the reason. The code unwinds at
 //! once to the entry point: it restores the host's stack pointer from [`Run::unwind`], and
 //! its return value is ignored.
+//!
+//! **Code that does not count** has no number of instructions left, in no register and not
+//! in the run, and never bails.
 //!
 //! **Bailing.** If few instructions are left, the registers are stored to the run, and
 //! [`shims::finish`] executes the rest of the function, including its exit.
@@ -260,14 +266,16 @@ mod calls {
             match run.tail_target(machine, at)? {
                 Tail::Nowhere => on = Some(ON),
                 Tail::Checked(image) => return run.run_checked(machine, image),
-                Tail::Fast(image, lowered) => match image.native().filter(|_| in_main) {
-                    Some(native) => {
-                        run.leave_to(machine, image, lowered);
-                        on = Some(AWAY);
-                        return Ok(native.tail());
+                Tail::Fast(image, lowered) => {
+                    match image.native(run.counting).filter(|_| in_main) {
+                        Some(native) => {
+                            run.leave_to(machine, image, lowered);
+                            on = Some(AWAY);
+                            return Ok(native.tail());
+                        }
+                        _ => return run.run_in_place(machine, image, lowered),
                     }
-                    _ => return run.run_in_place(machine, image, lowered),
-                },
+                }
             }
             Ok(0)
         };

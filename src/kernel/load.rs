@@ -119,7 +119,9 @@ pub fn load(
     let attach_type = attach_type.filter(|it| !is_single(it));
     let mut request = ProgRequest {
         prog_type: program.prog_type.number(),
-        expected_attach_type: attach_type.map_or(0, AttachType::number),
+        expected_attach_type: translated
+            .member
+            .unwrap_or(attach_type.map_or(0, AttachType::number)),
         insns: &insns,
         license: &license,
         name: name_field(&program.name),

@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 use crate::btf::{Btf, Kind};
 use crate::isa::{PseudoKind, RawInsn};
 use crate::program::Program;
+use crate::spec::ProgType;
 use crate::util::TypeId;
 
 /// `BPF_JMP | BPF_CALL`, and the source field of a kfunc call.
@@ -22,6 +23,9 @@ const LOAD_64: u8 = 0x18;
 pub(super) struct Translated<'a> {
     pub insns: Cow<'a, [RawInsn]>,
     pub attach_btf_id: Option<TypeId>,
+    /// For a struct_ops program of an object, the number of its member, which takes the place
+    /// of the attach type.
+    pub member: Option<u32>,
 }
 
 /// A type that the running kernel doesn't have.
@@ -38,6 +42,7 @@ pub(super) fn translate(program: &Program) -> Result<Translated<'_>, Absent> {
         _ => Ok(Translated {
             insns: program.insns.as_slice().into(),
             attach_btf_id: program.attach_btf_id,
+            member: member(program, program.kernel_btf.as_ref(), program.attach_btf_id),
         }),
     }
 }
@@ -71,10 +76,23 @@ fn between<'a>(program: &'a Program, of: &Btf, to: &Btf) -> Result<Translated<'a
         slot += if wide { 2 } else { 1 };
     }
     let attach_btf_id = program.attach_btf_id.map(|id| number(of, to, id));
+    let attach_btf_id = attach_btf_id.transpose()?;
     Ok(Translated {
         insns,
-        attach_btf_id: attach_btf_id.transpose()?,
+        member: member(program, Some(to), attach_btf_id),
+        attach_btf_id,
     })
+}
+
+/// The number of the member that a struct_ops program implements, in the structure `id`.
+fn member(program: &Program, btf: Option<&Btf>, id: Option<TypeId>) -> Option<u32> {
+    if program.prog_type != ProgType::StructOps {
+        return None;
+    }
+    let (_, name) = program.attach_target.as_deref()?.split_once('.')?;
+    let structure = btf?.get(id?)?;
+    let at = structure.members().position(|member| member.name == name);
+    u32::try_from(at?).ok()
 }
 
 /// The id in `to` of a type in `of`. An id without a type stays: the kernel's answer to it is
@@ -99,7 +117,6 @@ fn number(of: &Btf, to: &Btf, id: TypeId) -> Result<TypeId, Absent> {
 mod tests {
     use super::*;
     use crate::btf::{Builder, Linkage};
-    use crate::spec::ProgType;
 
     fn kernel(names: &[&str]) -> Btf {
         let mut builder = Builder::new();

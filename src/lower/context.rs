@@ -48,6 +48,9 @@ impl Lowered {
         if !machine.injections.is_empty() {
             return Err(Fallback::Injected);
         }
+        if machine.finds_uninit() {
+            return Err(Fallback::Uninit);
+        }
         let current = machine.current().ok_or(Fallback::Event)?;
         let placed = current.placed.context;
         if current.prog_type != self.program.prog_type || placed.register() != r1 {

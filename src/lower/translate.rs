@@ -18,15 +18,13 @@ use super::{LowerError, Passes};
 use crate::isa::{CallTarget, Code, Insn, Operand, Pseudo, Reg};
 use crate::program::{MapDef, Program};
 use crate::spec::helpers::{Effects, id::sk_assign};
+use crate::spec::kfuncs::THROW;
 use crate::spec::{MapType, helpers, limits};
 use crate::util::{HelperId, MapId, Pc, TypeId};
 use crate::verifier::Verified;
 use crate::vm::MapHandle;
 use crate::vm::helpers::body;
 use crate::vm::kfuncs;
-
-/// The kfunc that ends functions, which only the checked interpreter does.
-const THROW: &str = "bpf_throw";
 
 /// Lowers a program and binds it to a machine.
 ///
@@ -355,6 +353,7 @@ impl Lowering<'_> {
             return Ok(Some(*index));
         }
         let callee = kfuncs::Callee::of(self.program, id, 0);
+        // Only the checked interpreter ends functions in the middle.
         let Some(callee) = callee.filter(|callee| &**callee.name() != THROW) else {
             return Ok(None);
         };

@@ -19,8 +19,8 @@ pub use events::attach;
 pub use machine::deferred::{DeferredKind, Pending, TimerClock};
 pub use machine::inject::{Cause, InjectError, Injected, Injection, InjectionHandle, Schedule};
 pub use machine::{
-    Bytes, Call, CpuError, Fault, FaultKind, HelperProblem, Missed, Nested, Outcome, Output,
-    Redirect, RedirectTarget, Run, SourceLine,
+    Bytes, Call, CpuError, Fault, FaultKind, HelperProblem, Leak, LeakTarget, LeakedBytes, Missed,
+    Nested, Outcome, Output, Redirect, RedirectTarget, Run, SourceLine,
 };
 #[doc(inline)]
 pub use maps::{Function, MapError, MapHandle, ProgramHandle};
@@ -38,8 +38,8 @@ pub use calls::{dynptr, helpers, kfuncs};
 pub use events::{Event, EventError};
 #[doc(hidden)]
 pub use machine::{
-    AddMapError, Current, Emitted, EngineKind, Fallback, Fire, Machine, RanOn, Suspended, deferred,
-    inject,
+    AddMapError, Current, Emitted, EngineKind, Fallback, Fire, LeakLog, Machine, RanOn, Suspended,
+    deferred, inject,
 };
 #[doc(hidden)]
 pub use world::{BuildId, kernel, kernel::KernelMemory};

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use super::super::cells::Host;
 use super::super::cells::Threaded;
 use super::super::checked::{Budget, Finished};
+use super::super::counting::Counting;
 use super::super::image::Image;
 use super::super::native::{EntryPoint, Native};
 use super::super::plan::Plan;
 use super::super::stack::{Frames, MAX_FRAMES};
 use crate::isa::Reg;
 use crate::lower::{Callee, KNOWN, KnownValues, Lowered, Target};
+use crate::program::Program;
 use crate::util::Pc;
 use crate::vm::helpers::{self, Call, Callbacks};
 use crate::vm::kfuncs;
@@ -69,7 +71,11 @@ pub(crate) struct Run<'a> {
     /// The entry point of its machine code, if that is executed.
     entry_point: Option<EntryPoint>,
     /// The end of the frame before the first function is entered.
-    rest: u64,
+    pub(super) rest: u64,
+    /// Whether machine code counts instructions.
+    pub counting: Counting,
+    /// Whether nothing has to be read anew before the entry program starts.
+    starts_plainly: bool,
     /// The current program; a tail call changes it.
     pub(super) image: &'a Image,
     /// Its operations.
@@ -133,7 +139,15 @@ impl<'a> Run<'a> {
             entry: image,
             context: context_address,
             budget,
+            counting,
         } = plan;
+        let native = image.native(counting).filter(|_| is_native);
+        // Without counts, operations that an interpreter executes must not end the run.
+        let budget = match (native, counting) {
+            (Some(_), Counting::Off) => Budget(u64::MAX),
+            _ => budget,
+        };
+        let granted = i64::try_from(budget.0).unwrap_or(i64::MAX);
         let mut run = Self {
             host: Host {
                 regs: [0; Reg::COUNT],
@@ -143,25 +157,27 @@ impl<'a> Run<'a> {
                 base: 0,
                 limit: 0,
             },
-            left: 0,
+            left: granted,
             unwind: 0,
             packet: 0,
             recent: machine.space.recent().host_address(),
             pointers: [0; POINTERS],
             known: [0; KNOWN],
-            granted: i64::try_from(budget.0).unwrap_or(i64::MAX),
+            granted,
             machine: ptr::null_mut(),
             end: None,
             images,
             entry: (image, lowered),
-            entry_point: image
-                .native()
-                .filter(|_| is_native)
-                .map(|n| n.entry_point(0)),
+            entry_point: native.map(|native| native.entry_point(0)),
             rest: frames.rest(),
+            counting,
+            starts_plainly: lowered.known().is_empty() && !lowered.reads_kernel(),
             image,
             lowered,
-            code: image.threaded(),
+            code: match native {
+                Some(_) => None,
+                None => image.threaded(),
+            },
             frames,
             saved_callers: Vec::new(),
             frame_escapes: false,
@@ -183,30 +199,41 @@ impl<'a> Run<'a> {
     /// machine.
     #[inline]
     pub(crate) fn start(&mut self, machine: &mut Machine) -> Result<Finished, Box<Fault>> {
-        self.tail_calls = 0;
-        self.host.frame_end = self.rest;
-        self.host.regs[1] = self.context_address;
-        if !self.lowered.known().is_empty() {
-            self.lowered.read_known(&mut machine.world, &mut self.known);
+        if !self.starts_plainly {
+            self.read_anew(machine);
         }
-        self.forget_freed(machine);
-        self.executed = 0;
         let result = match self.entry_point {
-            Some(entry_point) => self.execute_native(machine, entry_point),
-            None => self.function(machine, 0, 0, [self.context_address, 0, 0, 0, 0]),
+            Some(entry_point) => self.start_native(machine, entry_point),
+            None => self.start_interpreted(machine),
         };
         if self.tail_calls != 0 || result.is_err() {
             self.clean_up(machine, result.is_err());
         }
-        result.map(|r0| Finished {
-            r0,
-            insns: self.executed,
-        })
+        result
+    }
+
+    /// Reads what the entry program needs of the machine and may have changed.
+    fn read_anew(&mut self, machine: &mut Machine) {
+        if !self.lowered.known().is_empty() {
+            self.lowered.read_known(&mut machine.world, &mut self.known);
+        }
+        self.forget_freed(machine);
+    }
+
+    /// Runs the program without machine code.
+    #[inline]
+    fn start_interpreted(&mut self, machine: &mut Machine) -> Result<Finished, Box<Fault>> {
+        self.host.frame_end = self.rest;
+        self.executed = 0;
+        let r0 = self.function(machine, 0, 0, [self.context_address, 0, 0, 0, 0])?;
+        let insns = Some(self.executed);
+        Ok(Finished { r0, insns })
     }
 
     /// Cleans up after a run that switched programs or stopped in the middle.
     #[cold]
     fn clean_up(&mut self, machine: &mut Machine, is_stopped: bool) {
+        self.tail_calls = 0;
         self.set_program(machine, self.entry.0, self.entry.1);
         if is_stopped {
             self.saved_callers.clear();
@@ -255,7 +282,7 @@ impl<'a> Run<'a> {
 
     /// The machine code of the current program, if it is to be executed.
     pub(crate) fn native(&self) -> Option<&'a Native> {
-        self.image.native().filter(|_| self.is_native)
+        self.image.native(self.counting).filter(|_| self.is_native)
     }
 
     pub(super) fn set_program(
@@ -266,7 +293,10 @@ impl<'a> Run<'a> {
     ) {
         if !ptr::eq(self.image, image) {
             (self.image, self.lowered) = (image, lowered);
-            self.code = image.threaded();
+            self.code = match self.native() {
+                Some(_) => None,
+                None => image.threaded(),
+            };
             self.set_limit();
             self.refresh_pointers(machine);
             self.forget_freed(machine);
@@ -385,5 +415,9 @@ impl Callbacks for Engine<'_, '_> {
         run.nested(machine, |run, machine| {
             run.function(machine, at, function, args)
         })
+    }
+
+    fn program(&self) -> Option<&Arc<Program>> {
+        Some(self.run.image.program())
     }
 }

@@ -85,9 +85,9 @@ impl<'a> Run<'a> {
         if self.frame_escapes {
             self.renew(machine);
         }
-        if self.is_native && image.native().is_none() {
+        if self.is_native && image.native(self.counting).is_none() {
             self.switched_to
-                .get_or_insert(image.ran_on(EngineKind::Jit));
+                .get_or_insert(image.ran_on_with(EngineKind::Jit, self.counting));
         }
         self.set_program(machine, image, lowered);
         lowered.read_known(&mut machine.world, &mut self.known);

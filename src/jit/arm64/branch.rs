@@ -52,6 +52,9 @@ impl Emitter<'_> {
             }
             return;
         }
+        if !self.counts.is_on {
+            return asm!(self ; b =>label);
+        }
         let bail = self.stub(Stub::Bail(to));
         self.take_and_test(taken);
         if self.reaches(from, to) {
@@ -117,6 +120,9 @@ impl Emitter<'_> {
                 0 if self.reaches(from, to) => self.labels.op(to),
                 _ => self.stub(Stub::Edge { from, to }),
             };
+            self.branch(op, when, compared, label);
+        } else if !self.counts.is_on && self.reaches(from, to) {
+            let label = self.labels.op(to);
             self.branch(op, when, compared, label);
         } else {
             let next = self.code.new_dynamic_label();

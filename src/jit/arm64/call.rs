@@ -72,8 +72,10 @@ impl Emitter<'_> {
     /// Stores the end of the frame, and the number of instructions left, to the run: the
     /// register's value minus `phase`.
     pub(super) fn store_left(&mut self, phase: i32) {
-        self.add(SECOND, LEFT, -i64::from(phase));
-        self.store_to(SECOND, field(layout::LEFT));
+        if self.counts.is_on {
+            self.add(SECOND, LEFT, -i64::from(phase));
+            self.store_to(SECOND, field(layout::LEFT));
+        }
         self.store_frame_end();
     }
 
@@ -85,8 +87,10 @@ impl Emitter<'_> {
 
     /// Loads the number of instructions left from the run, plus `phase`.
     pub(super) fn load_left(&mut self, phase: i32) {
-        self.load_from(LEFT, field(layout::LEFT));
-        self.add(LEFT, LEFT, phase.into());
+        if self.counts.is_on {
+            self.load_from(LEFT, field(layout::LEFT));
+            self.add(LEFT, LEFT, phase.into());
+        }
     }
 
     /// Bails out to the interpreter before an operation if the flags say that few
@@ -99,8 +103,10 @@ impl Emitter<'_> {
     /// Checks the budget after a call that may have used up instructions. The next
     /// operation's phase holds from here on.
     fn check_budget_after(&mut self, at: Target) {
-        self.take_and_test(-self.counts.before(at + 1));
-        self.bail_if_few(at + 1);
+        if self.counts.is_on {
+            self.take_and_test(-self.counts.before(at + 1));
+            self.bail_if_few(at + 1);
+        }
     }
 
     /// Sets the first two arguments of a call: the run and the operation.
@@ -195,19 +201,25 @@ impl Emitter<'_> {
             ; stp x29, x30, [sp, -32]!
             ; mov x29, sp
             ; str X(SHARED_TOO), [sp, 16]
-            ; sub X(SECOND), X(LEFT), X(SHARED_TOO)
         );
-        self.store_to(SECOND, field(layout::LEFT));
+        if self.counts.is_on {
+            asm!(self ; sub X(SECOND), X(LEFT), X(SHARED_TOO));
+            self.store_to(SECOND, field(layout::LEFT));
+        }
         self.store_frame_end();
         self.spill(&WRITABLE);
         asm!(self ; mov X(X0), X(RUN) ; mov W(X1), W(SHARED));
         self.call_host(shims::step as *const () as usize);
         asm!(self ; mov W(SHARED), W(X0));
         self.reload(&WRITABLE);
-        self.load_from(LEFT, field(layout::LEFT));
+        if self.counts.is_on {
+            self.load_from(LEFT, field(layout::LEFT));
+            asm!(self
+                ; ldr X(SHARED_TOO), [sp, 16]
+                ; add X(LEFT), X(LEFT), X(SHARED_TOO)
+            );
+        }
         asm!(self
-            ; ldr X(SHARED_TOO), [sp, 16]
-            ; add X(LEFT), X(LEFT), X(SHARED_TOO)
             ; ldp x29, x30, [sp], 32
             ; ret
         );

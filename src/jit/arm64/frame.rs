@@ -6,7 +6,7 @@ use super::call::WRITABLE;
 use super::emitter::{Emitter, asm};
 use super::labels::{Ends, Stub};
 use super::memory::{At, Off, field};
-use super::regs::{CONTEXT, DELTAS, FIRST, FRAME, LEFT, RUN, SHARED, X0, X1, host};
+use super::regs::{CONTEXT, DELTAS, FIRST, FRAME, LEFT, RUN, SHARED, X0, X1, X2, X3, X4, host};
 use crate::engine::{STRIDE, in_head};
 use crate::isa::{Reg, RegSet};
 use crate::jit::emitted::EntryPoints;
@@ -17,7 +17,8 @@ use crate::spec::limits::{MAX_MAY_GOTO, STACK_SIZE};
 
 impl Emitter<'_> {
     /// Emits the entry points from Rust, or from another program, and returns their
-    /// offsets. The arguments are the run and the function.
+    /// offsets. The arguments are the run, the function, the number of instructions left, the
+    /// caller's end of frame, and r1.
     pub(super) fn emit_entry_points(&mut self, main: &Function) -> EntryPoints<usize> {
         let before = self.counts.before(main.entry);
         let function = self.offset();
@@ -27,19 +28,27 @@ impl Emitter<'_> {
             asm!(self ; stp X(first), X(second), [sp, at]);
         }
         asm!(self ; mov X(RUN), X(X0) ; mov X(SHARED), X(X1));
+        if self.counts.is_on {
+            self.add(LEFT, X2, before.into());
+        }
+        self.add(FRAME, X3, -(STACK_SIZE as i64));
+        self.store_to(X4, field(layout::saved(Reg::R1)));
         self.load_from(FIRST, field(layout::UNWIND));
         asm!(self ; str X(FIRST), [sp, 96] ; mov XSP(FIRST), sp);
         self.store_to(FIRST, field(layout::UNWIND));
         self.load_from(CONTEXT, field(layout::CONTEXT));
         self.load_from(DELTAS, field(layout::DELTAS));
-        self.load_from(FRAME, field(layout::FRAME_END));
-        self.add(FRAME, FRAME, -(STACK_SIZE as i64));
         self.reload(&Reg::ARGUMENTS);
-        self.load_left(before);
         let back = self.return_to_rust;
-        asm!(self ; blr X(SHARED) ; =>back);
-        self.store_to(LEFT, field(layout::LEFT));
-        asm!(self ; mov X(X0), X(host(Reg::R0)) ; ldr X(FIRST), [sp, 96]);
+        // A program may leave r0 unwritten where its function returns nothing (struct_ops).
+        asm!(self
+            ; movz X(host(Reg::R0)), 0
+            ; blr X(SHARED)
+            ; =>back
+            ; mov X(X0), X(host(Reg::R0))
+            ; mov X(X1), X(LEFT)
+            ; ldr X(FIRST), [sp, 96]
+        );
         self.store_to(FIRST, field(layout::UNWIND));
         for (first, second, at) in KEPT {
             asm!(self ; ldp X(first), X(second), [sp, at]);
@@ -56,6 +65,7 @@ impl Emitter<'_> {
             function,
             main: function,
             tail,
+            in_place: function,
         }
     }
 
@@ -103,8 +113,10 @@ impl Emitter<'_> {
         if ops.iter().any(|op| matches!(op, Op::MayGoto { .. })) {
             self.set_head(in_head!(loops_left), MAX_MAY_GOTO);
         }
-        asm!(self ; tst X(LEFT), X(LEFT));
-        self.bail_if_few(function.entry);
+        if self.counts.is_on {
+            asm!(self ; tst X(LEFT), X(LEFT));
+            self.bail_if_few(function.entry);
+        }
     }
 
     /// Saves the caller's registers, and moves on to the next frame.
@@ -170,15 +182,15 @@ impl Emitter<'_> {
             asm!(self ; mov X(X0), X(RUN) ; mov X(X1), X(host(Reg::R0)));
             self.call_host(shims::leave as *const () as usize);
             asm!(self ; mov X(host(Reg::R0)), X(X0));
-        } else {
+        } else if self.counts.is_on {
             self.store_to(LEFT, field(layout::LEFT));
         }
         asm!(self ; =>back);
-        self.load_from(LEFT, field(layout::LEFT));
+        self.load_left(0);
         self.restore();
         let return_to_rust = self.return_to_rust;
         asm!(self ; ret ; =>stop);
-        self.load_from(LEFT, field(layout::LEFT));
+        self.load_left(0);
         self.load_from(FIRST, field(layout::UNWIND));
         asm!(self ; mov sp, XSP(FIRST) ; b =>return_to_rust);
         self.stubs();

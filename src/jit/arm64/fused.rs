@@ -76,6 +76,9 @@ impl Emitter<'_> {
                 no,
             } => {
                 self.select((op, width, left, right), host(dst), yes, no);
+                if !self.counts.is_on {
+                    return true;
+                }
                 // The operations that the condition skips are not counted.
                 let skipped = fused.skipped();
                 let branch = last - Target::from(skipped);

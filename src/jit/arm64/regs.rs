@@ -13,6 +13,10 @@ pub(super) const X0: Host = 0;
 pub(super) const X1: Host = 1;
 /// The third argument.
 pub(super) const X2: Host = 2;
+/// The fourth argument.
+pub(super) const X3: Host = 3;
+/// The fifth argument.
+pub(super) const X4: Host = 4;
 /// A constant within the code of an instruction; see `Emitter::add`.
 pub(super) const CONSTANT: Host = 9;
 /// Within one operation: the address of an access.

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use super::emitter::{Emitter, asm};
 use super::features::Features;
 use super::regs::host;
+use crate::engine::Counting;
 use crate::isa::{AluOp, AtomicOp, JumpOp, Operand, Reg, SignedSize, Size, Width};
 use crate::jit::count::Counts;
 use crate::jit::emit_for;
@@ -17,7 +18,7 @@ use crate::spec::context::Arch;
 /// The instructions that `emit` writes for the first operation of a program, without stubs.
 fn words_with(features: Features, emit: impl FnOnce(&mut Emitter<'_>)) -> Vec<u32> {
     let lowered = lowered("r0 = 0\nexit");
-    let counts = Counts::of(&lowered);
+    let counts = Counts::of(&lowered, Counting::Exact);
     let mut emitter = Emitter::new(&lowered, &counts, features);
     emit(&mut emitter);
     let end = emitter.offset();
@@ -331,7 +332,7 @@ fn large(repeated: usize) -> String {
 fn code_that_is_longer_than_branches_reach() {
     for repeated in [1, 700, 8_000] {
         let lowered = lowered(&large(repeated));
-        let code = emit_for(Arch::Arm64, &lowered).unwrap();
+        let code = emit_for(Arch::Arm64, &lowered, Counting::Exact).unwrap();
         assert_eq!(code.ops.len(), lowered.ops().len());
         // The largest is longer than the host's short branches reach, 1 MiB.
         assert!(code.bytes.len() > 140 * repeated, "{}", code.bytes.len());
@@ -342,7 +343,8 @@ fn code_that_is_longer_than_branches_reach() {
 #[test]
 fn every_machine_has_its_code_on_any_host() {
     let lowered = lowered(&large(1));
-    let [x86, arm] = [Arch::X86_64, Arch::Arm64].map(|a| emit_for(a, &lowered).unwrap());
+    let [x86, arm] =
+        [Arch::X86_64, Arch::Arm64].map(|a| emit_for(a, &lowered, Counting::Exact).unwrap());
     assert_ne!(x86.bytes, arm.bytes);
     assert_eq!(x86.ops.len(), arm.ops.len());
     assert!(arm.ops.iter().all(|at| at.is_multiple_of(4)));

@@ -22,6 +22,9 @@ impl Emitter<'_> {
         if to > from {
             return self.go(taken, label);
         }
+        if !self.counts.is_on {
+            return asm!(self ; jmp =>label);
+        }
         self.take(taken);
         let bail = self.stub(Stub::Bail(to));
         if taken == 0 {
@@ -74,6 +77,9 @@ impl Emitter<'_> {
             let label = self.edge_label(from, to);
             self.branch(op, should, label);
             self.fall(last, next);
+        } else if !self.counts.is_on {
+            let label = self.label(to);
+            self.branch(op, should, label);
         } else {
             let out = self.code.new_dynamic_label();
             self.branch(op, !should, out);

@@ -35,22 +35,41 @@ impl Emitter<'_> {
     /// Stores the end of the frame, and the number of instructions left, to the run: the
     /// register's value minus `phase`.
     pub(super) fn store_left(&mut self, phase: i32) {
-        self.with_memory(Opcode::LEA, SECOND, At::new(LEFT, -phase));
-        asm!(self
-            ; mov [Rq(RUN) + Self::left()], Rq(SECOND)
-            ; mov [Rq(RUN) + Self::frame_end()], Rq(FRAME)
-        );
+        if self.counts.is_on {
+            self.with_memory(Opcode::LEA, SECOND, At::new(LEFT, -phase));
+            asm!(self ; mov [Rq(RUN) + Self::left()], Rq(SECOND));
+        }
+        asm!(self ; mov [Rq(RUN) + Self::frame_end()], Rq(FRAME));
     }
 
     /// Loads the number of instructions left from the run, plus `phase`; sets the sign flag
     /// if the sum is negative.
     pub(super) fn load_left(&mut self, phase: i32) {
-        asm!(self ; mov Rq(LEFT), [Rq(RUN) + Self::left()] ; add Rq(LEFT), phase);
+        if self.counts.is_on {
+            asm!(self ; mov Rq(LEFT), [Rq(RUN) + Self::left()] ; add Rq(LEFT), phase);
+        }
+    }
+
+    /// Stores the count's register to the run.
+    pub(super) fn keep_left(&mut self) {
+        if self.counts.is_on {
+            asm!(self ; mov [Rq(RUN) + Self::left()], Rq(LEFT));
+        }
+    }
+
+    /// Loads the count's register from the run.
+    pub(super) fn reload_left(&mut self) {
+        if self.counts.is_on {
+            asm!(self ; mov Rq(LEFT), [Rq(RUN) + Self::left()]);
+        }
     }
 
     /// Checks the budget after a call that may have used up instructions: bails out if few
     /// are left. The next operation's phase holds from here on.
     fn check_budget_after(&mut self, at: Target) {
+        if !self.counts.is_on {
+            return;
+        }
         let bail = self.stub(Stub::Bail(at + 1));
         self.load_left(self.counts.before(at + 1));
         asm!(self ; js =>bail);
@@ -76,8 +95,8 @@ impl Emitter<'_> {
             return true;
         }
         self.spill(&SCRATCH);
+        self.keep_left();
         asm!(self
-            ; mov [Rq(RUN) + Self::left()], Rq(LEFT)
             ; mov rdi, Rq(RUN)
             ; mov esi, i32::from(off)
             ; mov edx, i32::from(size.bytes())
@@ -86,8 +105,8 @@ impl Emitter<'_> {
         asm!(self ; mov Rq(FIRST), rax);
         self.reload(&SCRATCH);
         let judged = self.stub(Stub::Step(at));
+        self.reload_left();
         asm!(self
-            ; mov Rq(LEFT), [Rq(RUN) + Self::left()]
             ; test Rq(FIRST), Rq(FIRST)
             ; jz =>judged
             ; mov Rq(dst), Rq(FIRST)
@@ -118,6 +137,9 @@ impl Emitter<'_> {
         let (Some(callee), Some(entry)) = (callee, entry) else {
             return;
         };
+        if !self.counts.is_on {
+            return asm!(self ; call =>callee);
+        }
         let edge = self.counts.edge(at, entry.entry);
         self.take(edge);
         if edge == 0 {
@@ -179,7 +201,8 @@ impl Emitter<'_> {
             self.reload(&[Reg::R0]);
             if self.frame_escapes {
                 let leave = self.ends.leave;
-                asm!(self ; mov Rq(LEFT), [Rq(RUN) + Self::left()] ; jmp =>leave);
+                self.reload_left();
+                asm!(self ; jmp =>leave);
             } else {
                 asm!(self ; jmp =>back);
             }

@@ -55,6 +55,10 @@ pub(super) struct Emitter<'a> {
     pub calls: bool,
     /// Whether it is the main program.
     pub is_main: bool,
+    /// Whether the main program uses the register of the frame.
+    pub has_frame: bool,
+    /// Whether there are functions besides the main program, which may stop the run.
+    pub has_functions: bool,
     /// Whether its frame escapes.
     pub frame_escapes: bool,
     /// Whether the host's stack is 8 bytes off the alignment for calls.
@@ -63,9 +67,10 @@ pub(super) struct Emitter<'a> {
     pub is_padded: bool,
     /// The entry points of the program.
     pub entry_points: EntryPoints<DynamicLabel>,
-    /// The start of the main program, and its start in another program's frame.
-    pub main: DynamicLabel,
+    /// The start of the main program in another program's frame.
     pub in_place: DynamicLabel,
+    /// Where functions that stop the run return to in the main program.
+    pub unwound: DynamicLabel,
 }
 
 /// The labels of the ends of a function.
@@ -120,13 +125,15 @@ impl<'a> Emitter<'a> {
         let labels = labels.collect();
         let functions = lowered.functions().iter();
         let functions: Vec<_> = functions.map(|_| code.new_dynamic_label()).collect();
+        let tail = code.new_dynamic_label();
         let entry_points = EntryPoints {
             function: code.new_dynamic_label(),
             main: code.new_dynamic_label(),
-            tail: code.new_dynamic_label(),
+            tail,
+            in_place: tail,
         };
         let in_place = code.new_dynamic_label();
-        let main = functions.first().copied().unwrap_or(entry_points.main);
+        let unwound = code.new_dynamic_label();
         let ends = Ends {
             leave: code.new_dynamic_label(),
             back: code.new_dynamic_label(),
@@ -148,12 +155,14 @@ impl<'a> Emitter<'a> {
             changed: SmallVec::new(),
             calls: false,
             is_main: false,
+            has_frame: true,
+            has_functions: false,
             frame_escapes: false,
             is_odd: false,
             is_padded: false,
             entry_points,
-            main,
             in_place,
+            unwound,
         }
     }
 

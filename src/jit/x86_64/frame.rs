@@ -4,11 +4,11 @@ use dynasmrt::{DynasmApi, DynasmLabelApi};
 
 use super::emitter::{Emitter, Ends, Stub, asm};
 use super::operand::{At, Opcode};
-use super::regs::{FIRST, FRAME, Host, LEFT, R13, R14, R15, RBX, RUN};
+use super::regs::{FIRST, FRAME, Host, LEFT, R13, R14, R15, RBX, RCX, RDX, RUN};
 use crate::engine::STRIDE;
 use crate::isa::{Reg, Size};
 use crate::jit::runtime::shims;
-use crate::lower::{Function, Op, Target};
+use crate::lower::{Function, MemRef, Op, Target, effect};
 use crate::spec::limits::MAX_MAY_GOTO;
 
 /// The callee-saved registers of Rust's convention, besides those that always change.
@@ -17,73 +17,125 @@ const KEPT: [Host; 4] = [RBX, R13, R14, R15];
 const UNROLLED: i32 = 256;
 
 impl Emitter<'_> {
-    /// Emits the entry points from Rust, or from another program; `main` is the first
-    /// function. The run is in `rdi`, the function in `rsi`.
+    /// Emits the entry points from Rust into functions, and from another program into `main`,
+    /// the first function. The arguments are in `rdi` (the run), `rsi` (the function), `rdx`
+    /// (the number of instructions left), `rcx` (the caller's end of frame) and `r8` (r1).
     pub(super) fn emit_entry_points(&mut self, main: &Function) {
         let entry_points = self.entry_points;
         let before = self.counts.before(main.entry);
-        asm!(self ; =>entry_points.function);
-        self.prologue(&KEPT);
-        asm!(self ; mov Rq(FIRST), rsi);
+        asm!(self ; =>entry_points.function ; push Rq(RUN) ; push Rq(FRAME));
+        for &host in &KEPT {
+            asm!(self ; push Rq(host));
+        }
+        // The code called next returns to the address below the stack pointer.
+        asm!(self
+            ; push rax
+            ; lea rax, [rsp - 8]
+            ; mov Rq(RUN), rdi
+            ; mov [Rq(RUN) + Self::unwind()], rax
+            ; mov Rq(FRAME), rcx
+            ; mov Rq(FIRST), rsi
+        );
+        self.take_left(before);
         self.reload(&Reg::ARGUMENTS);
-        self.load_left(before);
         asm!(self ; call Rq(FIRST));
-        self.epilogue(&KEPT);
-
-        // The entry code saves registers for the main program. A tail call's target may
-        // change any; and a run that stops in a function skips the code that restores what
-        // the function saved.
-        let changed = self.changed.clone();
-        let is_alone = self.lowered.functions().len() == 1;
-        let kept: &[Host] = match is_alone && !self.lowered.ops_of(main).contains(&Op::TailCall) {
-            true => &changed,
-            false => &KEPT,
-        };
-        asm!(self ; =>entry_points.main);
-        self.prologue(kept);
-        self.reload(&[Reg::R1]);
-        self.load_left(before);
-        let main = self.main;
-        asm!(self ; call =>main);
-        self.epilogue(kept);
+        self.give_left(0);
+        asm!(self ; pop rcx);
+        for &host in KEPT.iter().rev() {
+            asm!(self ; pop Rq(host));
+        }
+        asm!(self ; pop Rq(FRAME) ; pop Rq(RUN) ; ret);
 
         asm!(self ; =>entry_points.tail);
-        self.reload(&[Reg::R1]);
+        self.survey_main(main);
+        self.save();
         self.load_left(before);
-        self.is_padded = self.calls;
-        self.make_frame();
+        asm!(self ; mov rdi, [Rq(RUN) + Self::saved(Reg::R1)]);
+        if self.has_frame {
+            self.with_memory(Opcode::LEA, FRAME, At::new(RCX, -(STRIDE as i32)));
+        }
         let in_place = self.in_place;
         asm!(self ; jmp =>in_place);
     }
 
-    /// Saves Rust's registers, and records where to return: the code called next returns
-    /// there. The host's stack is aligned as functions need it.
-    fn prologue(&mut self, kept: &[Host]) {
-        asm!(self ; push Rq(RUN) ; mov Rq(RUN), rdi ; push Rq(FRAME));
-        for &host in kept {
-            asm!(self ; push Rq(host));
+    /// The number of instructions left, an argument, plus `phase`: the flags say whether it
+    /// is negative.
+    fn take_left(&mut self, phase: i32) {
+        if self.counts.is_on {
+            asm!(self ; mov Rq(LEFT), rdx ; add Rq(LEFT), phase);
         }
-        let (unwind, frame_end) = (Self::unwind(), Self::frame_end());
-        if kept.len().is_multiple_of(2) {
-            asm!(self ; push rax);
-        }
-        asm!(self
-            ; lea rax, [rsp - 8]
-            ; mov [Rq(RUN) + unwind], rax
-            ; mov Rq(FRAME), [Rq(RUN) + frame_end]
-        );
     }
 
-    /// Restores Rust's registers, and returns to Rust.
-    fn epilogue(&mut self, kept: &[Host]) {
-        asm!(self ; mov [Rq(RUN) + Self::left()], Rq(LEFT));
-        if kept.len().is_multiple_of(2) {
-            asm!(self ; pop rcx);
+    /// The number of instructions left, minus `phase`, as a result.
+    fn give_left(&mut self, phase: i32) {
+        if self.counts.is_on {
+            self.with_memory(Opcode::LEA, RDX, At::new(LEFT, -phase));
         }
-        for &host in kept.iter().rev() {
+    }
+
+    /// Determines what the main program has to save.
+    fn survey_main(&mut self, main: &Function) {
+        (self.is_main, self.frame_escapes) = (true, main.frame_escapes);
+        self.has_functions = self.lowered.functions().len() > 1;
+        if self.has_functions {
+            // A run that stops in a function skips the code that restores what it saved.
+            self.changed = KEPT.into_iter().collect();
+        }
+        let ops = self.lowered.ops_of(main);
+        self.has_frame = self.counts.is_on || ops.iter().any(|op| !is_frameless(*op));
+        let pushed =
+            1 + usize::from(self.has_frame) + usize::from(self.has_functions) + self.changed.len();
+        self.align(pushed);
+    }
+
+    /// After this many pushes the stack must be aligned to 16 bytes where calls are likely.
+    fn align(&mut self, pushed: usize) {
+        let is_even = pushed.is_multiple_of(2);
+        self.is_padded = is_even && self.calls;
+        self.is_odd = is_even && !self.calls;
+    }
+
+    /// Saves the registers that the main program changes, and where functions that stop
+    /// return to; the run is in `rdi`.
+    fn save(&mut self) {
+        asm!(self ; push Rq(RUN));
+        if self.has_frame {
+            asm!(self ; push Rq(FRAME));
+        }
+        for host in self.changed.clone() {
+            asm!(self ; push Rq(host));
+        }
+        if self.is_padded {
+            asm!(self ; push rax);
+        }
+        asm!(self ; mov Rq(RUN), rdi);
+        if self.has_functions {
+            let unwound = self.unwound;
+            asm!(self
+                ; lea rax, [=>unwound]
+                ; push rax
+                ; mov [Rq(RUN) + Self::unwind()], rsp
+            );
+        }
+    }
+
+    /// Restores what [`save`](Self::save) saved; preserves all other registers.
+    fn restore_saved(&mut self) {
+        let dropped = 8 * (i32::from(self.is_padded) + i32::from(self.has_functions));
+        if dropped > 0 {
+            asm!(self ; add rsp, dropped);
+        }
+        self.pop_saved();
+    }
+
+    fn pop_saved(&mut self) {
+        for host in self.changed.clone().into_iter().rev() {
             asm!(self ; pop Rq(host));
         }
-        asm!(self ; pop Rq(FRAME) ; pop Rq(RUN) ; ret);
+        if self.has_frame {
+            asm!(self ; pop Rq(FRAME));
+        }
+        asm!(self ; pop Rq(RUN));
     }
 
     /// The start of a function. The flags say whether the count is negative.
@@ -93,19 +145,29 @@ impl Emitter<'_> {
             back: self.code.new_dynamic_label(),
             stop: self.code.new_dynamic_label(),
         };
-        (self.is_main, self.frame_escapes) = (is_main, function.frame_escapes);
         if is_main {
-            self.changed.clear();
+            let main = self.entry_points.main;
+            asm!(self ; =>main);
+            self.survey_main(function);
+            self.save();
+            if self.has_frame {
+                self.with_memory(Opcode::LEA, FRAME, At::new(RCX, -(STRIDE as i32)));
+            }
+            // A program may leave r0 unwritten where its function returns nothing (struct_ops).
+            asm!(self ; xor eax, eax);
+            self.take_left(self.counts.before(function.entry));
+            asm!(self ; mov rdi, r8);
+        } else {
+            (self.is_main, self.frame_escapes) = (false, function.frame_escapes);
+            for host in self.changed.clone() {
+                asm!(self ; push Rq(host));
+            }
+            self.align(self.changed.len());
+            if self.is_padded {
+                asm!(self ; push rax);
+            }
+            self.move_frame(-(STRIDE as i32));
         }
-        for host in self.changed.clone() {
-            asm!(self ; push Rq(host));
-        }
-        // With the return address, the pushes must keep the stack aligned to 16 bytes where
-        // calls are likely.
-        let is_even = self.changed.len().is_multiple_of(2);
-        self.is_padded = is_even && self.calls;
-        self.is_odd = is_even && !self.calls;
-        self.make_frame();
         self.clear(&function.zeroed);
         let ops = self.lowered.ops_of(function);
         if ops.contains(&Op::TailCall) {
@@ -120,17 +182,11 @@ impl Emitter<'_> {
             let (at, loops) = (Self::loops_left(), MAX_MAY_GOTO.cast_signed());
             asm!(self ; mov DWORD [Rq(FRAME) + at], loops);
         }
-        let bail = self.stub(Stub::Bail(function.entry));
-        asm!(self ; js =>bail);
-        self.load_pins();
-    }
-
-    /// Moves on to the next frame; preserves the flags.
-    fn make_frame(&mut self) {
-        if self.is_padded {
-            asm!(self ; push rax);
+        if self.counts.is_on {
+            let bail = self.stub(Stub::Bail(function.entry));
+            asm!(self ; js =>bail);
         }
-        self.move_frame(-(STRIDE as i32));
+        self.load_pins();
     }
 
     /// Moves the end of the frame; preserves the flags.
@@ -153,8 +209,10 @@ impl Emitter<'_> {
                     ; movups [Rq(FRAME) + Rq(FIRST) + (at + len)], xmm0
                     ; add Rq(FIRST), 16
                     ; jnz =>again
-                    ; test Rq(LEFT), Rq(LEFT)
                 );
+                if self.counts.is_on {
+                    asm!(self ; test Rq(LEFT), Rq(LEFT));
+                }
                 at += len;
             }
             while to - at >= 16 {
@@ -167,34 +225,45 @@ impl Emitter<'_> {
         }
     }
 
-    /// Restores the caller's registers.
-    pub(super) fn restore(&mut self) {
-        self.move_frame(STRIDE as i32);
-        if self.is_padded {
-            asm!(self ; pop rcx);
+    /// Restores the caller's registers, and returns.
+    fn leave(&mut self) {
+        if self.is_main {
+            self.restore_saved();
+        } else {
+            self.move_frame(STRIDE as i32);
+            if self.is_padded {
+                asm!(self ; pop rcx);
+            }
+            for host in self.changed.clone().into_iter().rev() {
+                asm!(self ; pop Rq(host));
+            }
         }
-        for host in self.changed.clone().into_iter().rev() {
-            asm!(self ; pop Rq(host));
-        }
+        asm!(self ; ret);
     }
 
     /// Leaves the frame and jumps to the code that replaces this one: only in the main
     /// program.
     pub(super) fn leave_to(&mut self, code: Host) {
-        self.restore();
+        self.with_memory(Opcode::LEA, RCX, At::new(FRAME, STRIDE as i32));
+        asm!(self ; mov rdi, Rq(RUN));
+        self.restore_saved();
         asm!(self ; jmp Rq(code));
     }
 
     /// `exit`.
     pub(super) fn exit(&mut self, at: Target) {
-        self.take(self.counts.during(at));
+        let during = self.counts.during(at);
         if self.frame_escapes {
+            self.take(during);
             let leave = self.ends.leave;
             asm!(self ; jmp =>leave);
-        } else {
-            self.restore();
-            asm!(self ; ret);
+            return;
         }
+        match self.is_main {
+            true => self.give_left(during),
+            false => self.take(during),
+        }
+        self.leave();
     }
 
     /// Emits the ends of a function, and the stubs.
@@ -206,17 +275,30 @@ impl Emitter<'_> {
             asm!(self ; mov rdi, Rq(RUN) ; mov rsi, rax);
             self.call_host(shims::leave as *const () as usize);
         } else {
-            asm!(self ; mov [Rq(RUN) + Self::left()], Rq(LEFT));
+            self.keep_left();
         }
-        asm!(self ; =>back ; mov Rq(LEFT), [Rq(RUN) + Self::left()]);
-        self.restore();
-        asm!(self
-            ; ret
-            ; =>stop
-            ; mov Rq(LEFT), [Rq(RUN) + Self::left()]
-            ; mov rsp, [Rq(RUN) + Self::unwind()]
-            ; ret
-        );
+        asm!(self ; =>back);
+        if self.is_main {
+            asm!(self ; =>stop);
+            if self.has_functions {
+                let unwound = self.unwound;
+                asm!(self ; pop rcx ; =>unwound);
+            }
+            if self.counts.is_on {
+                asm!(self ; mov rdx, [Rq(RUN) + Self::left()]);
+            }
+            if self.is_padded {
+                asm!(self ; pop rcx);
+            }
+            self.pop_saved();
+            asm!(self ; ret);
+        } else {
+            self.reload_left();
+            self.leave();
+            asm!(self ; =>stop);
+            self.reload_left();
+            asm!(self ; mov rsp, [Rq(RUN) + Self::unwind()] ; ret);
+        }
         // Stubs may add more stubs.
         while let Some((label, stub)) = self.stubs.pop() {
             asm!(self ; =>label);
@@ -257,4 +339,29 @@ impl Emitter<'_> {
     pub(super) fn load_number(&mut self, dst: Host) {
         self.with_memory(Opcode::load(Size::Dw), dst, At::new(FRAME, Self::number()));
     }
+}
+
+/// Whether the code of an operation uses neither the frame nor a call.
+fn is_frameless(op: Op) -> bool {
+    let is_direct = |mem| {
+        matches!(
+            mem,
+            MemRef::Context { .. } | MemRef::MapValue { .. } | MemRef::Packet { .. }
+        )
+    };
+    let has_code = match op {
+        Op::Alu { .. }
+        | Op::MovSx { .. }
+        | Op::Neg { .. }
+        | Op::Endian { .. }
+        | Op::LoadImm { .. }
+        | Op::Known { .. }
+        | Op::Jump { .. }
+        | Op::JumpIf { .. }
+        | Op::Exit => true,
+        Op::Load { mem, .. } | Op::LoadSx { mem, .. } | Op::Store { mem, .. } => is_direct(mem),
+        _ => false,
+    };
+    let effect = effect(op);
+    has_code && !effect.reads.union(effect.writes).contains(Reg::R10)
 }

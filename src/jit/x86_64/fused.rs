@@ -60,9 +60,18 @@ impl Emitter<'_> {
                 left,
                 right,
             } => self.load_indexed(at, (size, mem), dst, left, right),
-            // The branches were well predicted where this was measured, and a conditional
-            // move would need code to count the one instruction more or less.
-            Fused::Select { .. } => false,
+            // Where instructions are counted, a conditional move would need code to count the
+            // one instruction more or less, and was slower than a branch in every measurement.
+            Fused::Select { .. } if self.counts.is_on => false,
+            Fused::Select {
+                op,
+                width,
+                left,
+                right,
+                dst,
+                yes,
+                no,
+            } => self.select((op, width, left, right), dst, yes, no),
             Fused::LoadAlu {
                 size,
                 mem,

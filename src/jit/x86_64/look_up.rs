@@ -4,7 +4,7 @@ use dynasmrt::{DynasmApi, DynasmLabelApi};
 
 use super::emitter::{Emitter, Stub, asm};
 use super::operand::{Digit, Opcode};
-use super::regs::{FIRST, LEFT, RAX, RDI, RDX, RSI, RUN, SECOND};
+use super::regs::{FIRST, RAX, RDI, RDX, RSI, SECOND};
 use crate::isa::{Size, Width};
 use crate::jit::runtime::shims;
 use crate::lower::{BoundMap, CPU, Keys, MemRef, Target};
@@ -59,9 +59,9 @@ impl Emitter<'_> {
         // The map's address is valid as long as the program lives.
         self.constant(RDI, std::ptr::from_ref(map).expose_provenance() as u64);
         self.load_field(RDX, Self::known(CPU));
-        asm!(self ; mov [Rq(RUN) + Self::left()], Rq(LEFT));
+        self.keep_left();
         self.call_host(shims::look_up as *const () as usize);
-        asm!(self ; mov Rq(LEFT), [Rq(RUN) + Self::left()]);
+        self.reload_left();
         true
     }
 }

@@ -15,6 +15,7 @@
 //! | `divide` | division and remainder |
 //! | `constant_division` | the inverse of a constant |
 //! | `fused` | several operations as one |
+//! | `select` | selection without a branch |
 //! | `look_up` | elements of maps |
 //! | `memory` | addresses, loads, stores |
 //! | `atomic` | read-modify-write |
@@ -51,6 +52,7 @@ mod operand;
 mod pins;
 mod regs;
 mod round;
+mod select;
 mod translate;
 mod unroll;
 

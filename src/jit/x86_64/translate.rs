@@ -61,6 +61,7 @@ pub(in crate::jit) fn emit(
             function: position(entry_points.function)?,
             main: position(entry_points.main)?,
             tail: position(entry_points.tail)?,
+            in_place: position(entry_points.in_place)?,
         },
         ops: places(&emitter.labels)?,
         entries: entries.zip(starts?).collect(),

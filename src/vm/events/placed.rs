@@ -76,6 +76,15 @@ impl Placed {
         Some(copy)
     }
 
+    /// A copy of the metadata before the packet; `None` if there is no packet.
+    #[must_use]
+    pub fn metadata(&self, space: &Space) -> Option<Vec<u8>> {
+        let packet = self.packet.as_ref()?;
+        let range = self.packet_range(space)?;
+        let (bytes, _) = block(space, packet.region)?;
+        bytes.copy(range.meta, range.data.checked_sub(range.meta)?)
+    }
+
     /// Bytes of the packet for a legacy load (`LD_ABS`, `LD_IND`). `at` is an offset from the
     /// start of the packet, or from its network or Ethernet header for offsets from
     /// `SKF_NET_OFF` or `SKF_LL_OFF` (`bpf_internal_load_pointer_neg_helper`,

@@ -4,6 +4,13 @@ use super::state::Machine;
 use crate::vm::maps::{Kind, MapHandle};
 
 impl Machine {
+    /// The address in an arena for the low half of a pointer.
+    #[must_use]
+    pub fn arena_address(&self, arena: MapHandle, pointer: u64) -> Option<u64> {
+        let region = self.arena_region(arena)?;
+        Some(region.plus(pointer & u64::from(u32::MAX)))
+    }
+
     /// Converts an arena pointer: from the user-space address to the one that the program loads
     /// from, or back with `to_user` (`addr_space_cast`). `None` if the map is not an arena.
     #[must_use]

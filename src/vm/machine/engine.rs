@@ -95,6 +95,8 @@ pub enum Fallback {
     Rejected,
     /// The verifier did not judge the program.
     Unjudged,
+    /// The program uses what only the checked interpreter runs: exceptions, or an arena.
+    Unlowered,
     /// The program has no machine code on this host.
     NoCode,
     /// A helper that the program calls is mocked.
@@ -111,6 +113,8 @@ pub enum Fallback {
     Watched,
     /// Coverage is measured, which the checked interpreter does.
     Measured,
+    /// Uninitialised bytes are looked for, which the checked interpreter does.
+    Uninit,
     /// The run is a timer, a work queue or another deferred call.
     Deferred,
     /// A tail call reached a program that can't run on the chosen engine.
@@ -124,6 +128,7 @@ impl Fallback {
         match self {
             Self::Rejected => "rejected",
             Self::Unjudged => "unjudged",
+            Self::Unlowered => "exceptions or an arena",
             Self::NoCode => "no machine code",
             Self::Mocked => "mocked helper",
             Self::Injected => "injected failure",
@@ -132,6 +137,7 @@ impl Fallback {
             Self::Machine => "other machine",
             Self::Watched => "watched",
             Self::Measured => "coverage",
+            Self::Uninit => "uninitialised bytes",
             Self::Deferred => "deferred call",
             Self::TailCall => "tail call",
         }
@@ -149,6 +155,7 @@ impl fmt::Display for Fallback {
         f.write_str(match self {
             Self::Rejected => "the verifier rejects the program",
             Self::Unjudged => "the verifier did not judge the program",
+            Self::Unlowered => "the program uses exceptions or an arena",
             Self::NoCode => "there is no machine code for the program on this host",
             Self::Mocked => "a helper that the program calls is mocked",
             Self::Injected => "calls of the program are to fail",
@@ -157,6 +164,7 @@ impl fmt::Display for Fallback {
             Self::Machine => "the program was loaded for another machine or number of CPUs",
             Self::Watched => "the run is watched",
             Self::Measured => "coverage is measured (BPFLAB_COVERAGE)",
+            Self::Uninit => "uninitialised bytes are looked for",
             Self::Deferred => "it is a deferred call",
             Self::TailCall => "a tail call led to a program that only the checked engine runs",
         })

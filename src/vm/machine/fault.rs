@@ -45,6 +45,29 @@ pub struct SourceLine {
     pub text: String,
 }
 
+impl SourceLine {
+    /// The line of an instruction, if the object says it.
+    pub(crate) fn at(program: &Program, pc: Pc) -> Option<Self> {
+        program.source(pc).map(|line| Self {
+            file: line.file.into(),
+            line: line.line,
+            column: line.column,
+            text: line.text.into(),
+        })
+    }
+}
+
+/// `file.c:12:3: the text`.
+impl fmt::Display for SourceLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)?;
+        if self.column > 0 {
+            write!(f, ":{}", self.column)?;
+        }
+        write!(f, ": {}", self.text.trim())
+    }
+}
+
 /// Why a run was stopped.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -219,12 +242,7 @@ impl Fault {
             function: program.subprogram(pc).map(|sub| sub.name.clone()),
             pc,
             insn,
-            source: program.source(pc).map(|line| SourceLine {
-                file: line.file.into(),
-                line: line.line,
-                column: line.column,
-                text: line.text.into(),
-            }),
+            source: SourceLine::at(program, pc),
             core_access: program.core_access(pc).map(|access| access.path.clone()),
             kind,
         }
@@ -243,11 +261,7 @@ impl fmt::Display for Fault {
             write!(f, " (in {function})")?;
         }
         if let Some(source) = &self.source {
-            write!(f, "\n  at {}:{}", source.file, source.line)?;
-            if source.column > 0 {
-                write!(f, ":{}", source.column)?;
-            }
-            write!(f, ": {}", source.text.trim())?;
+            write!(f, "\n  at {source}")?;
         }
         if let Some(access) = &self.core_access {
             write!(f, "\n  where C accesses {access}")?;

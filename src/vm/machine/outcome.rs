@@ -7,6 +7,7 @@ use zerocopy::FromBytes;
 use super::engine::RanOn;
 use super::fault::Fault;
 use super::inject::Injected;
+use super::leak::Leak;
 use super::names::Names;
 use super::redirect::Redirect;
 use crate::spec::ContextKind;
@@ -43,6 +44,8 @@ pub struct Outcome {
     pub context: Vec<u8>,
     /// The packet's bytes afterwards, for types that have one.
     pub packet: Option<Vec<u8>>,
+    /// The metadata before the packet afterwards: what is between `data_meta` and `data`.
+    pub metadata: Vec<u8>,
     /// The kind of context, if it has named fields.
     pub context_kind: Option<ContextKind>,
     /// The kernel's state that goes with the context: a sysctl's new value, a tunnel.
@@ -58,6 +61,9 @@ pub struct Outcome {
     /// records wait behind them), references that they did not release, and critical sections
     /// that they did not leave. The verifier rejects such a program.
     pub unreleased: Vec<Pointer>,
+    /// Uninitialised bytes that left the programs, if
+    /// [`Vm::find_uninit`](crate::Vm::find_uninit) is on.
+    pub leaks: Vec<Leak>,
     /// Calls that failed because of an injection, in order.
     pub injected: Vec<Injected>,
     /// The names that methods accept; `None` if they are not known.
@@ -96,8 +102,9 @@ pub struct Run {
     pub program: String,
     /// Register r0 at the end.
     pub r0: u64,
-    /// Instructions executed.
-    pub insns: u64,
+    /// Instructions executed; none if they were not counted
+    /// ([`Vm::set_counting`](crate::Vm::set_counting)).
+    pub insns: Option<u64>,
     /// The engine that ran it, and why the chosen one did not.
     pub ran_on: RanOn,
 }
@@ -232,9 +239,11 @@ impl Outcome {
         self.outputs.append(&mut later.outputs);
         self.stale.append(&mut later.stale);
         self.probed.append(&mut later.probed);
+        self.leaks.append(&mut later.leaks);
         self.injected.append(&mut later.injected);
         self.context = later.context;
         self.packet = later.packet;
+        self.metadata = later.metadata;
         self.kern = later.kern;
         self.unreleased = later.unreleased;
         self.overridden = later.overridden.or(self.overridden);
@@ -391,7 +400,7 @@ mod tests {
             runs: vec![Run {
                 program: "p".into(),
                 r0: 0xffff_ffff_0000_0001,
-                insns: 2,
+                insns: Some(2),
                 ran_on: RanOn::chosen(EngineKind::Checked),
             }],
             outputs: vec![

@@ -3,6 +3,7 @@
 use smallvec::SmallVec;
 
 use super::event_storage::EventStorage;
+use super::leak::Leak;
 use super::objects::AcquiredResources;
 use super::outcome::Nested;
 use super::output_buffer::OutputBuffer;
@@ -33,6 +34,8 @@ pub(in crate::vm) struct RunState {
     pub(super) nested: Vec<Nested>,
     /// Loads of unmapped addresses that read 0 ([`probed`](crate::vm::Outcome::probed)).
     pub(super) probed: Probed,
+    /// Uninitialised bytes that left programs.
+    pub(super) leaks: Vec<Leak>,
 }
 
 /// A ring-buffer record that a program has reserved.

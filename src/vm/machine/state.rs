@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::cpu::Cpu;
 use super::cpu_claim::{CpuClaim, CpuError};
 use super::inject::Injections;
+use super::leak::LeakLog;
 use super::outcome::Outcome;
 use super::run_state::RunState;
 use super::shared::Shared;
@@ -23,6 +24,10 @@ pub struct Machine {
     pub world: World,
     /// Injected failures of calls.
     pub injections: Injections,
+    /// Whether runs look for uninitialised bytes that leave programs.
+    pub(super) finds_uninit: bool,
+    /// Where all that is found is kept, too.
+    pub(super) leak_log: Option<LeakLog>,
     pub(in crate::vm) shared: Shared,
     pub(in crate::vm) cpu: Cpu,
     pub(in crate::vm) run: RunState,
@@ -38,6 +43,8 @@ impl Machine {
             space: Space::over(kernel.blocks().clone()),
             world,
             injections: Injections::default(),
+            finds_uninit: false,
+            leak_log: None,
             shared: Shared::default(),
             cpu: Cpu::new(claim, kernel),
             run: RunState::default(),
@@ -73,6 +80,8 @@ impl Machine {
             space: self.space.fork(),
             world: self.world.on_cpu(cpu),
             injections: self.injections.fork(),
+            finds_uninit: self.finds_uninit,
+            leak_log: self.leak_log.clone(),
             shared: self.shared.clone(),
             cpu: Cpu::new(claim, self.cpu.kernel.clone()),
             run: RunState::default(),

@@ -13,6 +13,7 @@ mod region;
 mod shared;
 mod slab;
 mod space;
+mod touched;
 mod zeroed;
 
 pub use fault::{AccessFault, AccessKind, Pointer, Problem};

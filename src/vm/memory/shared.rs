@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::ptr::NonNull;
 
 use super::raw;
+use super::touched::touched;
 use crate::isa::{Size, Width};
 
 /// A block of memory of fixed size and address, shared without a lock.
@@ -182,6 +183,18 @@ impl SharedBytes {
         self.copy(0, self.len).unwrap_or_default()
     }
 
+    /// The ranges of bytes, in order, outside of which all bytes are zero. Linux tells which
+    /// pages of a large block were never used; looking at them would use them.
+    #[must_use]
+    pub fn used(&self) -> Vec<Range<usize>> {
+        let start = self.host_address();
+        let ranges = touched(start..start + self.len as u64).into_iter();
+        let offset = |host: u64| usize::try_from(host - start).unwrap_or(self.len);
+        ranges
+            .map(|range| offset(range.start)..offset(range.end))
+            .collect()
+    }
+
     /// Sets all bytes to zero.
     pub fn clear(&self) {
         self.clear_words(0..self.words.len());
@@ -258,6 +271,30 @@ mod tests {
             other[at] ^= 1;
             assert_eq!(shared.equals(3, &other), Some(false));
         }
+    }
+
+    /// A block of 1 GiB: looking for its three used bytes uses no other page.
+    #[test]
+    fn used_bytes_are_found_without_touching_others() {
+        let shared = SharedBytes::zeroed(1 << 30);
+        let places = [5, 77 << 12, (1 << 30) - 1];
+        for at in places {
+            shared.store(at, 1, 9).unwrap();
+        }
+        let used = shared.used();
+        for at in places {
+            assert!(used.iter().any(|range| range.contains(&at)), "{at}");
+        }
+        assert!(used.windows(2).all(|pair| pair[0].end < pair[1].start));
+        let bytes: usize = used.iter().map(ExactSizeIterator::len).sum();
+        // The system may use large pages. An emulator may not tell.
+        if cfg!(target_os = "linux") && std::env::var_os("BPFLAB_EMULATED").is_none() {
+            assert!(bytes <= 3 << 21, "{bytes}");
+        }
+        assert_eq!(shared.used(), used);
+        // A small block is one range.
+        let small = SharedBytes::zeroed(24).used();
+        assert_eq!((small.len(), small.first()), (1, Some(&(0..24))));
     }
 
     #[test]

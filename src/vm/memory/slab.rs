@@ -178,6 +178,28 @@ impl Slab {
         self.values.write(self.offset(element), value)
     }
 
+    /// The elements whose values are not all zero, in order.
+    #[must_use]
+    pub fn nonzero(&self) -> Vec<usize> {
+        let mut found = Vec::new();
+        let (mut next, mut value) = (0, vec![0; self.value_size]);
+        for used in self.values.used() {
+            let first = next.max(used.start / self.stride.max(1));
+            for element in first..self.count {
+                let at = self.offset(element);
+                if at >= used.end {
+                    break;
+                }
+                next = element + 1;
+                let read = self.values.read(at, &mut value);
+                if read.is_some() && value.iter().any(|byte| *byte != 0) {
+                    found.push(element);
+                }
+            }
+        }
+        found
+    }
+
     /// Copies out a key; `None` for arrays and past the end.
     #[must_use]
     pub fn key(&self, element: usize) -> Option<Vec<u8>> {

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use crate::spec::call::{CallSpec, Extent};
+use crate::spec::call::CallSpec;
 use crate::spec::helpers::{self, Caller};
 use crate::spec::kfuncs::KfuncId;
 use crate::spec::limits;
@@ -154,22 +154,20 @@ fn filled(
     map: Option<MapHandle>,
     call: &Call<'_>,
 ) -> SmallVec<[(usize, usize); 2]> {
-    let def = || Some(call.machine.map(map?)?.def());
-    let numbered = spec.arguments.iter().zip(1usize..);
-    let filled = numbered.filter_map(|(argument, n)| {
-        if argument.makes_dynptr() {
-            return Some((n, limits::DYNPTR_SIZE as usize));
-        }
-        let region = argument.region().filter(|region| region.uninit)?;
-        let len = match region.extent {
-            Extent::Key => def()?.key_size as usize,
-            Extent::Value => def()?.value_size as usize,
-            Extent::Bytes(size) => size as usize,
-            Extent::Next => call.size(n + 1),
-            Extent::Type(_) => return None,
-        };
-        Some((n, len))
-    });
+    let def = map.and_then(|map| Some(call.machine.map(map)?.def()));
+    let sizes = def.map(|def| (def.key_size, def.value_size));
+    let filled = spec
+        .arguments
+        .iter()
+        .enumerate()
+        .filter_map(|(at, argument)| {
+            if argument.makes_dynptr() {
+                return Some((at + 1, limits::DYNPTR_SIZE as usize));
+            }
+            let region = argument.region().filter(|region| region.uninit)?;
+            let len = CallSpec::extent(region, at, &call.args, sizes)?;
+            Some((at + 1, len))
+        });
     filled.collect()
 }
 
