@@ -1,0 +1,136 @@
+//! Records, look-ups, and calls of a function.
+
+use super::{AREA, FP, HASH, Maker, RECORDS, VALUE};
+
+impl Maker {
+    /// A record is reserved, perhaps moved through the stack, written, and given back.
+    pub(super) fn record(&mut self) {
+        if self.in_loop {
+            return self.arithmetic();
+        }
+        self.emit(0x18, 1, 5, 0, RECORDS);
+        self.emit(0, 0, 0, 0, 0);
+        self.emit(0xb7, 2, 0, 0, 64);
+        self.emit(0xb7, 3, 0, 0, 0);
+        self.helper(131);
+        self.forget(0);
+        let skip = self.jump(0x15, 0, 0, 0);
+        let slot = self.random.slot(8);
+        let place = Self::mask(AREA + i32::from(slot), 8);
+        let saved = if self.random.chance(40) {
+            self.emit(0x7b, FP, 0, slot, 0);
+            self.emit(0x79, 1, FP, slot, 0);
+            // A pointer in the slot is no number.
+            self.known.stack &= !place;
+            1
+        } else {
+            self.emit(0xbf, 1, 0, 0, 0);
+            1
+        };
+        if self.random.chance(60) {
+            let (size, bytes) = self.size();
+            let off = self
+                .random
+                .int(u64::from((AREA - bytes).cast_unsigned()) + 1);
+            let imm = self.random.imm();
+            let off = i16::try_from(off).unwrap_or_default();
+            self.emit(0x62 | size, saved, 0, off, imm);
+        }
+        if self.random.chance(97) {
+            self.emit(0xb7, 2, 0, 0, 0);
+            let helper = self.random.pick(&[132, 133]);
+            self.helper(helper);
+        }
+        self.land(skip);
+        self.known.stack &= !place;
+        self.forget(0);
+        for reg in 1..6 {
+            self.forget(reg);
+        }
+    }
+
+    /// A call of a helper: r0 is a number then, r1 to r5 are nothing.
+    pub(super) fn helper(&mut self, number: i32) {
+        self.emit(0x85, 0, 0, 0, number);
+        for reg in 1..6 {
+            self.forget(reg);
+        }
+        self.set_number(0);
+    }
+
+    /// A look-up in the hash with a number as the key, and an access to the value.
+    pub(super) fn look_up(&mut self) {
+        if self.in_loop {
+            return self.arithmetic();
+        }
+        let slot = self.random.slot(8);
+        let key = self.number();
+        if self.random.chance(60) {
+            self.emit(0x57, key, 0, 0, 3);
+        }
+        self.emit(0x7b, FP, key, slot, 0);
+        self.known.stack |= Self::mask(AREA + i32::from(slot), 8);
+        self.emit(0xbf, 2, FP, 0, 0);
+        self.emit(0x07, 2, 0, 0, slot.into());
+        self.emit(0x18, 1, 5, 0, HASH);
+        self.emit(0, 0, 0, 0, 0);
+        if self.random.chance(40) {
+            // First an element is written.
+            self.emit(0xbf, 3, VALUE, 0, 0);
+            self.emit(0xb7, 4, 0, 0, 0);
+            self.helper(2);
+            self.emit(0xbf, 2, FP, 0, 0);
+            self.emit(0x07, 2, 0, 0, slot.into());
+            self.emit(0x18, 1, 5, 0, HASH);
+            self.emit(0, 0, 0, 0, 0);
+        }
+        self.helper(1);
+        self.forget(0);
+        let skip = self.jump(0x15, 0, 0, 0);
+        let (size, bytes) = self.size();
+        let most = self.most(bytes);
+        let before = self.known;
+        let mut skips = vec![skip];
+        let off = if self.random.chance(50) && self.known.numbers != 0 {
+            let index = self.number();
+            self.emit(0xbf, 1, index, 0, 0);
+            skips.extend(self.bound(1, most));
+            self.emit(0x0f, 0, 1, 0, 0);
+            0
+        } else {
+            i16::try_from(most).unwrap_or_default()
+        };
+        self.emit(0x61 | size, 8, 0, off, 0);
+        for skip in skips {
+            self.land(skip);
+        }
+        self.known = before;
+        for reg in 0..6 {
+            self.forget(reg);
+        }
+    }
+
+    /// A call of the static function.
+    pub(super) fn call(&mut self) {
+        if self.in_loop {
+            return self.arithmetic();
+        }
+        let (one, other) = (self.number(), self.number());
+        match (one, other) {
+            (_, 1) => {
+                self.emit(0xbf, 2, other, 0, 0);
+                self.emit(0xbf, 1, one, 0, 0);
+            }
+            _ => {
+                self.emit(0xbf, 1, one, 0, 0);
+                self.emit(0xbf, 2, other, 0, 0);
+            }
+        }
+        self.calls.push(self.insns.len());
+        self.emit(0x85, 0, 1, 0, 0);
+        for reg in 1..6 {
+            self.forget(reg);
+        }
+        self.set_number(0);
+    }
+}

@@ -1,0 +1,483 @@
+//! Programs that aim at what verifiers get wrong: ranges of scalars, spills, variable offsets,
+//! linked registers, precision, loops, references.
+//!
+//! A program reads unknown numbers from the context of a syscall program, computes with them,
+//! and uses them as offsets into a map value or its stack. Bounds are checked before an offset
+//! is used, mostly so that the access just fits. What is wrong with a range so shows as a
+//! register outside of its state, or as an accepted access out of bounds.
+
+mod access;
+mod calls;
+mod flow;
+
+use std::sync::{Arc, LazyLock};
+
+use super::random::Random;
+use crate::isa::RawInsn;
+use crate::program::{MapDef, Program};
+use crate::spec::{MapType, ProgFlags, ProgType};
+
+/// Bytes of the context.
+pub(super) const INPUT: usize = 64;
+/// Bytes of the map value, and of the stack that is used.
+const AREA: i32 = 64;
+
+/// The maps by index.
+const VALUES: i32 = 0;
+const HASH: i32 = 1;
+const RECORDS: i32 = 2;
+
+/// The maps of all programs: the same object, so that a kernel's can be used again.
+static MAPS: LazyLock<Arc<[MapDef]>> = LazyLock::new(|| {
+    let maps: Arc<[MapDef]> = Arc::new([
+        MapDef::new("values", MapType::Array, 4, AREA.cast_unsigned(), 1),
+        MapDef::new("hash", MapType::Hash, 8, AREA.cast_unsigned(), 4),
+        MapDef::new("records", MapType::Ringbuf, 0, 0, 4096),
+    ]);
+    maps
+});
+
+/// What a program aims at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Aim {
+    Scalars,
+    Spills,
+    Offsets,
+    Linked,
+    Precision,
+    Loops,
+    References,
+}
+
+const CONTEXT: u8 = 6;
+const VALUE: u8 = 7;
+const COUNTER: u8 = 9;
+const FP: u8 = 10;
+
+type Step = fn(&mut Maker);
+
+/// The steps of an aim with their weights.
+fn steps(aim: Aim) -> &'static [(u64, Step)] {
+    match aim {
+        Aim::Scalars => &[
+            (40, Maker::arithmetic),
+            (14, Maker::branch),
+            (8, Maker::close),
+            (8, Maker::load),
+            (10, Maker::access),
+            (3, Maker::spill),
+            (3, Maker::fill),
+        ],
+        Aim::Spills => &[
+            (14, Maker::arithmetic),
+            (8, Maker::branch),
+            (5, Maker::close),
+            (24, Maker::spill),
+            (24, Maker::fill),
+            (8, Maker::access),
+            (6, Maker::stack_access),
+            (3, Maker::call),
+        ],
+        Aim::Offsets => &[
+            (14, Maker::arithmetic),
+            (7, Maker::branch),
+            (5, Maker::close),
+            (20, Maker::access),
+            (16, Maker::stack_access),
+            (10, Maker::look_up),
+            (4, Maker::load),
+        ],
+        Aim::Linked => &[
+            (12, Maker::arithmetic),
+            (18, Maker::copy),
+            (16, Maker::branch),
+            (8, Maker::close),
+            (16, Maker::linked_access),
+            (5, Maker::spill),
+            (5, Maker::fill),
+        ],
+        Aim::Precision => &[
+            (10, Maker::arithmetic),
+            (20, Maker::two_ways),
+            (10, Maker::branch),
+            (8, Maker::close),
+            (12, Maker::access),
+            (6, Maker::spill),
+            (8, Maker::fill),
+            (6, Maker::call),
+            (5, Maker::look_up),
+        ],
+        Aim::Loops => &[
+            (14, Maker::arithmetic),
+            (20, Maker::count),
+            (8, Maker::branch),
+            (6, Maker::close),
+            (8, Maker::access),
+            (6, Maker::spill),
+            (6, Maker::fill),
+            (6, Maker::two_ways),
+        ],
+        Aim::References => &[
+            (10, Maker::arithmetic),
+            (24, Maker::record),
+            (12, Maker::branch),
+            (8, Maker::close),
+            (6, Maker::two_ways),
+            (10, Maker::look_up),
+            (6, Maker::call),
+            (5, Maker::spill),
+            (5, Maker::fill),
+        ],
+    }
+}
+
+/// What is initialised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Known {
+    /// Registers with numbers, by bit.
+    numbers: u16,
+    /// Written bytes of the stack: bit 0 is the byte at -64.
+    stack: u64,
+}
+
+struct Maker {
+    random: Random,
+    insns: Vec<RawInsn>,
+    known: Known,
+    /// Jumps whose targets are open, with what is known there.
+    open: Vec<(usize, Known)>,
+    /// Calls of the function at the end.
+    calls: Vec<usize>,
+    in_loop: bool,
+}
+
+/// A program of at most about 80 instructions.
+pub(super) fn program(random: &mut Random, aim: Aim) -> Program {
+    let mut random = Random(random.bits());
+    let count = match random.below(8) {
+        0 => 2 + random.below(30),
+        _ => 2 + random.below(7),
+    };
+    let mut maker = Maker {
+        random,
+        insns: Vec::with_capacity(64),
+        known: Known {
+            numbers: 0,
+            stack: 0,
+        },
+        open: Vec::new(),
+        calls: Vec::new(),
+        in_loop: false,
+    };
+    maker.begin(aim);
+    for _ in 0..count {
+        maker.step(steps(aim));
+    }
+    maker.end();
+    let insns = maker.insns;
+    let mut program = Program::new("aimed", ProgType::Syscall, insns);
+    program.license = "GPL".to_owned();
+    program.flags = ProgFlags::SLEEPABLE;
+    program.maps = MAPS.clone();
+    program
+}
+
+/// The operation bits of conditional jumps, without the test of bits (`0x40`).
+const JUMPS: [u8; 10] = [0x10, 0x20, 0x30, 0x50, 0x60, 0x70, 0xa0, 0xb0, 0xc0, 0xd0];
+
+impl Maker {
+    fn step(&mut self, steps: &[(u64, Step)]) {
+        let total = steps.iter().map(|(weight, _)| weight).sum();
+        let mut at = self.random.below(total);
+        for (weight, step) in steps {
+            if at < *weight {
+                return step(self);
+            }
+            at -= weight;
+        }
+    }
+
+    fn emit(&mut self, opcode: u8, dst: u8, src: u8, off: i16, imm: i32) {
+        self.insns.push(RawInsn::new(opcode, dst, src, off, imm));
+    }
+
+    /// A jump whose target is set later.
+    fn jump(&mut self, opcode: u8, dst: u8, src: u8, imm: i32) -> usize {
+        self.emit(opcode, dst, src, 0, imm);
+        self.insns.len() - 1
+    }
+
+    /// Sets the target of a jump to the next instruction.
+    fn land(&mut self, jump: usize) {
+        let by = self.insns.len() - jump - 1;
+        if let Some(insn) = self.insns.get_mut(jump) {
+            insn.off = i16::try_from(by).unwrap_or_default();
+        }
+    }
+
+    fn is_number(&self, reg: u8) -> bool {
+        self.known.numbers >> reg & 1 == 1
+    }
+
+    fn set_number(&mut self, reg: u8) {
+        self.known.numbers |= 1 << reg;
+    }
+
+    fn forget(&mut self, reg: u8) {
+        self.known.numbers &= !(1 << reg);
+    }
+
+    /// A register to write: r0 to r5 or r8.
+    fn free(&mut self) -> u8 {
+        self.random.pick(&[0, 1, 2, 3, 4, 5, 8])
+    }
+
+    /// A register with a number.
+    fn number(&mut self) -> u8 {
+        let from = self.random.byte(9);
+        let all = (0..9).map(|by| (from + by) % 9);
+        let found = all.into_iter().find(|reg| self.is_number(*reg));
+        found.unwrap_or_else(|| {
+            self.load();
+            self.number_of_last()
+        })
+    }
+
+    /// The destination of the last instruction.
+    fn number_of_last(&self) -> u8 {
+        self.insns.last().map_or(0, |insn| insn.dst())
+    }
+
+    fn size(&mut self) -> (u8, i32) {
+        self.random
+            .pick(&[(0x10, 1), (0x08, 2), (0x00, 4), (0x18, 8)])
+    }
+
+    fn begin(&mut self, aim: Aim) {
+        self.emit(0xbf, CONTEXT, 1, 0, 0);
+        self.emit(0x18, VALUE, 6, 0, VALUES);
+        self.emit(0, 0, 0, 0, 0);
+        if matches!(aim, Aim::Spills | Aim::Offsets) || self.random.chance(15) {
+            for slot in 1..=8 {
+                let imm = self.random.imm();
+                self.emit(0x7a, FP, 0, slot * -8, imm);
+            }
+            self.known.stack = u64::MAX;
+        }
+        for _ in 0..2 + self.random.below(2) {
+            self.load();
+        }
+    }
+
+    /// Shows some numbers in the map value, and returns one.
+    fn end(&mut self) {
+        while !self.open.is_empty() {
+            self.close();
+        }
+        for place in 0..1 + i16::from(self.random.byte(3)) {
+            let reg = self.number();
+            self.emit(0x7b, VALUE, reg, place * 8, 0);
+        }
+        let reg = self.number();
+        self.emit(0xbf, 0, reg, 0, 0);
+        self.emit(0x95, 0, 0, 0, 0);
+        if self.calls.is_empty() {
+            return;
+        }
+        let start = self.insns.len();
+        for call in std::mem::take(&mut self.calls) {
+            if let Some(insn) = self.insns.get_mut(call) {
+                insn.imm = i32::try_from(start - call - 1).unwrap_or_default();
+            }
+        }
+        self.function();
+    }
+
+    /// A static function of two numbers.
+    fn function(&mut self) {
+        self.known = Known {
+            numbers: 0b110,
+            stack: 0,
+        };
+        for _ in 0..1 + self.random.below(4) {
+            self.step(&[
+                (10, Maker::arithmetic_of_arguments),
+                (5, Maker::branch_of_arguments),
+                (3, Maker::close),
+            ]);
+        }
+        while !self.open.is_empty() {
+            self.close();
+        }
+        let reg = 1 + self.random.byte(2);
+        self.emit(0xbf, 0, reg, 0, 0);
+        self.emit(0x95, 0, 0, 0, 0);
+    }
+
+    fn arithmetic_of_arguments(&mut self) {
+        let dst = 1 + self.random.byte(2);
+        self.compute(dst);
+    }
+
+    fn branch_of_arguments(&mut self) {
+        self.branch();
+    }
+
+    /// An unknown number.
+    fn load(&mut self) {
+        let dst = self.free();
+        let (size, bytes) = self.size();
+        let places = INPUT / 8;
+        let off = i16::try_from(self.random.index(places) * 8).unwrap_or_default();
+        match self.random.below(5) {
+            // Sign extension: of the map's value.
+            0 if bytes < 8 => self.emit(0x81 | size, dst, VALUE, off, 0),
+            1 => self.emit(0x61 | size, dst, VALUE, off, 0),
+            _ => self.emit(0x61 | size, dst, CONTEXT, off, 0),
+        }
+        self.set_number(dst);
+    }
+
+    fn arithmetic(&mut self) {
+        let dst = self.number();
+        self.compute(dst);
+    }
+
+    /// An operation on a number.
+    fn compute(&mut self, dst: u8) {
+        const OPERATIONS: [u8; 14] = [
+            0x00, 0x00, 0x10, 0x20, 0x30, 0x40, 0x50, 0x50, 0x60, 0x70, 0x90, 0xa0, 0xc0, 0xc0,
+        ];
+        let class = self.random.pick(&[4, 7, 7]);
+        let bits: u64 = if class == 4 { 32 } else { 64 };
+        match self.random.below(16) {
+            0 => {
+                let size = self.random.pick(&[16, 32, 64]);
+                let opcode = self.random.pick(&[0xd4, 0xdc, 0xd7]);
+                return self.emit(opcode, dst, 0, 0, size);
+            }
+            1 | 2 => {
+                let src = self.number();
+                let from = match class {
+                    4 => self.random.pick(&[8, 16]),
+                    _ => self.random.pick(&[8, 16, 32]),
+                };
+                return self.emit(0xb8 | class, dst, src, from, 0);
+            }
+            3 => return self.emit(0x80 | class, dst, 0, 0, 0),
+            4 => return self.emit(0xbc, dst, dst, 0, 0),
+            _ => {}
+        }
+        let op = self.random.pick(&OPERATIONS);
+        // Signed division.
+        let off = i16::from(matches!(op, 0x30 | 0x90) && self.random.chance(40));
+        if self.random.chance(40) {
+            let src = self.number();
+            return self.emit(op | 8 | class, dst, src, off, 0);
+        }
+        let imm = match op {
+            0x60 | 0x70 | 0xc0 => self.random.int(bits),
+            0x30 | 0x90 => match self.random.imm() {
+                0 => 1,
+                imm => imm,
+            },
+            _ => self.random.imm(),
+        };
+        self.emit(op | class, dst, 0, off, imm);
+    }
+
+    /// A branch over the next steps.
+    fn branch(&mut self) {
+        let dst = self.number();
+        let class = self.random.pick(&[5, 5, 6]);
+        let op = match self.random.below(12) {
+            0 => 0x40,
+            _ => self.random.pick(&JUMPS),
+        };
+        let jump = if self.random.chance(30) {
+            let src = self.number();
+            self.jump(op | 8 | class, dst, src, 0)
+        } else {
+            let imm = match self.random.below(3) {
+                0 => self.random.int(64),
+                _ => self.random.imm(),
+            };
+            self.jump(op | class, dst, 0, imm)
+        };
+        self.open.push((jump, self.known));
+    }
+
+    /// Ends the last branch.
+    fn close(&mut self) {
+        let Some((jump, there)) = self.open.pop() else {
+            return;
+        };
+        self.land(jump);
+        self.known.numbers &= there.numbers;
+        self.known.stack &= there.stack;
+    }
+
+    /// The bits of the stack bytes from `at` (0 for -64).
+    fn mask(at: i32, bytes: i32) -> u64 {
+        let ones = u64::MAX >> (64 - bytes.clamp(1, 64));
+        ones << at.clamp(0, 63)
+    }
+
+    fn spill(&mut self) {
+        let (size, bytes) = self.size();
+        let at = self.random.int(64 / 8) * 8
+            + if bytes < 8 {
+                self.random.pick(&[0, 0, 4])
+            } else {
+                0
+            };
+        let off = i16::try_from(at - AREA).unwrap_or(-8);
+        if self.random.chance(20) {
+            let imm = self.random.imm();
+            self.emit(0x62 | size, FP, 0, off, imm);
+        } else {
+            let src = self.number();
+            self.emit(0x63 | size, FP, src, off, 0);
+        }
+        self.known.stack |= Self::mask(at, bytes);
+    }
+
+    fn fill(&mut self) {
+        let (size, bytes) = self.size();
+        let places = (0..AREA / bytes).map(|place| place * bytes);
+        let written: Vec<i32> = places
+            .filter(|at| {
+                let mask = Self::mask(*at, bytes);
+                self.known.stack & mask == mask
+            })
+            .collect();
+        if written.is_empty() {
+            return self.spill();
+        }
+        let at = self.random.pick(&written);
+        let off = i16::try_from(at - AREA).unwrap_or(-8);
+        let dst = self.free();
+        let mode = if bytes < 8 && self.random.chance(15) {
+            0x81
+        } else {
+            0x61
+        };
+        self.emit(mode | size, dst, FP, off, 0);
+        self.set_number(dst);
+    }
+
+    /// A copy of a number, which links the registers, mostly with a distance.
+    fn copy(&mut self) {
+        let (dst, src) = (self.free(), self.number());
+        let opcode = self.random.pick(&[0xbf, 0xbf, 0xbc]);
+        self.emit(opcode, dst, src, 0, 0);
+        self.set_number(dst);
+        if self.random.chance(60) {
+            let by = self
+                .random
+                .pick(&[1, 2, 4, 8, -1, -8, 63, 100, i32::MAX, i32::MIN]);
+            let opcode = self.random.pick(&[0x07, 0x07, 0x04]);
+            self.emit(opcode, dst, 0, 0, by);
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! A program to be judged, with its inputs.
+
+use std::sync::Arc;
+
+use super::strategy::Strategy;
+use crate::compare::Subject;
+use crate::isa::disassemble;
+use crate::program::Program;
+use crate::vm::events::Event;
+
+/// The size of a context without layout: larger than those of all program types.
+pub(super) const CONTEXT: usize = 8192;
+
+/// A program to be judged. Inputs other than the first are drawn from a seed.
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    /// Its number in the campaign.
+    pub number: u64,
+    /// How it was made; `None` for one from a file.
+    pub strategy: Option<Strategy>,
+    /// The program.
+    pub program: Arc<Program>,
+    /// Programs that it may jump to by tail calls; they share its maps.
+    pub others: Vec<Arc<Program>>,
+    /// The first input: a packet, or the context's bytes.
+    pub input: Vec<u8>,
+    /// The seed of the other inputs.
+    pub seed: u64,
+    /// Whether its results don't depend on the machine, so that a kernel has the same.
+    pub defined: bool,
+}
+
+impl Candidate {
+    /// A program by itself.
+    #[must_use]
+    pub const fn new(program: Arc<Program>, input: Vec<u8>, seed: u64) -> Self {
+        Self {
+            number: 0,
+            strategy: None,
+            program,
+            others: Vec::new(),
+            input,
+            seed,
+            defined: false,
+        }
+    }
+
+    /// A program of a file: its first input is zeros, enough of them for its context.
+    #[must_use]
+    pub fn of_file(program: Arc<Program>, seed: u64) -> Self {
+        let is_packet = Event::packet([0; 64]).accepts(program.prog_type);
+        let len = if is_packet { 64 } else { CONTEXT };
+        Self::new(program, vec![0; len], seed)
+    }
+
+    /// The same with another program.
+    #[must_use]
+    pub fn with_program(&self, program: Arc<Program>) -> Self {
+        Self {
+            program,
+            ..self.clone()
+        }
+    }
+
+    /// Its first input as an event.
+    #[must_use]
+    pub fn event(&self) -> Event {
+        Event::input(self.program.prog_type, self.input.clone())
+    }
+
+    /// The subject of a comparison of engines.
+    #[must_use]
+    pub fn subject(&self) -> Subject {
+        Subject::new(self.program.clone(), self.event()).with_others(self.others.clone())
+    }
+
+    /// All programs, the one that runs first.
+    pub fn programs(&self) -> impl Iterator<Item = &Arc<Program>> {
+        [&self.program].into_iter().chain(&self.others)
+    }
+
+    /// The listing of its programs.
+    #[must_use]
+    pub fn listing(&self) -> String {
+        let texts = self.programs().map(|program| {
+            let kind = program.prog_type.name();
+            format!("{kind}\n{}", disassemble(&program.insns, &**program))
+        });
+        texts.collect::<Vec<_>>().join("---\n")
+    }
+}

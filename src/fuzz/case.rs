@@ -1,0 +1,197 @@
+//! Findings as cases: the program, the listing, both answers, and what reproduces them.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+
+use super::campaign::Finding;
+use super::candidate::Candidate;
+use super::strategy::Strategy;
+use crate::btf::Btf;
+use crate::object::cases::{Case, CaseProblem, btf_name, read_case};
+use crate::program::{Initial, Program};
+use crate::util::MapId;
+
+/// The key of a case under which a finding has its own data.
+const KEY: &str = "fuzz";
+
+/// What a case has of a finding, under `fuzz`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FuzzCase {
+    /// The oracle.
+    pub oracle: String,
+    /// The kind of problem.
+    pub kind: String,
+    /// Our answer.
+    pub ours: String,
+    /// The other answer.
+    pub other: String,
+    /// The strategy.
+    pub strategy: String,
+    /// The campaign's seed.
+    pub seed: u64,
+    /// The number of the program in the campaign.
+    pub number: u64,
+    /// The first input, in hexadecimal.
+    pub input: String,
+    /// The seed of the other inputs.
+    pub input_seed: u64,
+    /// Whether the results don't depend on the machine.
+    pub defined: bool,
+    /// Entries of maps that are maps or programs: the map, the index, the map or program.
+    pub entries: Vec<(u32, u32, Json)>,
+    /// The programs that it may jump to, as cases.
+    pub others: Vec<Json>,
+    /// Instructions before reducing.
+    pub insns_before: usize,
+    /// The listing of all programs.
+    pub listing: Vec<String>,
+    /// The command that reproduces it.
+    pub command: String,
+}
+
+/// Writes a finding as a case into a directory, with its BTF; returns the file.
+///
+/// # Errors
+/// Files that can't be written.
+pub fn write_case(directory: &Path, finding: &Finding) -> io::Result<PathBuf> {
+    let candidate = &finding.candidate;
+    let program = &candidate.program;
+    let oracle = finding.problem.oracle.name();
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+    let kind: String = finding.problem.kind.chars().map(plain).take(60).collect();
+    let id = format!("{oracle}-{}-{kind}", candidate.number);
+    let file = directory.join(format!("{id}.jsonl"));
+    let entries = program.maps.iter().enumerate().flat_map(|(map, def)| {
+        let map = u32::try_from(map).unwrap_or(u32::MAX);
+        def.initial.iter().filter_map(move |entry| match entry {
+            Initial::Map { index, map: inner } => Some((map, *index, Json::from(inner.0))),
+            Initial::Program { index, name } => Some((map, *index, Json::from(name.as_str()))),
+            Initial::Bytes { .. } => None,
+        })
+    });
+    let others = candidate.others.iter();
+    let whole = FuzzCase {
+        oracle: oracle.to_owned(),
+        kind: finding.problem.kind.clone(),
+        ours: finding.problem.ours.clone(),
+        other: finding.problem.other.clone(),
+        strategy: candidate.strategy.map_or("", Strategy::name).to_owned(),
+        seed: finding.seed,
+        number: candidate.number,
+        input: hex(&candidate.input),
+        input_seed: candidate.seed,
+        defined: candidate.defined,
+        entries: entries.collect(),
+        others: others
+            .map(|other| Case::from_program(&other.name, other).to_json())
+            .collect(),
+        insns_before: finding.insns_before,
+        listing: candidate.listing().lines().map(str::to_owned).collect(),
+        command: format!("bpflab fuzz --replay {} --oracle {oracle}", file.display()),
+    };
+    let mut case = Case::from_program(id, program);
+    case.rest
+        .insert(KEY.to_owned(), serde_json::to_value(whole)?);
+    save_case(&file, &case, program)?;
+    Ok(file)
+}
+
+/// Writes a case of a program as a file of its own, and its BTF beside it.
+///
+/// # Errors
+/// Files that can't be written.
+pub fn save_case(file: &Path, case: &Case, program: &Program) -> io::Result<()> {
+    let directory = file.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(directory)?;
+    if let Some(btf) = &program.btf {
+        let types = directory.join("btf");
+        fs::create_dir_all(&types)?;
+        fs::write(types.join(format!("{}.btf", btf_name(btf))), btf.to_bytes())?;
+    }
+    fs::write(file, format!("{}\n", case.to_json()))
+}
+
+impl FuzzCase {
+    /// What a case has of a finding, if it is one.
+    #[must_use]
+    pub fn of(case: &Case) -> Option<Self> {
+        let json = case.rest.get(KEY)?;
+        serde_json::from_value(json.clone()).ok()
+    }
+
+    /// The candidate of a case. One that is no finding runs on zeros.
+    ///
+    /// # Errors
+    /// A case that is not a program.
+    pub fn candidate(
+        case: &Case,
+        program: Program,
+        kernel: Option<&Btf>,
+    ) -> Result<Candidate, CaseProblem> {
+        let own = Self::of(case);
+        let Some(own) = own else {
+            return Ok(Candidate::of_file(Arc::new(program), 1));
+        };
+        let maps = own.maps(&program);
+        let complete = |mut program: Program| {
+            program.maps.clone_from(&maps);
+            Arc::new(program)
+        };
+        let mut others = Vec::new();
+        for other in &own.others {
+            let other = read_case(&other.to_string())?;
+            others.push(complete(
+                other.to_program(program.btf.clone(), kernel.cloned())?,
+            ));
+        }
+        Ok(Candidate {
+            number: own.number,
+            strategy: Strategy::named(&own.strategy),
+            others,
+            defined: own.defined,
+            ..Candidate::new(complete(program), bytes(&own.input), own.input_seed)
+        })
+    }
+
+    /// The maps with their entries that are maps and programs.
+    fn maps(&self, program: &Program) -> Arc<[crate::program::MapDef]> {
+        let mut maps = program.maps.to_vec();
+        for (map, index, entry) in &self.entries {
+            let inner = entry.as_u64().and_then(|map| u32::try_from(map).ok());
+            let entry = match (inner, entry.as_str()) {
+                (Some(inner), _) => Initial::Map {
+                    index: *index,
+                    map: MapId(inner),
+                },
+                (None, Some(name)) => Initial::Program {
+                    index: *index,
+                    name: name.to_owned(),
+                },
+                (None, None) => continue,
+            };
+            if let Some(def) = maps.get_mut(*map as usize) {
+                def.initial.push(entry);
+            }
+        }
+        maps.into()
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn bytes(hex: &str) -> Vec<u8> {
+    let digits = hex.as_bytes().chunks(2);
+    let byte = |pair: &[u8]| {
+        let text = std::str::from_utf8(pair).ok()?;
+        u8::from_str_radix(text, 16).ok()
+    };
+    digits.filter_map(byte).collect()
+}

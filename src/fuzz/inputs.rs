@@ -1,0 +1,184 @@
+//! Random inputs: events for programs, and map contents.
+
+use std::collections::BTreeMap;
+
+use super::candidate::{CONTEXT, Candidate};
+use super::random::Random;
+use crate::btf::{Kind, Member, Type};
+use crate::harness::Vm;
+use crate::program::Program;
+use crate::spec::{MapType, ProgType, UpdateFlags};
+use crate::vm::events::Event;
+
+/// A source of inputs; the same seed gives the same inputs.
+#[derive(Debug)]
+pub struct Inputs {
+    random: Random,
+}
+
+impl Inputs {
+    /// Inputs of a seed.
+    #[must_use]
+    pub const fn new(seed: u64) -> Self {
+        Self {
+            random: Random(seed),
+        }
+    }
+
+    /// 64 random bits.
+    pub const fn bits(&mut self) -> u64 {
+        self.random.bits()
+    }
+
+    fn below(&mut self, end: u64) -> usize {
+        usize::try_from(self.random.below(end)).unwrap_or_default()
+    }
+
+    /// Bytes of which all, few or none are zero, so that length limits are reached and
+    /// exceeded.
+    pub fn bytes(&mut self, len: usize) -> Vec<u8> {
+        let style = self.below(5);
+        if style == 0 {
+            return vec![0; len];
+        }
+        if style == 4 {
+            // Numbers near limits.
+            let words = (0..len.div_ceil(8)).flat_map(|_| self.random.wide().to_le_bytes());
+            return words.take(len).collect();
+        }
+        (0..len)
+            .map(|_| {
+                let byte = self.bits().to_le_bytes()[0];
+                match style {
+                    1 => byte & 3,
+                    2 if byte < 200 => 0,
+                    _ => byte,
+                }
+            })
+            .collect()
+    }
+
+    /// A random event for a candidate: of the size of its own input, if it was generated.
+    pub fn event_of(&mut self, vm: &mut Vm, candidate: &Candidate) -> Event {
+        let program = &candidate.program;
+        if candidate.strategy.is_some() && program.prog_type == ProgType::Syscall {
+            let len = candidate.input.len();
+            return Event::bytes(self.bytes(len));
+        }
+        self.event(vm, program)
+    }
+
+    /// A random event for the program.
+    pub fn event(&mut self, vm: &mut Vm, program: &Program) -> Event {
+        let len = [14, 64, 200, 1500][self.below(4)];
+        let len = len + self.below(40);
+        let bytes = self.bytes(len);
+        if Event::packet(bytes.clone()).accepts(program.prog_type) {
+            return Event::packet(bytes);
+        }
+        if program.prog_type == ProgType::Syscall {
+            return Event::bytes(self.bytes(CONTEXT));
+        }
+        if let Some(event) = self.typed(vm, program) {
+            return event;
+        }
+        match vm.event_for(program, None) {
+            Ok(event) if event.accepts(program.prog_type) => event,
+            _ => Event::bytes(self.bytes(CONTEXT)),
+        }
+    }
+
+    /// The arguments of a function or tracepoint whose prototype is known: an object for each
+    /// pointer to a structure, since the kernel passes no null there.
+    fn typed(&mut self, vm: &mut Vm, program: &Program) -> Option<Event> {
+        let btf = program.kernel_btf.as_ref()?;
+        if program.prog_type == ProgType::Netfilter {
+            let context = ["nf_hook_state", "sk_buff"].map(|name| {
+                let found = btf.find(name, Kind::Struct)?;
+                object(vm, found, true, &mut BTreeMap::new())
+            });
+            let context = context.map(Option::unwrap_or_default);
+            let bytes = context.map(u64::to_le_bytes).concat();
+            return Some(Event::input(ProgType::Netfilter, bytes));
+        }
+        let hook = btf.get(program.attach_btf_id?)?;
+        let prototype = btf.resolve(hook.target_id()?).ok()?;
+        // A tracepoint is a pointer to its prototype, whose first parameter is not passed.
+        let (prototype, skipped) = match prototype.kind() {
+            Kind::FuncProto => (prototype, 0),
+            Kind::Ptr => (btf.resolve(prototype.target_id()?).ok()?, 1),
+            _ => return None,
+        };
+        let (mut context, mut objects) = (Vec::new(), BTreeMap::new());
+        for param in prototype.params().skip(skipped) {
+            let ty = btf.resolve(param.ty).ok()?;
+            let to = (ty.kind() == Kind::Ptr).then(|| btf.resolve(ty.target_id()?).ok());
+            let to = to.flatten().filter(|to| to.kind() == Kind::Struct);
+            let object = to.and_then(|to| object(vm, to, true, &mut objects));
+            let argument = object.unwrap_or_else(|| self.bits());
+            context.extend(argument.to_le_bytes());
+        }
+        context.resize(context.len() + 8, 0);
+        let event = Event::bytes(context);
+        event.accepts(program.prog_type).then_some(event)
+    }
+
+    /// Writes random contents to the maps that user space fills.
+    pub fn fill_maps(&mut self, vm: &mut Vm) {
+        let maps: Vec<_> = vm.machine().maps().map(|(_, map)| map.clone()).collect();
+        for map in maps {
+            let def = map.def();
+            let filled = matches!(
+                def.map_type,
+                MapType::Array | MapType::Hash | MapType::LruHash | MapType::PercpuArray
+            );
+            // The verifier relies on the contents of frozen maps.
+            if !filled || def.frozen || def.value_size > 4096 {
+                continue;
+            }
+            for key in 0..def.max_entries.min(8) {
+                let mut bytes = key.to_le_bytes().to_vec();
+                bytes.resize(def.key_size as usize, 0);
+                let value = self.bytes(map.user_value_size());
+                // A map may reject the value and stays unchanged then.
+                let _ = map.write(&bytes, &value, UpdateFlags::empty());
+            }
+        }
+    }
+}
+
+/// The address of an object of a structure; one of each type. Its members that point to
+/// structures are not null, as in the kernel; if it is no argument and large, they are not set.
+fn object(
+    vm: &mut Vm,
+    ty: Type<'_>,
+    is_argument: bool,
+    objects: &mut BTreeMap<String, u64>,
+) -> Option<u64> {
+    if let Some(known) = objects.get(ty.name()) {
+        return Some(*known);
+    }
+    let mut made = vm.world().kernel(ty.name()).ok()?;
+    let address = made.address();
+    objects.insert(ty.name().to_owned(), address);
+    for member in members(ty).filter(|_| is_argument || ty.members().len() < 16) {
+        let to = ty.btf().resolve(member.ty).ok();
+        let to = to.filter(|to| to.kind() == Kind::Ptr);
+        let to = to.and_then(|to| ty.btf().resolve(to.target_id()?).ok());
+        let to = to.filter(|to| to.kind() == Kind::Struct && !to.name().is_empty());
+        if let Some(to) = to.and_then(|to| object(vm, to, false, objects)) {
+            made = made.clone().set(member.name, to).unwrap_or(made);
+        }
+    }
+    Some(address)
+}
+
+/// The members of a type, with those of anonymous ones.
+fn members(ty: Type<'_>) -> impl Iterator<Item = Member<'_>> {
+    ty.members().flat_map(move |member| {
+        let inner = member.name.is_empty().then(|| ty.btf().ty(member.ty));
+        let named = inner.is_none().then_some(member);
+        let inner = inner.map(|inner| inner.members());
+        named.into_iter().chain(inner.into_iter().flatten())
+    })
+}

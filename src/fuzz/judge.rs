@@ -1,0 +1,319 @@
+//! Applies the oracles to a candidate.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::candidate::Candidate;
+use super::counts::Counts;
+use super::known::is_known;
+use super::oracle::Oracle;
+use super::problem::Problem;
+use super::random::Random;
+use super::verdicts::template;
+use super::{round_trip, runs, sameness, values};
+use crate::verifier::{Decision, Options, Unverified, trace, verify};
+
+/// The maximum number of recorded states of a program.
+const STATES: u64 = 20_000;
+/// Programs with more processed instructions are not traced and run.
+const MAX_PROCESSED: u64 = 20_000;
+/// Inputs that an accepted program runs on.
+const INPUTS: u32 = 3;
+/// One of so many programs is compared with the kernel's log.
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+const LOGGED: u64 = 16;
+/// Inputs that a rejected program runs on.
+const REJECTED_INPUTS: u32 = 8;
+
+/// Applies oracles, and counts.
+#[derive(Debug)]
+pub struct Judge {
+    oracles: Oracle,
+    options: Options,
+    /// Whether the running kernel can be asked.
+    kernel: bool,
+    /// What it has done.
+    pub counts: Counts,
+    /// The oracle that is at work, to which a panic belongs.
+    current: Oracle,
+    #[cfg(all(feature = "kernel", target_os = "linux"))]
+    maps: Option<KnownMaps>,
+}
+
+/// The kernel's maps of the last program.
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+#[derive(Debug)]
+struct KnownMaps {
+    defs: std::sync::Arc<[crate::program::MapDef]>,
+    maps: crate::kernel::LoadedMaps,
+}
+
+impl Judge {
+    /// Applies these oracles; `kernel` says whether the running kernel can be asked.
+    #[must_use]
+    pub fn new(oracles: Oracle, kernel: bool) -> Self {
+        let options = Options::default();
+        #[cfg(all(feature = "kernel", target_os = "linux"))]
+        let options = match kernel && oracles.contains(Oracle::VERDICT) {
+            true => super::kernel::options(),
+            false => options,
+        };
+        Self {
+            oracles,
+            options,
+            kernel,
+            counts: Counts::default(),
+            current: Oracle::SAFETY,
+            #[cfg(all(feature = "kernel", target_os = "linux"))]
+            maps: None,
+        }
+    }
+
+    /// The same oracles and nothing counted.
+    #[must_use]
+    pub fn fresh(&self) -> Self {
+        Self::new(self.oracles, self.kernel)
+    }
+
+    /// The first problem that an oracle has with a candidate. A panic is a problem, too. Problems
+    /// that are known to be Linux's are only counted.
+    pub fn judge(&mut self, candidate: &Candidate) -> Option<Problem> {
+        let judged = catch_unwind(AssertUnwindSafe(|| self.ask(candidate)));
+        let problem = judged.unwrap_or_else(|panic| {
+            let text = panic
+                .downcast_ref::<String>()
+                .cloned()
+                .or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
+                .unwrap_or_default();
+            let kind = format!("panic: {text}");
+            Some(Problem::new(self.current, &kind, "panics", text))
+        })?;
+        if is_known(&problem, candidate) {
+            self.counts.known += 1;
+            return None;
+        }
+        Some(problem)
+    }
+
+    fn has(&self, oracle: Oracle) -> bool {
+        self.oracles.intersects(oracle)
+    }
+
+    fn ask(&mut self, candidate: &Candidate) -> Option<Problem> {
+        self.current = Oracle::SAFETY;
+        let verdict = verify(&candidate.program, &self.options).verdict;
+        let counts = &mut self.counts;
+        counts.programs += 1;
+        counts.processed += verdict.processed();
+        let is_accepted = verdict.is_accepted();
+        match verdict.decision {
+            Decision::Accept => counts.accepted += 1,
+            Decision::Reject => counts.rejected += 1,
+            Decision::Unjudged => counts.unjudged += 1,
+        }
+        if let Some(strategy) = candidate.strategy {
+            let (made, accepted) = counts.strategies.entry(strategy).or_default();
+            *made += 1;
+            *accepted += u64::from(is_accepted);
+        }
+        if verdict.decision == Decision::Reject {
+            let rule = template(&verdict.message);
+            if !counts.rules.contains(&rule) {
+                counts.rules.insert(rule);
+            }
+        }
+        self.current = Oracle::ROUND_TRIP;
+        if self.has(Oracle::ROUND_TRIP)
+            && let Some(problem) = round_trip::check(&candidate.program)
+        {
+            return Some(problem);
+        }
+        self.current = Oracle::SAFETY;
+        #[cfg(all(feature = "kernel", target_os = "linux"))]
+        if self.has(Oracle::VERDICT)
+            && self.kernel
+            && let Some(problem) = self.compare_verdicts(candidate, &verdict)
+        {
+            return Some(problem);
+        }
+        if verdict.processed() > MAX_PROCESSED {
+            return None;
+        }
+        if self.has(Oracle::SAMENESS) && verdict.decision != Decision::Unjudged {
+            self.current = Oracle::SAMENESS;
+            let mut random = Random(candidate.seed);
+            let (program, options) = (&candidate.program, &self.options);
+            let problem = sameness::check(program, &verdict, options, &mut random);
+            if problem.is_some() {
+                return problem;
+            }
+        }
+        match verdict.decision {
+            Decision::Accept => self.accepted(candidate),
+            Decision::Reject => {
+                self.rejected(candidate);
+                None
+            }
+            Decision::Unjudged => None,
+        }
+    }
+
+    fn accepted(&mut self, candidate: &Candidate) -> Option<Problem> {
+        let traced = Oracle::STATE | Oracle::SAMENESS;
+        let mut known = None;
+        if self.has(traced) {
+            self.current = Oracle::STATE & self.oracles;
+            if self.current.is_empty() {
+                self.current = Oracle::SAMENESS;
+            }
+            match trace(&candidate.program, &self.options, STATES) {
+                Ok(trace) => {
+                    self.counts.incomplete += u64::from(!trace.is_complete());
+                    known = Some(trace);
+                }
+                Err(why) if self.has(Oracle::SAMENESS) => {
+                    if let Some(problem) = rejected_without_pruning(&why) {
+                        return Some(problem);
+                    }
+                }
+                Err(_) => {}
+            }
+        }
+        if self.has(Oracle::STATE | Oracle::SAFETY) {
+            self.current = Oracle::SAFETY;
+            let trace = known.as_ref().filter(|_| self.has(Oracle::STATE));
+            let ran = runs::run(candidate, trace, self.oracles, INPUTS);
+            self.counts.runs += ran.runs;
+            self.counts.held += ran.held;
+            if ran.problem.is_some() {
+                return ran.problem;
+            }
+            #[cfg(all(feature = "kernel", target_os = "linux"))]
+            if self.kernel && self.has(Oracle::STATE) && candidate.seed.is_multiple_of(LOGGED) {
+                let problem = self.compare_with_log(candidate);
+                if problem.is_some() {
+                    return problem;
+                }
+            }
+        }
+        let others = candidate.others.iter();
+        let mut verdicts = others.map(|other| verify(other, &self.options).verdict);
+        if self.has(Oracle::VALUE) && verdicts.all(|verdict| verdict.is_accepted()) {
+            self.current = Oracle::VALUE;
+            let values = values::compare(candidate, self.kernel);
+            self.counts.engine_runs += values.runs;
+            self.counts.kernel_runs += values.kernel_runs;
+            return values.problem;
+        }
+        None
+    }
+
+    /// Counts a rejected program that never faults.
+    fn rejected(&mut self, candidate: &Candidate) {
+        if !self.has(Oracle::SAFETY) || has_loops(candidate) {
+            return;
+        }
+        if let Some(fine) = runs::never_faults(candidate, REJECTED_INPUTS) {
+            self.counts.rejected_run += 1;
+            self.counts.precision += u64::from(fine);
+        }
+    }
+
+    /// Runs it against the states in the kernel's log.
+    #[cfg(all(feature = "kernel", target_os = "linux"))]
+    fn compare_with_log(&mut self, candidate: &Candidate) -> Option<Problem> {
+        use crate::kernel::{LoadOptions, LoadedMaps, load};
+        use crate::verifier::LogLevel;
+
+        let program = &candidate.program;
+        let maps = LoadedMaps::create(&program.maps, program.btf.as_ref()).ok()?;
+        let options = LoadOptions::default().with_log(LogLevel::ALL);
+        let loaded = load(program, &maps, &options).ok()?;
+        let (checked, problem) = super::claims::check(candidate, &loaded.verdict.log, INPUTS);
+        self.counts.claims += checked;
+        problem.filter(|_| loaded.verdict.is_accepted())
+    }
+
+    #[cfg(all(feature = "kernel", target_os = "linux"))]
+    fn compare_verdicts(
+        &mut self,
+        candidate: &Candidate,
+        verdict: &crate::verifier::Verdict,
+    ) -> Option<Problem> {
+        use super::kernel::{Compared, compare_with};
+        use super::verdicts::Ours;
+        use crate::kernel::LoadedMaps;
+
+        let program = &candidate.program;
+        let is_known = |known: &KnownMaps| known.defs == program.maps && program.btf.is_none();
+        // A prog array keeps the type of the first program that uses it.
+        let mut kinds = program.maps.iter().map(|map| map.map_type);
+        let remembers = kinds.any(|kind| kind == crate::spec::MapType::ProgArray);
+        if remembers || !self.maps.as_ref().is_some_and(is_known) {
+            self.maps = None;
+            match LoadedMaps::create(&program.maps, program.btf.as_ref()) {
+                Ok(maps) => {
+                    let defs = program.maps.clone();
+                    self.maps = Some(KnownMaps { defs, maps });
+                }
+                Err(_) => {
+                    self.counts.no_kernel_verdict += 1;
+                    return None;
+                }
+            }
+        }
+        let known = self.maps.as_ref()?;
+        match compare_with(&Ours::of(verdict), program, &known.maps) {
+            Compared::Judged(both) => {
+                self.counts.kernel_verdicts += 1;
+                let kind = both.kind()?;
+                let (ours, theirs) = (&both.ours, &both.kernel);
+                Some(Problem::new(
+                    Oracle::VERDICT,
+                    &kind,
+                    format!(
+                        "bpflab: {} errno {} processed {} {}",
+                        ours.decision.word(),
+                        ours.errno,
+                        ours.processed,
+                        ours.line
+                    ),
+                    format!(
+                        "kernel: {} errno {} processed {} {}",
+                        theirs.verdict, theirs.errno, theirs.processed, theirs.log_last
+                    ),
+                ))
+            }
+            Compared::NoVerdict => {
+                self.counts.no_kernel_verdict += 1;
+                None
+            }
+            Compared::Unjudged | Compared::Unsafe => None,
+        }
+    }
+}
+
+/// An accepted program that is rejected if no path is pruned by less than its whole state.
+fn rejected_without_pruning(why: &Unverified) -> Option<Problem> {
+    let Unverified::Rejected(reject) = why else {
+        return None;
+    };
+    let text = reject.text().lines().next_back().unwrap_or_default();
+    Some(Problem::new(
+        Oracle::SAMENESS,
+        &format!("rejected without pruning: {text}"),
+        "accepted",
+        format!("without pruning: {text}"),
+    ))
+}
+
+/// Whether any jump of the programs leads back.
+fn has_loops(candidate: &Candidate) -> bool {
+    let back = |program: &crate::program::Program| {
+        program.insns.iter().any(|insn| {
+            let jumps = matches!(insn.opcode & 7, 5 | 6);
+            let calls = matches!(insn.opcode & 0xf0, 0x80 | 0x90);
+            jumps && !calls && (insn.off < 0 || insn.opcode == 6 && insn.imm < 0)
+        })
+    };
+    candidate.programs().any(|program| back(program))
+}

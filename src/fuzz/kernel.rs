@@ -1,0 +1,86 @@
+//! The running kernel's verdicts.
+
+use std::num::NonZeroU32;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use super::verdicts::{Both, Difference, Ours};
+use crate::kernel::{LoadOptions, LoadedMaps, load, possible_cpus, running_config};
+use crate::object::cases::KernelSays;
+use crate::program::Program;
+use crate::spec::ProgType;
+use crate::verifier::{Decision, Options, verify};
+
+/// The prefix of our reject of a load before the context, which the kernel allows in
+/// tracepoint programs.
+const NEGATIVE: &str = "invalid bpf_context access off=-";
+
+/// The prefix of a reject whose instruction number counts rewritten instructions in the
+/// kernel (`docs/verifier-differences.md`).
+const NO_PROGRAM: &str = "verifier bug: No program to jit at insn ";
+
+/// The result of a comparison.
+#[derive(Debug)]
+pub enum Compared {
+    /// The kernel gives no verdict: missing rights, memory, or a feature.
+    NoVerdict,
+    /// The program is unjudged.
+    Unjudged,
+    /// We reject as unsafe what the kernel accepts (`docs/verifier-differences.md`).
+    Unsafe,
+    /// Both gave a verdict.
+    Judged(Box<Both>),
+}
+
+/// Options for this machine: its CPUs, its kernel's configuration and lockdown state.
+#[must_use]
+pub fn options() -> Options {
+    Options::default()
+        .with_cpus(NonZeroU32::new(possible_cpus()))
+        .with_kernel(running_config().unwrap_or_default())
+}
+
+fn ours(program: &Arc<Program>, options: &Options) -> Ours {
+    match catch_unwind(AssertUnwindSafe(|| verify(program, options).verdict)) {
+        Ok(verdict) => Ours::of(&verdict),
+        Err(_) => Ours::panicked("panicked"),
+    }
+}
+
+/// Gets both verdicts. `maps` are the program's.
+#[must_use]
+pub fn compare(program: &Arc<Program>, maps: &LoadedMaps, options: &Options) -> Compared {
+    compare_with(&ours(program, options), program, maps)
+}
+
+/// Compares our verdict with the kernel's.
+pub(super) fn compare_with(ours: &Ours, program: &Program, maps: &LoadedMaps) -> Compared {
+    if ours.decision == Decision::Unjudged {
+        return Compared::Unjudged;
+    }
+    if ours.line.starts_with(NEGATIVE) && program.prog_type == ProgType::Tracepoint {
+        return Compared::Unsafe;
+    }
+    let Ok(loaded) = load(program, maps, &LoadOptions::default()) else {
+        return Compared::NoVerdict;
+    };
+    let verdict = &loaded.verdict;
+    let mut ours = ours.clone();
+    let lines = [&ours.line, &verdict.message];
+    if lines.iter().all(|line| line.starts_with(NO_PROGRAM)) {
+        ours.line.clone_from(&verdict.message);
+    }
+    let kernel = KernelSays {
+        verdict: verdict.decision.word().into(),
+        errno: verdict.errno.map_or(0, |errno| i32::from(errno.0)),
+        log_last: verdict.message.clone(),
+        processed: verdict.processed(),
+        ..KernelSays::default()
+    };
+    let differences = Difference::between(&ours, &kernel);
+    Compared::Judged(Box::new(Both {
+        ours,
+        kernel,
+        differences,
+    }))
+}

@@ -1,0 +1,73 @@
+//! Problems that are explained.
+
+use super::candidate::Candidate;
+use super::oracle::Oracle;
+use super::problem::Problem;
+use super::strategy::Strategy;
+use crate::program::Program;
+
+/// A known problem.
+struct Known {
+    oracle: Oracle,
+    /// How its kind begins.
+    kind: &'static str,
+    /// Whether a program can have it.
+    can_have: fn(&Program) -> bool,
+}
+
+/// The known problems.
+const KNOWN: &[Known] = &[
+    // Linux 6.18: a fill with sign extension keeps the id of the spilled scalar, so that the
+    // verifier takes the two numbers for equal (`check_stack_read_fixed_off`,
+    // `coerce_reg_to_size_sx`, `kernel/bpf/verifier.c`). bpflab drops the id:
+    //
+    //     r8 = *(u32 *)(r6 +8)        ; unknown
+    //     *(u64 *)(r10 -8) = r8
+    //     r1 = *(s32 *)(r10 -8)       ; -1 where r8 is 0xffffffff
+    //     if r1 != -1 goto out
+    //     r8 += 1                     ; the verifier has 0, it is 0x100000000
+    Known {
+        oracle: Oracle::STATE,
+        kind: "kernel's log: a register has a value that it excludes",
+        can_have: has_signed_fill,
+    },
+    // The verifier lets a program pass argument registers that it never wrote, or that a call
+    // before left with anything, where it ignores the arguments: those behind the format of
+    // `bpf_trace_printk`, and a kfunc's with the suffix `__ign`.
+    Known {
+        oracle: Oracle::VALUE,
+        kind: "",
+        can_have: ignores_arguments,
+    },
+];
+
+/// Whether a program makes two calls, of which one passes arguments that the verifier ignores.
+fn ignores_arguments(program: &Program) -> bool {
+    const CALL: u8 = 0x85;
+    const TRACE_PRINTK: i32 = 6;
+    let calls = || program.insns.iter().filter(|insn| insn.opcode == CALL);
+    let ignores = calls().any(|insn| match insn.src() {
+        0 => insn.imm == TRACE_PRINTK,
+        2 => true,
+        _ => false,
+    });
+    ignores && calls().count() > 1
+}
+
+/// Whether a program loads from its stack with sign extension.
+fn has_signed_fill(program: &Program) -> bool {
+    let is_signed_load = |opcode: u8| opcode & 7 == 1 && opcode & 0xe0 == 0x80;
+    let mut insns = program.insns.iter();
+    insns.any(|insn| is_signed_load(insn.opcode) && insn.src() == 10)
+}
+
+/// Whether a problem is a known one.
+pub(super) fn is_known(problem: &Problem, candidate: &Candidate) -> bool {
+    KNOWN.iter().any(|known| {
+        known.oracle == problem.oracle
+            && problem.kind.starts_with(known.kind)
+            // Only changed programs ignore what the generator knows.
+            && (known.oracle != Oracle::VALUE || candidate.strategy == Some(Strategy::Mutants))
+            && candidate.programs().any(|program| (known.can_have)(program))
+    })
+}

@@ -1,0 +1,141 @@
+//! The oracles that run a program in the checked engine: *state* and *safety*.
+
+use std::sync::Arc;
+
+use super::candidate::Candidate;
+use super::inputs::Inputs;
+use super::oracle::Oracle;
+use super::problem::Problem;
+use crate::harness::{self, Error, OracleReport, Vm};
+use crate::program::Program;
+use crate::verifier::oracle::Trace;
+use crate::vm::events::Event;
+use crate::vm::{FaultKind, HelperProblem, ProgramHandle, World};
+
+/// The maximum number of checked instructions of a run.
+const STEPS: u64 = 20_000;
+/// The maximum number of instructions of a run.
+const BUDGET: u64 = 200_000;
+
+/// The fault of a run that the verifier should have prevented.
+#[must_use]
+pub fn fault(error: &Error) -> Option<String> {
+    let Error::Fault(fault) = error else {
+        return None;
+    };
+    match &fault.kind {
+        FaultKind::Access(_) | FaultKind::OutOfProgram(_) | FaultKind::Decode(_) => {
+            Some(fault.to_string())
+        }
+        FaultKind::Helper {
+            problem: HelperProblem::Callback(_),
+            ..
+        } => Some(fault.to_string()),
+        _ => None,
+    }
+}
+
+/// A machine with the programs of a candidate, loaded whatever the verdicts.
+pub(super) fn machine(candidate: &Candidate) -> Result<(Vm, ProgramHandle), Error> {
+    let mut vm = Vm::with_world(World::with_cpus(4));
+    vm.set_budget(BUDGET);
+    let programs: Vec<Arc<Program>> = candidate.programs().cloned().collect();
+    let handles = vm.load_unverified_programs(&candidate.program.maps, programs)?;
+    let handle = handles.first().copied().unwrap_or(ProgramHandle(0));
+    Ok((vm, handle))
+}
+
+/// The input of a run: the candidate's own, then random ones.
+pub(super) fn event(candidate: &Candidate, vm: &mut Vm, inputs: &mut Inputs, number: u32) -> Event {
+    // The arguments of a hook are pointers to objects, which have to be made.
+    let is_typed = candidate.program.attach_btf_id.is_some();
+    if number == 0 && !is_typed {
+        return candidate.event();
+    }
+    inputs.fill_maps(vm);
+    inputs.event_of(vm, candidate)
+}
+
+/// What the runs of a program showed.
+#[derive(Debug, Default)]
+pub(super) struct Ran {
+    /// Runs.
+    pub runs: u64,
+    /// Instructions whose registers and stack were in an explored state.
+    pub held: u64,
+    /// The first problem.
+    pub problem: Option<Problem>,
+}
+
+/// Runs an accepted program on `count` inputs. With a trace, each step is checked.
+pub(super) fn run(
+    candidate: &Candidate,
+    trace: Option<&Trace>,
+    oracles: Oracle,
+    count: u32,
+) -> Ran {
+    let mut ran = Ran::default();
+    let Ok((mut vm, handle)) = machine(candidate) else {
+        return ran;
+    };
+    let mut inputs = Inputs::new(candidate.seed);
+    for number in 0..count {
+        let event = event(candidate, &mut vm, &mut inputs, number);
+        let (outcome, violation) = match trace {
+            Some(trace) => {
+                let oracle = harness::Oracle::new(trace).with_limit(STEPS);
+                let OracleReport {
+                    outcome,
+                    violation,
+                    held,
+                    ..
+                } = oracle.run(&mut vm, handle, &event);
+                ran.held += held;
+                (outcome, violation)
+            }
+            None => (vm.run(handle, &event), None),
+        };
+        ran.runs += 1;
+        if let Some(violation) = violation {
+            let what = violation.what.split(" is ").next().unwrap_or_default();
+            let kind = match violation.states {
+                0 => "no explored path",
+                _ => what,
+            };
+            ran.problem = Some(Problem::new(
+                Oracle::STATE,
+                kind,
+                format!("explored: {}", violation.state.trim()),
+                format!("run: {violation}"),
+            ));
+            return ran;
+        }
+        let Err(error) = outcome else { continue };
+        if oracles.contains(Oracle::SAFETY)
+            && let Some(fault) = fault(&error)
+        {
+            // Without the program's name, and where it is.
+            let what = fault.lines().next().unwrap_or_default();
+            let what = what.split_once(": ").map_or(what, |(_, what)| what);
+            let kind = format!("accepted, but faults: {what}");
+            ran.problem = Some(Problem::new(Oracle::SAFETY, &kind, "accepted", fault));
+            return ran;
+        }
+        // A run that its budget ended has not released what it reserved.
+        break;
+    }
+    ran
+}
+
+/// Whether a rejected program runs on `count` inputs without a fault. `None` if it can't run.
+pub(super) fn never_faults(candidate: &Candidate, count: u32) -> Option<bool> {
+    let (mut vm, handle) = machine(candidate).ok()?;
+    let mut inputs = Inputs::new(candidate.seed);
+    for number in 0..count {
+        let event = event(candidate, &mut vm, &mut inputs, number);
+        if vm.run(handle, &event).is_err() {
+            return Some(false);
+        }
+    }
+    Some(true)
+}

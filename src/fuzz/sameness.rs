@@ -1,0 +1,138 @@
+//! The *sameness* oracle: a program is changed in a way that must not change the verdict.
+
+use std::sync::Arc;
+
+use super::listing::Listing;
+use super::mutate::{is_branch, opposite, rename};
+use super::oracle::Oracle;
+use super::problem::Problem;
+use super::random::Random;
+use super::verdicts::template;
+use crate::isa::RawInsn;
+use crate::program::Program;
+use crate::util::Errno;
+use crate::verifier::{Decision, Options, Verdict, verify};
+
+/// A change that must not change the verdict.
+#[derive(Debug, Clone, Copy)]
+enum Change {
+    /// Callee-saved registers have other names.
+    Renamed,
+    /// Jumps to the next instruction are inserted, which are new places to prune at.
+    Jumps,
+    /// Branches are inverted, so that the other way is explored first.
+    Order,
+}
+
+/// `goto +0`.
+const GOTO: u8 = 0x05;
+
+/// Changes a program in a random way; the problem if the verdict is another one.
+pub(super) fn check(
+    program: &Arc<Program>,
+    verdict: &Verdict,
+    options: &Options,
+    random: &mut Random,
+) -> Option<Problem> {
+    let change = random.pick(&[Change::Renamed, Change::Jumps, Change::Order]);
+    let mut listing = Listing::of(program);
+    let what = match change {
+        Change::Renamed => {
+            renamed(&mut listing, random);
+            "registers renamed"
+        }
+        Change::Jumps => {
+            add_jumps(&mut listing, random);
+            "jumps to the next instruction added"
+        }
+        Change::Order => {
+            reorder(&mut listing);
+            "branches explored in the other order"
+        }
+    };
+    let changed = Arc::new(listing.program(program)?);
+    let other = verify(&changed, options).verdict;
+    if is_limit(verdict) || is_limit(&other) || other.decision == Decision::Unjudged {
+        return None;
+    }
+    let same = verdict.decision == other.decision;
+    // Of several errors another one may be met first.
+    let has_same_error = matches!(change, Change::Order | Change::Jumps)
+        || verdict.errno == other.errno
+            && without_registers(&verdict.message) == without_registers(&other.message);
+    if same && has_same_error {
+        return None;
+    }
+    let text = |verdict: &Verdict| {
+        let word = verdict.decision.word();
+        format!("{word} {}", verdict.message).trim_end().to_owned()
+    };
+    Some(Problem::new(
+        Oracle::SAMENESS,
+        &format!("{what}: {}", text(&other)),
+        text(verdict),
+        format!("with {what}: {}", text(&other)),
+    ))
+}
+
+/// Whether a verdict is about a limit, which a changed program may meet earlier.
+fn is_limit(verdict: &Verdict) -> bool {
+    matches!(verdict.errno, Some(Errno::E2BIG | Errno::ENOMEM))
+}
+
+/// A message without numbers: registers and instructions have others. The states of an endless
+/// loop list registers in another order.
+fn without_registers(message: &str) -> String {
+    match message.starts_with("old state:") {
+        true => "old state".to_owned(),
+        false => template(message),
+    }
+}
+
+fn renamed(listing: &mut Listing, random: &mut Random) {
+    // Packet bytes are loaded through r6.
+    let first = if listing.loads_packet_bytes() { 7 } else { 6 };
+    let saved = usize::from(10 - first);
+    let by = 1 + random.byte(saved as u64 - 1);
+    rename(&mut listing.items, |reg| match reg {
+        reg if (first..10).contains(&reg) => first + (reg - first + by) % (10 - first),
+        reg => reg,
+    });
+}
+
+fn add_jumps(listing: &mut Listing, random: &mut Random) {
+    for _ in 0..1 + random.below(3) {
+        let at = random.index(listing.items.len());
+        let Some(next) = listing.items.get(at).map(|item| item.label) else {
+            return;
+        };
+        // Whoever jumps to the instruction, or calls it, now comes to the new one.
+        listing.insert(at, RawInsn::new(GOTO, 0, 0, 0, 0), Some(next), true);
+    }
+}
+
+/// `if c goto T; F` becomes `if !c goto F; goto T; F`.
+fn reorder(listing: &mut Listing) {
+    for at in (0..listing.items.len().saturating_sub(1)).rev() {
+        let Some(item) = listing.items.get(at).copied() else {
+            continue;
+        };
+        let next = listing.items.get(at + 1).map(|item| item.label);
+        let (Some(next), Some(target), Some(op), true) =
+            (next, item.to, opposite(item.insn.opcode), is_branch(&item))
+        else {
+            continue;
+        };
+        // Loops keep their order: whether they end is found out on the way back.
+        let target_at = listing.items.iter().position(|item| item.label == target);
+        if target_at.is_none_or(|target| target <= at) {
+            continue;
+        }
+        listing.insert(at + 1, RawInsn::new(GOTO, 0, 0, 0, 0), Some(target), false);
+        // The new jump stands where the other way began: jumps there still lead behind it.
+        if let Some(item) = listing.items.get_mut(at) {
+            item.insn.opcode = op;
+            item.to = Some(next);
+        }
+    }
+}

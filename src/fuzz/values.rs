@@ -1,0 +1,88 @@
+//! The *value* oracle: all engines have the same results.
+
+use super::candidate::Candidate;
+use super::oracle::Oracle;
+use super::problem::Problem;
+use crate::compare::{Answer, Engine, Ours, difference};
+use crate::harness::EngineKind;
+
+/// The most instructions of a run.
+const BUDGET: u64 = 100_000;
+
+/// What the engines did with a program.
+#[derive(Debug, Default)]
+pub(super) struct Values {
+    /// Runs on an engine other than the checked one.
+    pub runs: u64,
+    /// Runs in the kernel.
+    pub kernel_runs: u64,
+    /// The first difference.
+    pub problem: Option<Problem>,
+}
+
+/// Runs an accepted program on all engines, and in the running kernel if `kernel` says so.
+pub(super) fn compare(candidate: &Candidate, kernel: bool) -> Values {
+    let mut values = Values::default();
+    let subject = candidate.subject();
+    let limited = subject.with_budget(BUDGET);
+    let Ok(checked) = Ours::new(EngineKind::Checked).run(&limited) else {
+        return values;
+    };
+    let engines = [
+        Ours::new(EngineKind::Interp).with_loop(),
+        Ours::new(EngineKind::Interp),
+        Ours::new(EngineKind::Jit),
+    ];
+    for mut engine in engines {
+        let name = engine.name();
+        match engine.run(&limited) {
+            Ok(answer) => {
+                values.runs += 1;
+                values.problem = differing(&checked, &answer, &name);
+            }
+            Err(error) => {
+                let error = error.to_string();
+                values.problem = Some(Problem::new(
+                    Oracle::VALUE,
+                    &format!("{name} does not run it: {error}"),
+                    "runs on the checked engine",
+                    error,
+                ));
+            }
+        }
+        if values.problem.is_some() {
+            return values;
+        }
+    }
+    // A run that was ended early by its budget is not comparable with the kernel's.
+    if kernel && candidate.defined && checked.retval.is_some() {
+        in_the_kernel(candidate, &checked, &mut values);
+    }
+    values
+}
+
+fn differing(checked: &Answer, answer: &Answer, name: &str) -> Option<Problem> {
+    let found = difference(checked, answer)?;
+    let kind = format!("{name}: {}", found.what);
+    Some(Problem::new(
+        Oracle::VALUE,
+        &kind,
+        format!("checked: {}", found.one),
+        format!("{name}: {}", found.other),
+    ))
+}
+
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+fn in_the_kernel(candidate: &Candidate, checked: &Answer, values: &mut Values) {
+    use crate::compare::Kernel;
+
+    // Not available, or refused: the verdict oracle compares that.
+    let Ok(answer) = Kernel.run(&candidate.subject()) else {
+        return;
+    };
+    values.kernel_runs += 1;
+    values.problem = differing(checked, &answer, "kernel");
+}
+
+#[cfg(not(all(feature = "kernel", target_os = "linux")))]
+fn in_the_kernel(_: &Candidate, _: &Answer, _: &mut Values) {}

@@ -1,0 +1,155 @@
+//! Campaigns and fuzz targets (`bpflab::fuzz`).
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bpflab::fuzz::targets::TARGETS;
+use bpflab::fuzz::{
+    Campaign, CampaignOptions, Candidate, Finding, FuzzCase, Judge, Oracle, Problem, Seeds,
+    Strategy, Summary, write_case,
+};
+use bpflab::isa::assemble;
+use bpflab::object::cases::Cases;
+use bpflab::program::Program;
+use bpflab::spec::{ProgFlags, ProgType};
+
+/// The strategies that need no kernel.
+fn strategies() -> Vec<Strategy> {
+    let all = Strategy::ALL.iter().map(|(strategy, ..)| *strategy);
+    all.filter(|strategy| !strategy.needs_kernel_types())
+        .collect()
+}
+
+fn campaign(programs: u64, oracles: Oracle, strategies: Vec<Strategy>) -> Summary {
+    let options = CampaignOptions {
+        seed: 1,
+        first: 0,
+        threads: 1,
+        time: None,
+        programs: Some(programs),
+        findings: 100,
+        oracles,
+        strategies,
+        kernel: false,
+        reduces: true,
+    };
+    let seeds = Seeds::default();
+    Campaign::new(options, &seeds).run(|_| ()).unwrap()
+}
+
+/// Nothing is found, most programs are accepted, and a campaign can be repeated.
+#[test]
+fn campaigns_are_reproducible() {
+    let oracles = Oracle::all() - Oracle::VERDICT;
+    let first = campaign(400, oracles, strategies());
+    for finding in &first.findings {
+        eprintln!("{:?}\n{}", finding.problem, finding.candidate.listing());
+    }
+    assert!(first.findings.is_empty());
+    let counts = &first.counts;
+    assert_eq!(counts.programs, 400);
+    assert!(counts.accepted >= 240, "{counts:?}");
+    assert!(counts.held > 1000 && counts.engine_runs > 100, "{counts:?}");
+    assert_eq!(first.counts, campaign(400, oracles, strategies()).counts);
+}
+
+/// Each strategy makes programs that are accepted.
+#[test]
+fn every_strategy_is_accepted_at_times() {
+    for strategy in strategies() {
+        let counts = campaign(60, Oracle::empty(), vec![strategy]).counts;
+        assert!(counts.accepted >= 6, "{strategy:?}: {counts:?}");
+    }
+}
+
+/// What is written as a case is the same candidate when it is read.
+#[test]
+fn findings_are_cases() {
+    let directory = std::env::temp_dir().join(format!("bpflab-findings-{}", std::process::id()));
+    let seeds = Seeds::default();
+    for (number, strategy) in (0..).zip(strategies()) {
+        let candidate = seeds.candidate(5, number, &[strategy]);
+        let finding = Finding {
+            problem: Problem {
+                oracle: Oracle::STATE,
+                kind: "no real one".to_owned(),
+                ours: "one".to_owned(),
+                other: "another".to_owned(),
+            },
+            seed: 5,
+            insns_before: candidate.program.insns.len(),
+            programs: 1,
+            elapsed: Duration::ZERO,
+            candidate,
+        };
+        let file = write_case(&directory, &finding).unwrap();
+        let mut cases = Cases::open(&file).unwrap();
+        let case = cases.next().unwrap().unwrap();
+        let program = cases.program(&case).unwrap();
+        let read = FuzzCase::candidate(&case, program, None).unwrap();
+        let plain = |candidate: &Candidate| {
+            let programs = candidate.programs();
+            let programs: Vec<_> = programs
+                .map(|program| (program.name.clone(), program.insns.clone()))
+                .collect();
+            let initial = candidate.program.maps.iter().map(|map| map.initial.len());
+            let initial: Vec<_> = initial.collect();
+            let input = candidate.input.clone();
+            (programs, initial, input, candidate.seed, candidate.defined)
+        };
+        let (read, written) = (plain(&read), plain(&finding.candidate));
+        assert_eq!((&read.0, &read.2), (&written.0, &written.2), "{strategy:?}");
+        assert_eq!((read.3, read.4), (written.3, written.4), "{strategy:?}");
+        // The format adds the definitions of inner maps at the end.
+        assert!(read.1.starts_with(&written.1), "{strategy:?}");
+        assert_eq!(FuzzCase::of(&case).unwrap().oracle, "state");
+    }
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
+/// Linux 6.18 takes a number and its sign-extended fill for equal, and so does our verifier.
+#[test]
+fn problems_of_linux_are_known() {
+    let text = "r6 = r1\nr8 = *(u32 *)(r6 +8)\n*(u64 *)(r10 -8) = r8\nr1 = *(s32 *)(r10 -8)\n\
+                r0 = 0\nif r1 != -1 goto +3\nr8 += 1\nr8 >>= 32\nr0 = r8\nexit";
+    let mut program = Program::new("fill", ProgType::Syscall, assemble(text).unwrap());
+    program.flags = ProgFlags::SLEEPABLE;
+    let mut judge = Judge::new(Oracle::STATE, false);
+    let candidate = Candidate::new(Arc::new(program), vec![0xff; 64], 1);
+    assert_eq!(judge.judge(&candidate), None);
+    assert_eq!((judge.counts.accepted, judge.counts.known), (1, 1));
+    let mut values = Judge::new(Oracle::VALUE | Oracle::SAFETY, false);
+    assert_eq!(values.judge(&candidate), None);
+    assert_eq!((values.counts.known, values.counts.engine_runs), (0, 3));
+}
+
+/// Each target has a file of three lines, and its body takes any bytes.
+#[test]
+fn targets_take_any_bytes() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz");
+    let manifest = std::fs::read_to_string(root.join("Cargo.toml")).unwrap();
+    let mut state = 1u64;
+    for (name, body, _) in TARGETS {
+        let file = root.join(format!("fuzz_targets/{name}.rs"));
+        let text = std::fs::read_to_string(&file).unwrap();
+        assert_eq!(
+            text.lines().filter(|line| !line.is_empty()).count(),
+            2,
+            "{name}"
+        );
+        assert!(manifest.contains(&format!("name = \"{name}\"")), "{name}");
+        body(&[]);
+        for len in [1usize, 8, 64, 200, 200, 200] {
+            let bytes: Vec<u8> = (0..len)
+                .map(|_| {
+                    state = state
+                        .wrapping_mul(6_364_136_223_846_793_005)
+                        .wrapping_add(1);
+                    state.to_le_bytes()[7]
+                })
+                .collect();
+            body(&bytes);
+        }
+    }
+}
