@@ -1,0 +1,169 @@
+//! The study of seeded faults: how many faults in bpflab's verifier, lowering, JITs,
+//! interpreters and maps `bpflab fuzz` finds.
+//!
+//! The faults are data (`*.toml` in this package): a text of a source file, and the text that
+//! replaces it. The study copies the sources to `target/faults`, builds the copy once with all
+//! faults, of which an environment variable activates one, and runs a campaign for each.
+
+mod campaign;
+mod copy;
+mod fault;
+mod table;
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::Parser;
+
+use campaign::{Campaign, Outcome};
+use fault::Faults;
+
+/// Run the fault study: build bpflab with every seeded fault, and search for each.
+#[derive(Debug, Parser)]
+struct Options {
+    /// Seconds for each fault.
+    #[arg(long, value_name = "N", default_value_t = 600)]
+    seconds: u64,
+    /// Threads of each campaign.
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    threads: u32,
+    /// Seed of each campaign.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Ask the running kernel, too, for the faults that were not found without it (Linux, root).
+    #[arg(long, requires = "json")]
+    kernel: bool,
+    /// Judge by these oracles only [default: all]
+    #[arg(long, value_name = "ORACLE")]
+    oracle: Option<String>,
+    /// Only faults whose id begins with one of these.
+    #[arg(long, value_name = "ID", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Write the results as JSON to this file, one fault a line; faults that are in it
+    /// already are not run again.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write the table as Markdown to this file instead of standard output.
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+    /// Print the table of the results in the JSON file, without running anything.
+    #[arg(long, requires = "json")]
+    table: bool,
+    /// Build the copy with the faults, and stop.
+    #[arg(long)]
+    build: bool,
+    /// Use the copy as it was built last.
+    #[arg(long, conflicts_with = "build")]
+    no_build: bool,
+    /// List the faults.
+    #[arg(long)]
+    list: bool,
+}
+
+/// Seconds of the campaign without a fault.
+const BASELINE_SECONDS: u64 = 60;
+
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(options: &Options) -> Result<(), Box<dyn Error>> {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let faults = Faults::read(package)?;
+    if options.list {
+        for fault in faults.all() {
+            println!("{:30} {}", fault.id, fault.what);
+        }
+        return Ok(());
+    }
+    let mut results = match &options.json {
+        Some(path) if path.exists() => table::read(path)?,
+        _ => Vec::new(),
+    };
+    if !options.table {
+        let root = package.parent().unwrap_or(package);
+        let binary = if options.no_build {
+            copy::binary(root)
+        } else {
+            let start = Instant::now();
+            let binary = copy::build(root, &faults)?;
+            let took = start.elapsed().as_secs();
+            eprintln!("built {} faults in {took} s", faults.all().len());
+            binary
+        };
+        if options.build {
+            return Ok(());
+        }
+        campaigns(options, &binary, &faults, &mut results)?;
+    }
+    let text = table::markdown(&faults, &results);
+    match &options.markdown {
+        Some(path) => std::fs::write(path, text).map_err(|why| copy::at(path, &why))?,
+        None => print!("{text}"),
+    }
+    Ok(())
+}
+
+/// Runs the campaign of each fault that has no result yet.
+fn campaigns(
+    options: &Options,
+    binary: &Path,
+    faults: &Faults,
+    results: &mut Vec<Outcome>,
+) -> Result<(), Box<dyn Error>> {
+    let campaign = Campaign {
+        binary,
+        seconds: options.seconds,
+        threads: options.threads,
+        seed: options.seed,
+        kernel: options.kernel,
+        oracle: options.oracle.as_deref(),
+    };
+    let chosen = |id: &str| {
+        options.only.is_empty() || options.only.iter().any(|start| id.starts_with(start))
+    };
+    let left = faults.numbered().filter(|(_, fault)| {
+        let known = results.iter().find(|known| known.id == fault.id);
+        let is_done = known.is_some_and(|known| known.found() || known.kernel || !options.kernel);
+        chosen(&fault.id) && !is_done
+    });
+    let left: Vec<_> = left.collect();
+    if left.is_empty() {
+        return Ok(());
+    }
+    // A finding without a fault would be counted for every fault.
+    let clean = Campaign {
+        seconds: options.seconds.min(BASELINE_SECONDS),
+        ..campaign
+    };
+    let (outcome, known) = clean.without_fault()?;
+    if outcome.found() {
+        return Err(format!("without a fault: {}", table::line(&outcome)).into());
+    }
+    for (oracle, problem) in &known {
+        eprintln!("found without a fault, and not counted: {oracle}: {problem}");
+    }
+    for (number, fault) in left {
+        let outcome = campaign.with_fault(number, &fault.id, &known)?;
+        results.retain(|known| known.id != fault.id);
+        eprintln!("{}", table::line(&outcome));
+        results.push(outcome);
+        if let Some(path) = &options.json {
+            table::write(path, results)?;
+        }
+    }
+    Ok(())
+}
+
+/// Seconds with one decimal.
+fn seconds(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 10.0).round() / 10.0
+}
