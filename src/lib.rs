@@ -56,6 +56,8 @@ pub mod engine;
 #[doc(hidden)]
 pub mod explain;
 #[doc(hidden)]
+pub mod fuzz;
+#[doc(hidden)]
 pub mod r#gen;
 #[cfg(all(feature = "cli", feature = "kernel", target_os = "linux"))]
 mod guest;

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::exit::{Exit, Failure};
+use super::files::write_text;
 use super::input::KernelArguments;
 use super::printer::Printer;
 use crate::coverage::{Measured, Source, Unit, collector, read};
-use crate::report::{CoverageReport, FailUnder, cobertura, lcov};
+use crate::report::{CoverageReport, FailUnder, cobertura, coverage_page, lcov};
 use crate::verifier::{Options, verify};
 
 /// Report which lines of C were executed
@@ -29,7 +30,8 @@ Examples:
   bpflab cover cov --show-missing-lines --fail-under-lines 80
   bpflab cover cov *.bpf.o                       also programs that nothing loaded
   bpflab cover cov --lcov lcov.info              for genhtml, editors and services
-  bpflab cover cov --cobertura coverage.xml      for GitLab"
+  bpflab cover cov --cobertura coverage.xml      for GitLab
+  bpflab cover cov --html coverage.html          the source with counts, for a browser"
 )]
 pub(super) struct Arguments {
     /// Folder with the counts
@@ -47,6 +49,9 @@ pub(super) struct Arguments {
     /// Write the coverage as XML of Cobertura
     #[arg(long, value_name = "FILE")]
     cobertura: Option<PathBuf>,
+    /// Write a page with the source and its counts, which needs no other files
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Print the numbers of the missed lines
     #[arg(long)]
     show_missing_lines: bool,
@@ -62,10 +67,14 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
         add_object(object, &arguments.kernel, &measured, &mut source)?;
     }
     if let Some(file) = &arguments.lcov {
-        write(file, &lcov(&source))?;
+        write_text(file, &lcov(&source))?;
     }
     if let Some(file) = &arguments.cobertura {
-        write(file, &cobertura(&source))?;
+        write_text(file, &cobertura(&source))?;
+    }
+    if let Some(file) = &arguments.html {
+        let read = |name: &str| std::fs::read_to_string(name).ok();
+        write_text(file, &coverage_page(&source, read))?;
     }
     let report = CoverageReport::new(&source, arguments.show_missing_lines);
     if printer.is_json() {
@@ -108,11 +117,6 @@ fn add_object(
         }
     }
     Ok(())
-}
-
-fn write(file: &Path, text: &str) -> Result<(), Failure> {
-    std::fs::write(file, text)
-        .map_err(|error| Failure::bad(format!("{}: can't be written: {error}", file.display())))
 }
 
 /// Whether the counts of this process were written, if coverage is measured.

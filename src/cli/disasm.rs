@@ -8,6 +8,8 @@ use super::exit::{Exit, Failure};
 use super::input::{KernelArguments, no_program};
 use super::printer::Printer;
 #[cfg(feature = "jit")]
+use crate::engine::Counting;
+#[cfg(feature = "jit")]
 use crate::harness::{EngineKind, Error, Vm};
 #[cfg(feature = "jit")]
 use crate::jit::emit_for;
@@ -143,7 +145,8 @@ fn machine_code(
     vm.load_unverified(object)?;
     for (index, program) in able.into_iter().enumerate() {
         let lowered = vm.lowered(vm.program_handle(&program)?);
-        let emitted = lowered.and_then(|lowered| Some((lowered, emit_for(machine, lowered)?)));
+        let emitted = lowered
+            .and_then(|lowered| Some((lowered, emit_for(machine, lowered, Counting::Exact)?)));
         let Some((lowered, emitted)) = emitted else {
             let verdict = &vm.verification(&program)?.verdict;
             let why = match verdict.is_accepted() {

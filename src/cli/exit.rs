@@ -69,6 +69,8 @@ impl Failure {
             ReplayError::Recording(_)
             | ReplayError::WrongObject(_)
             | ReplayError::WrongVersion(_)
+            | ReplayError::NoObject
+            | ReplayError::Differs { .. }
             | ReplayError::Schema { .. } => Self::bad(format!("{file}: {error}")),
             ReplayError::Object(error) => error.into(),
             ReplayError::Harness(error) => error.into(),

@@ -22,7 +22,7 @@ const OWN: &str = "own";
 const BUNDLED: &str = "bundled";
 
 /// Options of the kernel that programs are relocated for.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(super) struct KernelArguments {
     /// Relocate for the kernel with this BTF file (BTF or vmlinux; plain, gzip, xz); `own` for
     /// the object's own types; `bundled` for bpflab's description of common kernel types

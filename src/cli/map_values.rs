@@ -160,6 +160,11 @@ pub(super) fn set_rodata(object: &mut Object, dump: &Json) -> Result<(), String>
 /// Sets a global variable to a value of the command line.
 pub(super) fn set_global(object: &mut Object, name: &str, text: &str) -> Result<(), Failure> {
     let value = value(text).map_err(|error| Failure::bad(format!("--global {name}={error}")))?;
+    set_global_json(object, name, value)
+}
+
+/// Sets a global variable; a text may be the name of an enumerator.
+pub(super) fn set_global_json(object: &mut Object, name: &str, value: Json) -> Result<(), Failure> {
     let Err(refused) = object.set_global(name, value.clone()) else {
         return Ok(());
     };
@@ -199,6 +204,11 @@ pub(super) fn entry(map: &MapView<'_>, key: &Json, value: &Json) -> Result<(), S
     };
     map.set_bytes(&key, &value, UpdateFlags::empty())
         .map_err(|error| error.to_string())
+}
+
+/// The bytes of a key.
+pub(super) fn key_bytes(map: &MapView<'_>, key: &Json) -> Result<Vec<u8>, String> {
+    bytes(map, map.def().key_type, map.def().key_size, key)
 }
 
 /// The bytes of a key or a value: by its type, or of `["0x01", …]`.

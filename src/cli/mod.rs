@@ -15,6 +15,7 @@ mod event_lines;
 mod exit;
 mod explain;
 mod files;
+mod fuzz;
 mod input;
 mod inspect;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
@@ -31,11 +32,13 @@ mod printer;
 mod progress;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod record;
+mod reduce;
 mod replay;
 mod reports;
 mod run;
 mod subjects;
 mod symbols;
+mod test;
 mod user_memory;
 mod verify;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
@@ -43,6 +46,7 @@ mod vm;
 
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 
 use exit::{Exit, Failure};
@@ -81,7 +85,10 @@ enum Verb {
     Bench(Box<bench::Arguments>),
     #[cfg(all(feature = "kernel", target_os = "linux"))]
     Compare(Box<compare::Arguments>),
+    Fuzz(Box<fuzz::Arguments>),
+    Reduce(reduce::Arguments),
     Replay(Box<replay::Arguments>),
+    Test(test::Arguments),
     Cover(Box<cover::Arguments>),
     #[cfg(all(feature = "kernel", target_os = "linux"))]
     Kernel(kernel::Arguments),
@@ -118,7 +125,7 @@ pub fn main() -> ExitCode {
             let done = cli.verb.here_or_in_guests(&mut printer);
             done.and_then(|exit| cover::all_written().map(|()| exit))
         }
-        Err(error) => usage(&error, &mut printer),
+        Err(error) => usage(error, &mut printer),
     };
     printer.finish(done).into()
 }
@@ -158,7 +165,10 @@ impl Verb {
             Self::Bench(arguments) => bench::run(&arguments, printer),
             #[cfg(all(feature = "kernel", target_os = "linux"))]
             Self::Compare(arguments) => compare::run(&arguments, printer),
+            Self::Fuzz(arguments) => fuzz::run(&arguments, printer),
+            Self::Reduce(arguments) => reduce::run(&arguments, printer),
             Self::Replay(arguments) => replay::run(&arguments, printer),
+            Self::Test(arguments) => test::run(&arguments, printer),
             Self::Cover(arguments) => cover::run(&arguments, printer),
             #[cfg(all(feature = "kernel", target_os = "linux"))]
             Self::Kernel(arguments) => kernel::run(&arguments, printer),
@@ -174,10 +184,18 @@ impl Verb {
 }
 
 /// Prints clap's help, version or usage error; help and version are no errors.
-fn usage(error: &clap::Error, printer: &mut Printer) -> Result<Exit, Failure> {
+fn usage(mut error: clap::Error, printer: &mut Printer) -> Result<Exit, Failure> {
     if !error.use_stderr() {
         error.print()?;
         return Ok(Exit::Fine);
+    }
+    let twice = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(given)) => given.starts_with("--event "),
+        _ => false,
+    };
+    if twice && error.kind() == ErrorKind::ArgumentConflict {
+        let tip = "several events are lines of a file: --events FILE".into();
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
     }
     if printer.is_json() {
         let text = error.to_string();

@@ -7,6 +7,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::exit::{Exit, Failure};
+use super::files::write_text;
 use super::input::KernelArguments;
 use super::printer::Printer;
 use super::run::Engine;
@@ -14,7 +15,7 @@ use crate::compare::replay::{Bare, RecordingSource, Replay};
 use crate::coverage::collector;
 use crate::harness::{EngineKind, Vm};
 use crate::object::Object;
-use crate::report::{HistogramRule, MapContents, ReplayView};
+use crate::report::{HistogramRule, MapContents, ReplayPage, ReplayView};
 
 /// Replay a recording in user space, and compare everything
 ///
@@ -31,6 +32,7 @@ use crate::report::{HistogramRule, MapContents, ReplayView};
 Examples:
   bpflab replay writes.rec
   bpflab replay --engine checked --engine jit writes.rec
+  bpflab replay writes.rec --html replay.html
   bpflab replay write_hist.bpf.o writes.rec        with an object that was built anew
   bpflab replay --btf vmlinux.btf prog.bpf.o other-machine.rec   its kernel's types"
 )]
@@ -49,6 +51,10 @@ pub(super) struct Arguments {
     /// Print the time per firing
     #[arg(long)]
     time: bool,
+    /// Write a page for a browser, which needs no other files: the verdicts, and the first difference
+    /// side by side
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 /// Runs the verb.
@@ -76,6 +82,7 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
         ref engines => engines.iter().copied().map(EngineKind::from).collect(),
     };
     let mut exit = Exit::Fine;
+    let mut page = ReplayPage::default();
     for engine in engines {
         printer.working(format_args!("replaying {file} on {engine}"));
         let start = Instant::now();
@@ -90,18 +97,23 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
             (replay.run(engine).map_err(in_file)?, None)
         };
         let elapsed = start.elapsed();
-        printer.show(&ReplayView {
+        let view = ReplayView {
             recording: &file,
             object: object.file(),
             report: &report,
             elapsed: arguments.time.then_some(elapsed),
-        })?;
+        };
+        printer.show(&view)?;
+        page.add(&view);
         if let Some((vm, unwanted)) = bare {
-            show_bare(&object, &vm, &unwanted, printer)?;
+            show_bare(&object, &vm, &unwanted, &mut page, printer)?;
         }
         if !report.is_fine() {
             exit = exit.max(Exit::No);
         }
+    }
+    if let Some(to) = &arguments.html {
+        write_text(to, &page.finish())?;
     }
     Ok(exit)
 }
@@ -112,10 +124,12 @@ fn show_bare(
     object: &Object,
     vm: &Vm,
     unwanted: &[(String, u64)],
+    page: &mut ReplayPage,
     printer: &mut Printer,
 ) -> Result<(), Failure> {
     for (event, samples) in unwanted {
         let why = format!("no program of {} is for {event}", object.file());
+        page.add_line(format_args!("{samples} events skipped: {why}"));
         if printer.is_json() {
             printer.row(&json!({ "event": event, "samples": samples, "why": why }))?;
         } else {
@@ -129,6 +143,7 @@ fn show_bare(
                 printer.text("\n")?;
             }
             printer.show(&contents)?;
+            page.add_map(&contents);
         }
     }
     Ok(())

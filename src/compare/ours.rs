@@ -17,6 +17,9 @@ pub struct Ours {
     pub passes: Passes,
     /// Whether the fast interpreter may be threaded ([`Vm::set_threaded`]).
     pub threaded: bool,
+    /// Whether machine code counts instructions ([`Vm::set_counting`]). It does if the subject
+    /// has a budget.
+    pub counts: bool,
 }
 
 impl Ours {
@@ -27,6 +30,7 @@ impl Ours {
             kind,
             passes: Passes::all(),
             threaded: true,
+            counts: true,
         }
     }
 
@@ -46,6 +50,15 @@ impl Ours {
             ..self
         }
     }
+
+    /// The same without counting instructions in machine code.
+    #[must_use]
+    pub fn without_counts(self) -> Self {
+        Self {
+            counts: false,
+            ..self
+        }
+    }
 }
 
 impl Engine for Ours {
@@ -53,6 +66,9 @@ impl Engine for Ours {
         let mut name = self.kind.name().to_owned();
         if !self.threaded {
             name += " (loop)";
+        }
+        if !self.counts {
+            name += " without counts";
         }
         for (pass, _) in (Passes::all() - self.passes).iter_names() {
             name += &format!(" without {pass}");
@@ -64,7 +80,8 @@ impl Engine for Ours {
         let mut vm = Vm::with_world(World::default());
         vm.set_engine(self.kind)
             .set_passes(self.passes)
-            .set_threaded(self.threaded);
+            .set_threaded(self.threaded)
+            .set_counting(self.counts || subject.budget.is_some());
         if let Some(budget) = subject.budget {
             vm.set_budget(budget);
         }

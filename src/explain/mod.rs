@@ -13,4 +13,8 @@ mod registers;
 mod text;
 
 pub use explained::Explained;
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+pub(crate) use registers::read as registers_of;
+pub(crate) use registers::words;
+pub(crate) use text::insn;
 pub use text::{Pasted, logs};

@@ -14,7 +14,7 @@ pub(super) fn is_list(line: &str) -> bool {
 }
 
 /// The registers of a list. Its other words (stack slots, references) are skipped.
-pub(super) fn read(list: &str) -> Registers {
+pub(crate) fn read(list: &str) -> Registers {
     let mut registers = Registers::new();
     for word in words(without_frame(list)) {
         if let Some((reg, state)) = register(word) {
@@ -46,7 +46,7 @@ fn register(word: &str) -> Option<(Reg, &str)> {
 }
 
 /// Splits at blanks outside of parentheses.
-fn words(list: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn words(list: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0_usize;
     list.split(move |c: char| {
         match c {

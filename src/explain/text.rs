@@ -279,7 +279,7 @@ pub(super) fn is_insn(line: &str) -> bool {
 }
 
 /// The number, opcode and text of a line with an instruction.
-pub(super) fn insn(line: &str) -> Option<(u32, u8, &str)> {
+pub(crate) fn insn(line: &str) -> Option<(u32, u8, &str)> {
     let (number, rest) = line.split_once(": (")?;
     let (opcode, text) = rest.split_once(") ")?;
     if opcode.len() != 2 {

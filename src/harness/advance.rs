@@ -117,6 +117,7 @@ impl Vm {
         machine.leave();
         outcome.outputs.append(&mut machine.take_outputs());
         outcome.stale.append(&mut machine.space.take_stale());
+        outcome.leaks.append(&mut machine.take_leaks());
         outcome.unreleased = machine.unreleased();
         let finished = finished?;
         outcome.runs.push(Run {

@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 use super::error::Result;
 use super::programs::WhichProgram;
 use super::vm::Vm;
+#[cfg(feature = "jit")]
+use crate::engine::Counting;
 use crate::lower::{Bindings, lower};
 use crate::verifier::{Options, verify};
 
@@ -76,7 +78,7 @@ impl Vm {
         #[cfg(feature = "jit")]
         {
             let start = Instant::now();
-            let code = crate::jit::compile(&lowered);
+            let code = crate::jit::compile(&lowered, Counting::Exact);
             let elapsed = start.elapsed();
             time.code = code.map(|_| elapsed);
         }

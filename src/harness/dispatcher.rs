@@ -203,6 +203,7 @@ impl<'a> Dispatcher<'a> {
             entry,
             context,
             budget: self.programs.budget,
+            counting: self.programs.counting,
         }
     }
 

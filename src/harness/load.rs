@@ -7,7 +7,7 @@ use super::unverified::UnverifiedProgram;
 use super::vm::{Sharing, Vm};
 use crate::btf::Btf;
 use crate::coverage::{self, Meter};
-use crate::engine::Image;
+use crate::engine::{Compilers, Image};
 use crate::object::Object;
 use crate::program::{Initial, MapDef, Pinning, Program};
 use crate::spec::UpdateFlags;
@@ -231,11 +231,14 @@ impl Vm {
             machine.add_names(&program);
             let image = match &verification.outcome {
                 Ok(verified) => {
-                    let mut image = Image::verified(verified, maps.clone(), machine, self.passes)?;
-                    if self.threaded {
-                        image.compile_cells(crate::interp::compile);
-                    }
-                    image
+                    let image = Image::verified(verified, maps.clone(), machine, self.passes)?;
+                    image.compiled_by(Compilers {
+                        cells: self.threaded.then_some(crate::interp::compile),
+                        #[cfg(feature = "jit")]
+                        native: Some(crate::jit::compile),
+                        #[cfg(not(feature = "jit"))]
+                        native: None,
+                    })
                 }
                 Err(why) => {
                     let mut image = Image::new(program, maps.clone(), machine)?;
@@ -246,12 +249,6 @@ impl Vm {
                     // objects.
                     image.probing(why.unjudged().is_some() || why.pc().is_none())
                 }
-            };
-            #[cfg(feature = "jit")]
-            let image = {
-                let mut image = image;
-                image.compile_native(crate::jit::compile);
-                image
             };
             let programs = Arc::make_mut(&mut self.programs);
             handles.push(ProgramHandle(

@@ -8,10 +8,13 @@ use super::error::{Error, Result, list};
 use super::vm::Vm;
 use crate::btf::Btf;
 use crate::program::MapDef;
-use crate::spec::UpdateFlags;
+use crate::spec::{MapType, UpdateFlags};
 use crate::util::Errno;
 use crate::vm::maps::{Kind, Map};
 use crate::vm::{Machine, MapHandle, ProgramHandle};
+
+/// A key and its value.
+type Entry = (Vec<u8>, Vec<u8>);
 
 /// A map of a [`Vm`] as user space accesses it: operations like `bpf_map_lookup_elem(3)`.
 ///
@@ -350,6 +353,30 @@ impl<'a> MapView<'a> {
                 Err(errno) => return Err(self.failed("iteration", errno)),
             }
         }
+    }
+
+    /// The entries of an array whose values are not all zero, and the number of others; for
+    /// another map all entries, and 0. Costs what is used of the array.
+    pub(crate) fn nonzero_entries_bytes(&self) -> Result<(Vec<Entry>, usize)> {
+        let is_array = matches!(self.def().map_type, MapType::Array | MapType::PercpuArray);
+        let Some(slab) = self.map.slab().filter(|_| is_array) else {
+            return Ok((self.entries_bytes()?, 0));
+        };
+        let max = self.def().max_entries as usize;
+        // The elements of the second CPU follow those of the first.
+        let mut indices: Vec<_> = slab.nonzero().iter().map(|at| at % max.max(1)).collect();
+        indices.sort_unstable();
+        indices.dedup();
+        let mut entries = Vec::with_capacity(indices.len());
+        for index in indices {
+            let key = u32::try_from(index).unwrap_or(u32::MAX).to_le_bytes();
+            let value = self.get_bytes(&key)?;
+            // Special fields read as zeros.
+            let value = value.filter(|value| value.iter().any(|byte| *byte != 0));
+            entries.extend(value.map(|value| (key.to_vec(), value)));
+        }
+        let zeros = max.saturating_sub(entries.len());
+        Ok((entries, zeros))
     }
 
     /// Removes and returns the records of a ring buffer, oldest first.

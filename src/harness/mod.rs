@@ -58,9 +58,9 @@ pub use raw::{RawProgram, RawVm};
 pub use repeat::Repeated;
 pub use runner::Runner;
 pub(crate) use runners::Runners;
-pub use testing::{TestFailure, TestResult};
 #[doc(hidden)]
-pub use testing::{TestObject, is_here, passed, vm_on};
+pub use testing::{LeakWarnings, TestObject, is_here, passed, vm_on};
+pub use testing::{TestFailure, TestResult};
 pub use unverified::UnverifiedProgram;
 #[cfg(feature = "cli")]
 pub(crate) use unverified::describe_unverified;

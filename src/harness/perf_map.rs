@@ -17,24 +17,28 @@ impl Vm {
     pub fn perf_map(&self) -> String {
         let mut map = String::new();
         for image in &self.programs.images {
-            let (Some(native), Some(lowered)) = (image.native(), image.lowered()) else {
+            // Programs that have not run yet are compiled now.
+            image.native(self.programs.counting);
+            let Some(lowered) = image.lowered() else {
                 continue;
             };
             let program = lowered.program();
-            for (number, (start, size)) in native.pieces().enumerate() {
-                // The first piece is the entry code for all functions.
-                let function = number.checked_sub(1);
-                let function = function.and_then(|number| lowered.functions().get(number));
-                let name = match (function, number) {
-                    (None, _) => ".enter".to_owned(),
-                    (Some(_), 1) => String::new(),
-                    (Some(function), _) => match program.subprogram(function.start) {
-                        Some(subprogram) => format!(".{}", subprogram.name),
-                        None => format!(".{}", function.start),
-                    },
-                };
-                // Writing to a string does not fail.
-                let _ = writeln!(map, "{start:x} {size:x} bpf_prog_{}{name}", program.name);
+            for native in image.natives() {
+                for (number, (start, size)) in native.pieces().enumerate() {
+                    // The first piece is the entry code for all functions.
+                    let function = number.checked_sub(1);
+                    let function = function.and_then(|number| lowered.functions().get(number));
+                    let name = match (function, number) {
+                        (None, _) => ".enter".to_owned(),
+                        (Some(_), 1) => String::new(),
+                        (Some(function), _) => match program.subprogram(function.start) {
+                            Some(subprogram) => format!(".{}", subprogram.name),
+                            None => format!(".{}", function.start),
+                        },
+                    };
+                    // Writing to a string does not fail.
+                    let _ = writeln!(map, "{start:x} {size:x} bpf_prog_{}{name}", program.name);
+                }
             }
         }
         map

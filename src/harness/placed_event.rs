@@ -49,12 +49,14 @@ impl<'v> PlacedEvent<'v> {
             outcome.context_kind = Some(current.prog_type.info().context);
             outcome.kern = current.placed.kern.clone();
             outcome.packet = current.placed.packet_bytes(&machine.space);
+            outcome.metadata = current.placed.metadata(&machine.space).unwrap_or_default();
             outcome.overridden = current.placed.site.overridden.or(outcome.overridden);
         }
         add(&mut outcome.outputs, machine.take_outputs());
         add(&mut outcome.nested, machine.take_nested());
         add(&mut outcome.stale, machine.space.take_stale());
         add(&mut outcome.probed, machine.take_probed());
+        add(&mut outcome.leaks, machine.take_leaks());
         add(&mut outcome.injected, machine.injections.take());
         outcome.unreleased = machine.unreleased();
         self.is_collected = true;
@@ -70,6 +72,7 @@ impl Drop for PlacedEvent<'_> {
             drop(machine.take_nested());
             drop(machine.space.take_stale());
             drop(machine.take_probed());
+            drop(machine.take_leaks());
             drop(machine.injections.take());
         }
         if let Some(around) = self.around.take() {

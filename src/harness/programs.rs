@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::attach_point::Attached;
 use super::error::{Error, Result, list};
 use super::interrupt::Interrupts;
-use crate::engine::{Budget, Image};
+use crate::engine::{Budget, Counting, Image};
 use crate::verifier::Verification;
 use crate::vm::{EngineKind, ProgramHandle};
 
@@ -23,6 +23,7 @@ pub struct Programs {
     pub(super) interrupts: Interrupts,
     pub(super) engine: EngineKind,
     pub(super) budget: Budget,
+    pub(super) counting: Counting,
 }
 
 impl Programs {

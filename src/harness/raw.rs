@@ -298,7 +298,7 @@ impl RawVm {
                 let event = Event::packet([0; PACKET]);
                 let finished = self.vm.runner(self.program, &event)?.run()?;
                 Ok(Finished {
-                    insns: finished.insns.saturating_sub(PREFIX),
+                    insns: finished.insns.map(|insns| insns.saturating_sub(PREFIX)),
                     ..finished
                 })
             }
@@ -353,7 +353,7 @@ mod tests {
         let memory = [40, 0, 0, 0, 7, 7, 7, 7];
         let mut checked = program.clone().checked(&memory).unwrap();
         let expected = checked.run().unwrap();
-        assert_eq!((expected.r0, expected.insns), (48, 4));
+        assert_eq!((expected.r0, expected.insns), (48, Some(4)));
         assert_eq!(checked.memory().unwrap(), [40, 0, 0, 0, 48, 0, 0, 0]);
         for engine in [EngineKind::Checked, EngineKind::Interp, EngineKind::Jit] {
             let mut vm = program.clone().verified(&memory).unwrap();

@@ -100,6 +100,40 @@ impl Runner<'_> {
         self.runs.set_context(self.placed.machine, bytes)
     }
 
+    /// Sets the context to each of these records and runs the program on it, as
+    /// [`set_context`](Self::set_context) and [`run`](Self::run) do; returns the number of
+    /// runs.
+    ///
+    /// ```
+    /// use bpflab::{Object, Vm};
+    ///
+    /// # fn main() -> bpflab::Result<()> {
+    /// let mut vm = Vm::new(Object::open("examples/bpf/write_hist.bpf.o")?)?;
+    /// vm.set_counting(false);
+    /// let event = vm.tracepoint("syscalls/sys_enter_write")?;
+    /// let record = event.clone().set("args[2]", 4096u64)?.record();
+    /// let mut runner = vm.runner("count_write", &event)?;
+    /// assert_eq!(runner.run_each(std::iter::repeat_n(&record, 1000))?, 1000);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As of these methods; the runs before have taken place.
+    #[inline]
+    pub fn run_each<R: AsRef<[u8]>>(
+        &mut self,
+        records: impl IntoIterator<Item = R>,
+    ) -> Result<u64> {
+        let mut runs = 0;
+        for record in records {
+            self.set_context(record.as_ref())?;
+            self.run()?;
+            runs += 1;
+        }
+        Ok(runs)
+    }
+
     /// The mocked world, which may change from run to run: time, the current task.
     #[inline]
     pub const fn world(&mut self) -> &mut World {

@@ -161,6 +161,7 @@ impl Drop for Runners<'_> {
         }
         drop(self.machine.take_outputs());
         drop(self.machine.take_probed());
+        drop(self.machine.take_leaks());
         drop(self.machine.space.take_stale());
     }
 }

@@ -3,11 +3,12 @@
 use std::fmt;
 use std::panic::Location;
 use std::path::Path;
+use std::sync::PoisonError;
 
 use super::error::{Error, Result};
 use super::vm::Vm;
 use crate::object::Object;
-use crate::vm::EngineKind;
+use crate::vm::{EngineKind, LeakLog};
 
 /// The result of a test: any error becomes a [`TestFailure`] at the `?` that passes it on.
 ///
@@ -53,15 +54,41 @@ impl fmt::Debug for TestFailure {
 }
 
 /// A machine for one test on one engine: the object is loaded, its programs are accepted.
-/// [`engine_tests!`](crate::engine_tests) calls it.
+/// [`engine_tests!`](crate::engine_tests) calls it. On the checked engine `warn` gets, when the
+/// test ends, each finding of uninitialised bytes that left a program.
 ///
 /// # Errors
 /// As of [`Vm::new`].
 #[doc(hidden)]
-pub fn vm_on(engine: EngineKind, package: &str, object: impl TestObject) -> Result<Vm> {
+pub fn vm_on(
+    engine: EngineKind,
+    package: &str,
+    object: impl TestObject,
+    warn: fn(&str),
+) -> Result<(Vm, LeakWarnings)> {
     let mut vm = Vm::new(object.open(package)?)?;
     vm.set_engine(engine);
-    Ok(vm)
+    vm.find_uninit(engine == EngineKind::Checked);
+    let log = LeakLog::default();
+    vm.machine().log_leaks(log.clone());
+    Ok((vm, LeakWarnings { log, warn }))
+}
+
+/// The warnings about uninitialised bytes of one test.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct LeakWarnings {
+    log: LeakLog,
+    warn: fn(&str),
+}
+
+impl Drop for LeakWarnings {
+    fn drop(&mut self) {
+        let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        for leak in log.iter() {
+            (self.warn)(&leak.to_string());
+        }
+    }
 }
 
 /// What [`engine_tests!`](crate::engine_tests) takes as an object: a path relative to the
@@ -128,7 +155,8 @@ pub fn is_here(engine: EngineKind) -> bool {
 ///
 /// The object is a path relative to the package, or an expression of type
 /// `Result<Object, _>`, to configure it first. Attributes such as
-/// `#[should_panic]` and `#[ignore]` are those of each test. An engine that this machine doesn't
+/// `#[should_panic]` and `#[ignore]` are those of each test. On the checked engine, uninitialised
+/// bytes that leave the programs are a warning in the test's output. An engine that this machine doesn't
 /// have is skipped, and the test's output says so.
 #[macro_export]
 macro_rules! engine_tests {
@@ -145,7 +173,9 @@ macro_rules! engine_tests {
                         return Ok(());
                     }
                     let package = env!("CARGO_MANIFEST_DIR");
-                    let mut $vm = $crate::harness::vm_on(engine, package, $object)?;
+                    let warn = |text: &str| eprintln!("warning: {text}");
+                    let (mut $vm, _warnings) =
+                        $crate::harness::vm_on(engine, package, $object, warn)?;
                     $body
                     #[allow(unreachable_code)]
                     Ok(())

@@ -6,7 +6,7 @@ use super::error::{Error, Result};
 use super::layouts::Layouts;
 use super::programs::{Programs, WhichProgram};
 use crate::btf::Btf;
-use crate::engine::{Budget, Checked, Image};
+use crate::engine::{Budget, Checked, Counting, Image};
 use crate::lower::{Lowered, Passes};
 use crate::program::{Program, SharedMap};
 use crate::spec::{helpers, kfuncs};
@@ -111,6 +111,31 @@ impl Vm {
         self
     }
 
+    /// Sets whether runs look for uninitialised bytes that leave programs: in map keys and
+    /// values, records, packets, user memory. [`Outcome::leaks`](crate::vm::Outcome::leaks) has
+    /// what they find; it changes no result.
+    ///
+    /// While it is on, the checked interpreter runs every program, since it alone knows which
+    /// bytes were written.
+    ///
+    /// ```
+    /// use bpflab::{Object, Vm};
+    ///
+    /// # fn main() -> bpflab::Result<()> {
+    /// let mut vm = Vm::new(Object::open("tests/objects/ringbuf_exec.bpf.o")?)?;
+    /// vm.find_uninit(true).attach_all()?;
+    /// let event = vm.tracepoint("sched/sched_process_exec")?.set("filename", "/bin/sh")?;
+    /// let outcome = vm.fire(event)?;
+    /// let name = outcome.leaks[0].bytes[0].name.as_deref();
+    /// assert_eq!(name, Some("bytes 8 to 63 of field `file` of struct started"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub const fn find_uninit(&mut self, finds: bool) -> &mut Self {
+        self.machine.set_finds_uninit(finds);
+        self
+    }
+
     /// The engine that runs a program, and why it is not the [chosen
     /// one](Self::set_engine): the checked interpreter for a program that is rejected or
     /// unjudged, or the fast interpreter for a program without machine code.
@@ -150,6 +175,36 @@ impl Vm {
     /// Limits each run of a program to this many instructions (default 2^28).
     pub fn set_budget(&mut self, instructions: u64) -> &mut Self {
         Arc::make_mut(&mut self.programs).budget = Budget(instructions);
+        self
+    }
+
+    /// Sets whether machine code counts the executed instructions (it does by default).
+    /// Without counts it is faster: for benchmarks, and programs that run millions of times.
+    /// [`Run::insns`](crate::vm::Run::insns) is then none, and the
+    /// [budget](Self::set_budget) does not apply: a verified program ends by itself, although
+    /// nested loops may take very long. The interpreters always count.
+    ///
+    /// ```
+    /// use bpflab::{Object, Vm};
+    ///
+    /// # fn main() -> bpflab::Result<()> {
+    /// let mut vm = Vm::new(Object::open("examples/bpf/write_hist.bpf.o")?)?;
+    /// let event = vm.tracepoint("syscalls/sys_enter_write")?;
+    /// let counted = vm.run("count_write", &event)?;
+    /// assert!(counted.runs[0].insns.is_some());
+    /// let engine = counted.runs[0].ran_on.engine;
+    ///
+    /// vm.set_counting(false);
+    /// let run = &vm.run("count_write", &event)?.runs[0];
+    /// assert_eq!(run.insns.is_none(), engine == bpflab::harness::EngineKind::Jit);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn set_counting(&mut self, counts: bool) -> &mut Self {
+        Arc::make_mut(&mut self.programs).counting = match counts {
+            true => Counting::Exact,
+            false => Counting::Off,
+        };
         self
     }
 

@@ -87,8 +87,25 @@ impl Heatmap {
         }
     }
 
+    /// The buckets from the lowest, each with its counts by column.
+    pub(super) fn rows(&self) -> impl Iterator<Item = (&Row, &[u64])> {
+        self.rows.iter().map(|row| (&row.bucket, &row.counts[..]))
+    }
+
+    /// What the columns and the shades are; `darkest` names the shade of the largest count.
+    pub(super) fn caption(&self, darkest: &str) -> String {
+        let mut text = format!("{} {}", self.name, self.first);
+        if self.last > self.first {
+            text.push_str(&format!(" to {}", self.last));
+        }
+        if self.step > 1 {
+            text.push_str(&format!(", {} a column", self.step));
+        }
+        text + &format!("; {darkest} is {}", self.largest())
+    }
+
     /// The largest count of a cell.
-    fn largest(&self) -> u64 {
+    pub(super) fn largest(&self) -> u64 {
         let counts = self.rows.iter().flat_map(|row| &row.counts);
         counts.copied().max().unwrap_or(0)
     }
@@ -145,14 +162,7 @@ impl fmt::Display for Heatmap {
             writeln!(f, "{label:<label_width$}{sum:>count_width$} |{cells}|")?;
         }
         let margin = label_width + count_width + 2;
-        write!(f, "{:margin$}{} {}", "", self.name, self.first)?;
-        if self.last > self.first {
-            write!(f, " to {}", self.last)?;
-        }
-        if self.step > 1 {
-            write!(f, ", {} a column", self.step)?;
-        }
-        writeln!(f, "; @ is {largest}")
+        writeln!(f, "{:margin$}{}", "", self.caption("@"))
     }
 }
 

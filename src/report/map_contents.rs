@@ -96,13 +96,22 @@ impl MapContents {
     /// [`Error`] if a value can't be read.
     pub fn new(map: &MapView<'_>, btf: Option<&Btf>, rule: HistogramRule) -> Result<Option<Self>> {
         let def = map.def();
-        let entries = match map.entries_bytes() {
+        // A chart has a bar for each entry, and a section's variables may be zero.
+        let needs_all = rule.of_map(def, btf).is_some()
+            || rule.of_keys(def, btf).is_some()
+            || matches!(def.origin, MapOrigin::Section(_) | MapOrigin::Kconfig);
+        let entries = match needs_all {
+            true => map.entries_bytes().map(|entries| (entries, 0)),
+            false => map.nonzero_entries_bytes(),
+        };
+        let (entries, zeros) = match entries {
             Ok(entries) => entries,
             // The kernel can't iterate over this map type either.
             Err(Error::MapOperation { .. }) => return Ok(None),
             Err(error) => return Err(error),
         };
         let mut contents = Self::empty(def);
+        contents.zeros = zeros;
         if let (MapOrigin::Section(_) | MapOrigin::Kconfig, [(_, value)]) =
             (&def.origin, &entries[..])
         {
@@ -134,7 +143,7 @@ impl MapContents {
                 key: Datum::new(btf, def.key_type, &key),
                 value: match inner {
                     Some(inner) => Datum::name(&inner.def().name),
-                    None => datum(def, btf, &value),
+                    None => map_value(def, btf, &value),
                 },
                 histogram: slots
                     .as_ref()
@@ -206,7 +215,8 @@ fn each_cpu<'a>(def: &MapDef, value: &'a [u8]) -> impl Iterator<Item = &'a [u8]>
     values.map(move |chunk| chunk.get(..size).unwrap_or(chunk))
 }
 
-fn datum(def: &MapDef, btf: Option<&Btf>, value: &[u8]) -> Datum {
+/// The value of an entry; a list of the CPUs' values where each CPU has one.
+pub(crate) fn map_value(def: &MapDef, btf: Option<&Btf>, value: &[u8]) -> Datum {
     let is_stack = def.map_type == MapType::StackTrace;
     if is_stack && !def.flags.contains(MapFlags::STACK_BUILD_ID) {
         return Datum::addresses(value);
@@ -237,6 +247,11 @@ fn variables(def: &MapDef, btf: Option<&Btf>, value: &[u8]) -> Option<Variables>
 }
 
 impl Chart {
+    /// The buckets from the first to the last non-empty one.
+    pub(super) fn rows(&self) -> Vec<Row> {
+        Histogram::new(self.buckets, &self.counts).rows().collect()
+    }
+
     /// The histogram of the counts in a value.
     fn of_slots(slots: &Slots, value: &[u8]) -> Option<Self> {
         let start = slots.offset as usize;
@@ -253,8 +268,7 @@ impl Chart {
 
 impl Serialize for Chart {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        let rows: Vec<Row> = Histogram::new(self.buckets, &self.counts).rows().collect();
-        rows.serialize(serializer)
+        self.rows().serialize(serializer)
     }
 }
 

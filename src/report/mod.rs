@@ -9,6 +9,7 @@ mod datum;
 mod explained;
 #[cfg(all(feature = "cli", feature = "kernel", target_os = "linux"))]
 mod functions;
+mod fuzz;
 mod heatmap;
 mod histogram;
 mod histogram_rule;
@@ -19,6 +20,7 @@ mod kernel_check;
 #[cfg(all(feature = "cli", feature = "kernel", target_os = "linux"))]
 mod kernel_images;
 mod kfuncs;
+mod leak;
 mod listing;
 #[cfg(all(feature = "jit", feature = "cli"))]
 mod machine_listing;
@@ -29,6 +31,7 @@ mod outputs;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod overhead;
 mod packet;
+mod page;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod record;
 mod recording;
@@ -44,12 +47,13 @@ mod verdict;
 pub use bench::{BenchRow, BenchTable, ReadyRow};
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 pub use compare::{CompareReport, EngineVerdicts, FindingRow, GeneratedSummary};
-pub use coverage::{CoverageReport, CoverageRow, FailUnder, Share, cobertura, lcov};
+pub use coverage::{CoverageReport, CoverageRow, FailUnder, Share, cobertura, coverage_page, lcov};
 pub use datum::{Datum, hex};
 #[cfg(feature = "cli")]
 pub use explained::ExplainedRow;
 #[cfg(all(feature = "cli", feature = "kernel", target_os = "linux"))]
 pub use functions::{FunctionRow, FunctionTable};
+pub use fuzz::{FuzzFinding, FuzzProgress, FuzzSummary};
 pub use heatmap::Heatmap;
 pub use histogram::{Buckets, Histogram, Row};
 pub use histogram_rule::HistogramRule;
@@ -62,9 +66,12 @@ pub use kernel_check::KernelCheck;
 #[cfg(all(feature = "cli", feature = "kernel", target_os = "linux"))]
 pub use kernel_images::{KernelImageRow, KernelImages};
 pub use kfuncs::KfuncSupport;
+pub use leak::{LeakRow, LeakedBytesRow};
 pub use listing::{ListedInsn, ListedLine, Listing};
 #[cfg(all(feature = "jit", feature = "cli"))]
 pub use machine_listing::{ListedMachineInsn, MachineListing};
+#[cfg(feature = "cli")]
+pub(crate) use map_contents::map_value;
 pub use map_contents::{Chart, MapContents, MapEntry, NamedChart, Variables};
 pub use map_summary::MapSummary;
 pub use needs::{Needs, UsedFeature};
@@ -72,6 +79,7 @@ pub use outputs::{OutputRow, RecordTypes};
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 pub use overhead::{Overhead, OverheadRow, WatchTurn};
 pub use packet::{PacketRow, PacketState};
+pub use page::{Judged, Picture, ReplayPage, RunPage, Timeline, VerdictPage, pictures};
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 pub use record::RecordReport;
 pub use recording::{

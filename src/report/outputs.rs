@@ -3,100 +3,16 @@
 use std::fmt;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use super::datum::{Datum, hex};
-use crate::btf::{Btf, Kind, Type};
-use crate::program::MapDef;
-use crate::util::TypeId;
+pub use crate::program::RecordTypes;
 use crate::vm::Output;
 
-/// The types of records in ring and perf buffers.
-///
-/// An object need not declare them. The type of a record is
-///
-/// 1. the type that was set for its map ([`RecordTypes::set`]);
-/// 2. the value type that the map declares, if that is a struct or union;
-/// 3. the struct of the record's size that is called `event` or that a global variable points
-///    to, if there is exactly one: authors keep the type in BTF by `const struct event *unused`.
-#[derive(Debug, Clone, Default)]
-pub struct RecordTypes {
-    btf: Option<Btf>,
-    of_map: FxHashMap<String, TypeId>,
-    kept: Vec<TypeId>,
-}
-
-impl RecordTypes {
-    /// The types that the maps of an object declare.
-    #[must_use]
-    pub fn new(btf: Option<&Btf>, maps: &[MapDef]) -> Self {
-        let mut types = Self {
-            btf: btf.cloned(),
-            ..Self::default()
-        };
-        let Some(btf) = btf else {
-            return types;
-        };
-        for map in maps {
-            if let Some(ty) = map.value_type
-                && btf.resolve(ty).is_ok_and(|ty| ty.kind().is_composite())
-            {
-                types.of_map.insert(map.name.clone(), ty);
-            }
-        }
-        let pointed_to = |variable: Type<'_>| {
-            let pointer = btf.resolve(variable.target_id()?).ok()?;
-            let target = btf.resolve(pointer.target_id()?).ok()?;
-            (pointer.kind() == Kind::Ptr && target.kind() == Kind::Struct).then_some(target.id())
-        };
-        let variables = btf.own_types().filter(|ty| ty.kind() == Kind::Var);
-        types.kept = variables.filter_map(pointed_to).collect();
-        types
-            .kept
-            .extend(btf.find("event", Kind::Struct).map(|ty| ty.id()));
-        types.kept.sort_unstable();
-        types.kept.dedup();
-        types
-    }
-
-    /// Sets the type of a map's records by its name in C (`struct event`); false if there is none.
-    pub fn set(&mut self, map: &str, name: &str) -> bool {
-        let kinds: &[Kind] = match name.split_once(' ') {
-            Some(("struct", _)) => &[Kind::Struct],
-            Some(("union", _)) => &[Kind::Union],
-            _ => &[Kind::Typedef, Kind::Struct, Kind::Union, Kind::Int],
-        };
-        let bare = name.rsplit(' ').next().unwrap_or(name);
-        let found = self.btf.as_ref().and_then(|btf| {
-            kinds
-                .iter()
-                .find_map(|kind| btf.find(bare, *kind))
-                .map(|ty| ty.id())
-        });
-        if let Some(ty) = found {
-            self.of_map.insert(map.to_owned(), ty);
-        }
-        found.is_some()
-    }
-
-    /// The record, decoded if its type is known.
-    fn decode(&self, map: &str, data: &[u8]) -> Option<Datum> {
-        let btf = self.btf.as_ref()?;
-        let size_of = |ty| btf.size_of(ty).ok().map(|size| size as usize);
-        let known = self.of_map.get(map).copied();
-        let known = known.filter(|ty| size_of(*ty).is_some_and(|size| size <= data.len()));
-        let mut fitting = self
-            .kept
-            .iter()
-            .filter(|ty| size_of(**ty) == Some(data.len()));
-        let ty = match (known, fitting.next(), fitting.next()) {
-            (Some(ty), ..) => ty,
-            (None, Some(ty), None) => *ty,
-            _ => return None,
-        };
-        Some(Datum::new(Some(btf), Some(ty), data))
-    }
+/// The record, decoded if its type is known.
+fn decode(types: &RecordTypes, map: &str, data: &[u8]) -> Option<Datum> {
+    let ty = types.type_of(map, data.len())?;
+    Some(Datum::new(types.btf(), Some(ty), data))
 }
 
 /// An output of a program. Its fields are keys of `bpflab run --json`.
@@ -178,7 +94,7 @@ impl OutputRow {
             cpu,
             size: data.len(),
             bytes: hex(data),
-            value: types.decode(map, data),
+            value: decode(types, map, data),
         };
         match output {
             Output::Printk(text) => Self::Printk { text: text.clone() },
@@ -258,7 +174,9 @@ impl fmt::Display for OutputRow {
 mod tests {
     use super::*;
     use crate::btf::{Builder, Encoding, Linkage, Member};
+    use crate::program::MapDef;
     use crate::spec::MapType;
+    use crate::util::TypeId;
 
     /// A struct of one number of `size` bytes.
     fn record(builder: &mut Builder, name: &str, size: u8) -> TypeId {
@@ -287,7 +205,7 @@ mod tests {
 
         let mut types = RecordTypes::new(Some(&btf), &[map]);
         let shown = |types: &RecordTypes, map: &str, len: usize| {
-            let value = types.decode(map, &vec![1; len]);
+            let value = decode(types, map, &vec![1; len]);
             value.map(|value| value.to_string())
         };
         assert_eq!(shown(&types, "any", 4).as_deref(), Some("{n: 16843009}"));

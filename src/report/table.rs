@@ -43,6 +43,19 @@ impl Table {
         self
     }
 
+    /// The rows that have columns.
+    pub(super) fn cells(&self) -> impl Iterator<Item = &[String]> {
+        self.rows.iter().filter_map(|row| match row {
+            Row::Cells(cells) => Some(cells.as_slice()),
+            Row::Line(_) => None,
+        })
+    }
+
+    /// Whether a column is right-aligned.
+    pub(super) fn is_number(&self, column: usize) -> bool {
+        self.numbers.contains(&column)
+    }
+
     fn widths(&self) -> Vec<usize> {
         let mut widths: Vec<usize> = Vec::new();
         for row in &self.rows {

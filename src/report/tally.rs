@@ -36,7 +36,7 @@ pub struct ProgramTally {
     /// Why a run used another engine than was asked for; none if none did.
     pub engine_why: Option<String>,
     /// Instructions that the last run executed.
-    pub insns: u64,
+    pub insns: Option<u64>,
     /// Mean nanoseconds of a run, if runs were repeated.
     pub ns_per_run: Option<f64>,
     #[serde(skip)]
@@ -63,7 +63,7 @@ impl ProgramTally {
             returned: Returned::default(),
             engine: None,
             engine_why: None,
-            insns: 0,
+            insns: None,
             ns_per_run: None,
             elapsed: Duration::ZERO,
         }
@@ -79,7 +79,13 @@ impl ProgramTally {
 
     /// Adds runs on an event: their return values, the instructions of the last one, and the time
     /// of all.
-    pub fn add(&mut self, event: &str, returned: &[(u32, u64)], insns: u64, elapsed: Duration) {
+    pub fn add(
+        &mut self,
+        event: &str,
+        returned: &[(u32, u64)],
+        insns: Option<u64>,
+        elapsed: Duration,
+    ) {
         event.clone_into(&mut self.event);
         for (value, runs) in returned {
             *self.returned.0.entry(*value).or_insert(0) += runs;
@@ -150,8 +156,8 @@ impl fmt::Display for ProgramTally {
                 }
             }
         }
-        if self.runs > 0 {
-            write!(f, "; {} instructions", self.insns)?;
+        if let Some(insns) = self.insns.filter(|_| self.runs > 0) {
+            write!(f, "; {insns} instructions")?;
         }
         if let Some(ns) = self.ns_per_run {
             write!(f, ", {ns} ns a run")?;
@@ -270,12 +276,12 @@ mod tests {
     fn runs_add_up() {
         let mut tally = ProgramTally::new("x.o", &Program::new("p", ProgType::Xdp, Vec::new()));
         assert_eq!(tally.to_string(), "p: every run faulted\n");
-        tally.add("packet", &[(2, 1)], 5, Duration::from_nanos(300));
+        tally.add("packet", &[(2, 1)], Some(5), Duration::from_nanos(300));
         assert_eq!(tally.to_string(), "p: returned 2; 5 instructions\n");
         tally.add(
             "packet",
             &[(2, 2), (u32::MAX, 1)],
-            7,
+            Some(7),
             Duration::from_nanos(300),
         );
         tally.time();

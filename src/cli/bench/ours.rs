@@ -20,7 +20,8 @@ pub(super) struct Ours {
     program: ProgramHandle,
     event: Event,
     chunk: u32,
-    insns: u64,
+    /// What the first run executed.
+    insns: Option<u64>,
 }
 
 impl Ours {
@@ -33,7 +34,7 @@ impl Ours {
             engine,
             program,
             event,
-            insns: 0,
+            insns: None,
         }
     }
 
@@ -61,6 +62,13 @@ impl Contender for Ours {
         if let Some(why) = self.missing() {
             return Err(Stopped::Unavailable(why));
         }
+        if self.insns.is_none() {
+            // Machine code is timed without counting.
+            self.vm.set_counting(true);
+            let counted = self.vm.runner(self.program, &self.event)?.repeat(1)?;
+            self.insns = counted.outcome.runs.last().and_then(|run| run.insns);
+            self.vm.set_counting(false);
+        }
         let mut elapsed = Duration::ZERO;
         let mut left = times;
         while left > 0 {
@@ -74,7 +82,6 @@ impl Contender for Ours {
                 return Err(Error::Fault(fault).into());
             }
             elapsed += repeated.elapsed;
-            self.insns = repeated.outcome.runs.last().map_or(0, |run| run.insns);
             if self.chunk == RECORDS {
                 let maps = self.vm.maps();
                 for ring in maps.filter(|map| map.def().map_type == MapType::Ringbuf) {
@@ -86,6 +93,6 @@ impl Contender for Ours {
     }
 
     fn insns(&self) -> Option<u64> {
-        Some(self.insns)
+        self.insns
     }
 }

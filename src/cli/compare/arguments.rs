@@ -41,13 +41,17 @@ pub(in crate::cli) struct Arguments {
     /// Keep the recording in a file, for `bpflab replay`
     #[arg(long, short, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
+    /// Write a page for a browser, which needs no other files: the verdicts, and the first difference
+    /// side by side
+    #[arg(long, value_name = "FILE", conflicts_with = "vm")]
+    pub(super) html: Option<PathBuf>,
     /// Compare on N generated tracepoint programs, which bpflab fires itself
     // Flattened arguments form a group with the name of their struct.
     #[arg(
         long,
         value_name = "N",
         value_parser = clap::value_parser!(u64).range(1..),
-        conflicts_with_all = ["object", "output", "LiveArguments", "KernelArguments"]
+        conflicts_with_all = ["object", "output", "html", "LiveArguments", "KernelArguments"]
     )]
     pub(super) generated: Option<u64>,
     /// Set the seed of the first generated program; each further one adds 1

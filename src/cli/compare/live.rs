@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use super::Arguments;
 use crate::cli::exit::{Exit, Failure};
+use crate::cli::files::write_text;
 use crate::cli::live::record_to;
 use crate::cli::printer::Printer;
 use crate::compare::live::{Live, LiveOptions, Summary};
@@ -41,6 +42,9 @@ pub(super) fn run(
         }
     } else {
         printer.text(&report)?;
+    }
+    if let Some(to) = &arguments.html {
+        write_text(to, &report.page())?;
     }
     Ok(if report.is_fine() {
         Exit::Fine

@@ -13,6 +13,7 @@ use serde_json::{Map, Value as Json, json};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::printer::Printer;
 use crate::compare::replay::{RecordedFiring, RecordingSource};
+use crate::report::Timeline;
 use crate::vm::events::FieldValue;
 
 /// Numbers from here on are addresses or bit masks more often than counts.
@@ -55,6 +56,16 @@ impl Listed<'_> {
             printer.text(line(&firing, since))
         })?;
         Ok(Exit::Fine)
+    }
+
+    /// The firings as a timeline.
+    pub fn timeline(&self) -> Result<Timeline, Failure> {
+        let mut timeline = Timeline::default();
+        self.each(|firing| {
+            timeline.add(&firing, fields_text(&firing).trim_start());
+            Ok(())
+        })?;
+        Ok(timeline)
     }
 
     /// Writes an events file. An event on which several programs ran is written once.
@@ -109,6 +120,25 @@ impl Listed<'_> {
     }
 }
 
+/// The fields of a firing, two blanks before each.
+fn fields_text(firing: &RecordedFiring) -> String {
+    let mut text = String::new();
+    for (name, value) in &firing.fields {
+        // Writing to a String can't fail.
+        let _ = match value {
+            FieldValue::Int(number) if *number >= HEXADECIMAL => {
+                write!(text, "  {name}={number:#x}")
+            }
+            FieldValue::Ints(numbers) => write!(text, "  {name}={numbers:?}"),
+            value => write!(text, "  {name}={value}"),
+        };
+    }
+    if !firing.decoded {
+        text.push_str("  (the layout of its context is not known)");
+    }
+    text
+}
+
 fn line(firing: &RecordedFiring, since: u64) -> String {
     let mut text = format!(
         "{:>4}.{:09}  cpu {}  {}/{}  {}",
@@ -123,18 +153,7 @@ fn line(firing: &RecordedFiring, since: u64) -> String {
     if let (Some(program), Some(returned)) = (&firing.program, firing.returned) {
         let _ = write!(text, "  {program} returned {returned}");
     }
-    for (name, value) in &firing.fields {
-        let _ = match value {
-            FieldValue::Int(number) if *number >= HEXADECIMAL => {
-                write!(text, "  {name}={number:#x}")
-            }
-            FieldValue::Ints(numbers) => write!(text, "  {name}={numbers:?}"),
-            value => write!(text, "  {name}={value}"),
-        };
-    }
-    if !firing.decoded {
-        text.push_str("  (the layout of its context is not known)");
-    }
+    text.push_str(&fields_text(firing));
     text.push('\n');
     text
 }

@@ -12,6 +12,7 @@ use serde_json::json;
 use self::events::Listed;
 use crate::btf::Btf;
 use crate::cli::exit::{Exit, Failure};
+use crate::cli::files::write_text;
 use crate::cli::input::KernelArguments;
 use crate::cli::printer::Printer;
 use crate::cli::subjects::is_c_name;
@@ -36,6 +37,7 @@ use crate::report::{Inspection, KfuncSupport, ReadState, RecordingReport, Suppor
   bpflab inspect run.rec                    what a recording holds, and whether it is whole
   bpflab inspect run.rec --events           each firing, with the fields of its event
   bpflab inspect run.rec --events=run.jsonl          an events file of it, for bpflab run
+  bpflab inspect run.rec --html run.html    a timeline by program and CPU
   bpflab inspect --json prog.bpf.o | jq -r '.programs[].section'")]
 pub(in crate::cli) struct Arguments {
     /// Object file or recording; with --btf-c and --support also a BTF file
@@ -73,6 +75,14 @@ pub(in crate::cli) struct Arguments {
         conflicts_with_all = ["relocs", "support", "btf_c", "btf_part"],
     )]
     events: Option<Option<PathBuf>>,
+    /// Of a recording, write a page for a browser, which needs no other files: a timeline of the
+    /// firings by program and CPU
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["relocs", "support", "btf_c", "btf_part", "events"],
+    )]
+    html: Option<PathBuf>,
 }
 
 pub(in crate::cli) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, Failure> {
@@ -86,6 +96,12 @@ pub(in crate::cli) fn run(arguments: &Arguments, printer: &mut Printer) -> Resul
         let file = arguments.object.display();
         return Err(Failure::bad(format!(
             "{file}: not a recording; --events lists the firings of one"
+        )));
+    }
+    if arguments.html.is_some() {
+        let file = arguments.object.display();
+        return Err(Failure::bad(format!(
+            "{file}: not a recording; --html shows the firings of one"
         )));
     }
     if arguments.btf_c {
@@ -145,6 +161,15 @@ fn recording(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, Failu
     let recording = Recording::open(&arguments.object).map_err(|error| bad(&error))?;
     let report = RecordingReport::read(&file, recording);
     printer.show(&report)?;
+    if let Some(to) = &arguments.html {
+        let source = RecordingSource::File(arguments.object.clone());
+        let listed = Listed {
+            file: &file,
+            source,
+        };
+        let page = listed.timeline()?.finish(&report.to_string());
+        write_text(to, &page)?;
+    }
     match &report.problem {
         Some(problem) if report.state == ReadState::Damaged => Err(bad(problem)),
         _ if report.is_complete() => Ok(Exit::Fine),

@@ -22,8 +22,9 @@ Examples:
   bpflab run write_hist.bpf.o --events writes.jsonl     a line each: {\"args[2]\":4096}
   bpflab run prog.bpf.o --event sched/sched_process_exec --set filename=/bin/ls --comm ls
   bpflab run prog.bpf.o --event syscalls/sys_enter_openat --set filename=/etc/passwd
-  bpflab run filter.bpf.o --map-set blocked=0x0100007f=1 --data capture.pcap
+  bpflab run filter.bpf.o --map-set blocked=127.0.0.1=1 --data capture.pcap
   bpflab run filter.bpf.o --data packet.bin --repeat 100000
+  bpflab run write_hist.bpf.o --events writes.jsonl --html run.html
   bpflab run prog.bpf.o handle_exec --global min_ns=1000 --json
   bpflab run prog.bpf.o --inject 'map-update(hist)=ENOMEM@3' --repeat 5
   bpflab run --cases cases.jsonl.xz")]
@@ -47,6 +48,19 @@ pub(in crate::cli) struct Arguments {
     /// Write the packets that XDP and tc programs leave and don't drop to a capture file
     #[arg(long, value_name = "FILE.pcap", conflicts_with = "repeat")]
     pub(super) out: Option<PathBuf>,
+    /// Look for uninitialised bytes that leave programs in map keys and values, records, packets
+    /// or user memory, on the checked engine
+    #[arg(long, value_enum, value_name = "WHAT", num_args = 0..=1, require_equals = true,
+          default_missing_value = "warn", default_value = "off", hide_default_value = true)]
+    pub(super) uninit: Uninit,
+    /// Write a page for a browser, which needs no other files: return values, records, output,
+    /// changed packets, maps with histograms and heatmaps as pictures
+    #[arg(long, value_name = "FILE")]
+    pub(super) html: Option<PathBuf>,
+    /// Write histograms and heatmaps as SVG: the only one to a file, all of them into a folder that
+    /// exists
+    #[arg(long, value_name = "FILE|DIR")]
+    pub(super) svg: Option<PathBuf>,
     /// Run programs on this engine [default: the fastest one here]
     #[arg(long, value_enum)]
     pub(super) engine: Option<Engine>,
@@ -67,6 +81,7 @@ pub(in crate::cli) struct Arguments {
         conflicts_with_all = [
             "object", "program", "event", "set", "events", "format", "data", "global", "repeat",
             "map", "hist", "record", "kconfig", "ksym", "inject", "map_set", "rodata", "out",
+            "html", "svg",
         ]
     )]
     pub(super) cases: Option<PathBuf>,
@@ -80,7 +95,7 @@ impl Arguments {
 }
 
 /// Arguments of all verbs that run programs on events.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(in crate::cli) struct SetupArguments {
     #[command(flatten)]
     pub(in crate::cli) kernel: KernelArguments,
@@ -90,7 +105,7 @@ pub(in crate::cli) struct SetupArguments {
     pub(super) world: WorldArguments,
     /// Run rejected and unjudged programs, too, with each access checked
     #[arg(long)]
-    pub(super) unverified: bool,
+    pub(in crate::cli) unverified: bool,
     /// Make calls of a helper fail, or of a group: map-update, buffer-full, allocation,
     /// probe-read: CALL[(MAP)][=ERRNO][@WHICH], where WHICH is 3, 3-5, 3-, /2 (every second) or
     /// 10%[:SEED] (repeatable)
@@ -99,7 +114,7 @@ pub(in crate::cli) struct SetupArguments {
 }
 
 /// Arguments that describe the event.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(in crate::cli) struct EventArguments {
     /// Fire this event: GROUP/NAME of a tracepoint, the name of a raw tracepoint or function; a
     /// section (tp/GROUP/NAME) or a probe of bpftrace (kprobe:NAME) works, too
@@ -120,7 +135,7 @@ pub(in crate::cli) struct EventArguments {
 }
 
 /// Arguments that set the world of the programs.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(super) struct WorldArguments {
     /// Set the process id of the current task [default: 1000]
     #[arg(long, value_name = "N")]
@@ -173,6 +188,17 @@ pub(super) struct OutputArguments {
     /// struct of the records' size that refers to it]
     #[arg(long, value_name = "MAP=TYPE")]
     pub(super) record: Vec<String>,
+}
+
+/// What to do about uninitialised bytes that leave programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(in crate::cli) enum Uninit {
+    /// Don't look for them
+    Off,
+    /// Warn
+    Warn,
+    /// Fail
+    Fail,
 }
 
 /// An engine.

@@ -4,11 +4,13 @@ mod arguments;
 mod cases;
 mod options;
 mod pcap;
+mod pictures;
 mod session;
 mod setup;
 
-pub(super) use arguments::{Arguments, Engine, SetupArguments};
-pub(super) use setup::{ScheduledEvent, bytes, machine, open, scheduled_events};
+pub(super) use arguments::{Arguments, Engine, SetupArguments, Uninit};
+pub(super) use options::record_types;
+pub(super) use setup::{ScheduledEvent, bytes, choose_engine, machine, open, scheduled_events};
 
 use super::exit::{Exit, Failure};
 use super::printer::Printer;

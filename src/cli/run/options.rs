@@ -40,17 +40,18 @@ fn buckets_of(option: &str, text: &str) -> Result<HistogramRule, Failure> {
 }
 
 /// The record types of an object, with those of `--record`.
-pub(super) fn record_types(
-    output: &OutputArguments,
+pub(in crate::cli) fn record_types(
+    options: &[String],
     object: &Object,
 ) -> Result<RecordTypes, Failure> {
     let mut types = RecordTypes::new(object.btf(), object.maps());
-    for option in &output.record {
+    for option in options {
         let (map, name) = assignment("--record", option)?;
         if !types.set(&object.map(map)?.name, name) {
             return Err(Failure::bad(format!(
                 "--record {option}: the object's BTF has no type '{name}'; clang keeps a \
-                 struct that a global variable or a map refers to"
+                 struct that a global variable refers to: add `struct {name} *{name}_type \
+                 __attribute__((unused));` to the C source"
             )));
         }
     }

@@ -4,9 +4,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::arguments::{Arguments, OutputArguments};
+use super::arguments::{Arguments, OutputArguments, Uninit};
 use super::options::{histogram_rules, record_types};
 use super::pcap::{PacketFile, drops, sees_frames};
+use super::pictures::Pictures;
 use super::setup::{self, ScheduledEvent};
 use rustc_hash::FxHashMap;
 
@@ -14,19 +15,20 @@ use crate::btf::Btf;
 use crate::cli::event_fields::set_field;
 use crate::cli::event_lines::{EventLine, EventLines};
 use crate::cli::exit::{Exit, Failure};
+use crate::cli::files::write_text;
 use crate::cli::input::skip_untyped;
 use crate::cli::map_values;
 use crate::cli::printer::Printer;
 use crate::harness::{MapView, Vm};
 use crate::program::MapOrigin;
 use crate::report::{
-    EventTally, FaultRow, HistogramRule, InjectedRow, MapContents, OutputRow, PacketRow,
-    ProgramTally, RecordTypes,
+    EventTally, FaultRow, HistogramRule, InjectedRow, LeakRow, MapContents, OutputRow, PacketRow,
+    ProgramTally, RecordTypes, RunPage,
 };
 use crate::spec::MapType;
 use crate::vm::attach::{Hook, Tally};
 use crate::vm::events::{Event, EventKind};
-use crate::vm::{Fault, Outcome, ProgramHandle};
+use crate::vm::{Fault, Leak, Outcome, ProgramHandle};
 
 /// Runs after which outputs are taken from the machine.
 const CHUNK: u32 = 4096;
@@ -49,6 +51,10 @@ struct Session<'a> {
     out: Option<PacketFile>,
     /// Messages of faulting probe loads that were already shown.
     probed: Vec<String>,
+    /// Uninitialised bytes that were already shown.
+    leaks: Vec<Leak>,
+    page: Option<RunPage>,
+    pictures: Option<Pictures<'a>>,
     exit: Exit,
 }
 
@@ -60,7 +66,7 @@ pub(super) fn run(
     let mut object = setup::open(path, arguments.wanted(), &arguments.setup)?;
     let btf = object.btf().cloned();
     let output = &arguments.output;
-    let types = record_types(output, &object)?;
+    let types = record_types(&output.record, &object)?;
     let histograms = histogram_rules(output, &object)?;
     for name in &output.map {
         object.map(name)?;
@@ -98,8 +104,14 @@ pub(super) fn run(
             .map(PacketFile::create)
             .transpose()?,
         probed: Vec::new(),
+        leaks: Vec::new(),
+        page: arguments.html.is_some().then(RunPage::default),
+        pictures: arguments.svg.as_deref().map(Pictures::new),
         exit: Exit::Fine,
     };
+    if arguments.uninit != Uninit::Off {
+        session.vm.find_uninit(true);
+    }
     if arguments.engine.is_none() {
         for warning in setup::warnings(&session.vm, arguments.wanted()) {
             session.printer.warn(&warning)?;
@@ -113,6 +125,7 @@ pub(super) fn run(
     if fired.is_ok() || !session.programs.is_empty() {
         session.show_results()?;
         session.show_maps()?;
+        session.write_pictures()?;
     }
     fired?;
     if let Some(out) = session.out {
@@ -213,7 +226,7 @@ impl Session<'_> {
             self.note_event(event, repeated.runs(), passed);
             self.show_given(&repeated.outcome)?;
             self.show_packet(program, event, &repeated.outcome)?;
-            let insns = repeated.outcome.runs.last().map_or(0, |run| run.insns);
+            let insns = repeated.outcome.runs.last().and_then(|run| run.insns);
             let tally = self.tally(program);
             tally.ran_on(repeated.ran_on);
             tally.add(event.name(), &repeated.returned, insns, repeated.elapsed);
@@ -253,7 +266,7 @@ impl Session<'_> {
                 // A kernel would not have loaded it: the other programs still see the event.
                 passed = false;
                 let stopped = self.tally(program);
-                stopped.add(event.name(), &[], 0, Duration::ZERO);
+                stopped.add(event.name(), &[], None, Duration::ZERO);
                 self.give_up(program, &fault)?;
                 left.retain(|program| fired.runs.iter().all(|(done, _)| done != program));
             }
@@ -267,17 +280,31 @@ impl Session<'_> {
     /// Shows the output of a run.
     fn show_given(&mut self, outcome: &Outcome) -> Result<(), Failure> {
         for output in &outcome.outputs {
-            self.printer.show(&OutputRow::new(output, &self.types))?;
+            let row = OutputRow::new(output, &self.types);
+            self.printer.show(&row)?;
+            if let Some(page) = &mut self.page {
+                page.add_output(&row);
+            }
         }
         for injected in &outcome.injected {
-            self.printer.show(&InjectedRow::from(injected))?;
+            let row = InjectedRow::from(injected);
+            self.printer.show(&row)?;
+            if let Some(page) = &mut self.page {
+                page.add_line(&row);
+            }
         }
         for probed in &outcome.probed {
             let text = format!("{probed}\n  the load returns 0, as in the kernel");
             if !self.probed.contains(&text) {
                 self.printer.warn(&text)?;
+                if let Some(page) = &mut self.page {
+                    page.add_line(format_args!("warning: {text}"));
+                }
                 self.probed.push(text);
             }
+        }
+        for leak in &outcome.leaks {
+            self.show_leak(leak)?;
         }
         if self.has_rings {
             let rings = self
@@ -289,6 +316,22 @@ impl Session<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Shows uninitialised bytes that left a program, unless they were shown before.
+    fn show_leak(&mut self, leak: &Leak) -> Result<(), Failure> {
+        if self.leaks.iter().any(|known| known.is_again(leak)) {
+            return Ok(());
+        }
+        self.leaks.push(leak.clone());
+        if self.arguments.uninit == Uninit::Fail {
+            self.exit = self.exit.max(Exit::No);
+        }
+        match (self.printer.is_json(), self.arguments.uninit) {
+            (true, _) => self.printer.row(&LeakRow::from(leak)),
+            (_, Uninit::Fail) => self.printer.complain(&leak.to_string()),
+            _ => self.printer.warn(&leak.to_string()),
+        }
     }
 
     /// Shows what programs, of which one is given, changed in a packet, and keeps it unless one
@@ -316,6 +359,9 @@ impl Session<'_> {
             && let Some(row) = PacketRow::new(&before, packet)
         {
             self.printer.show(&row)?;
+            if let Some(page) = &mut self.page {
+                page.add_packet(&row);
+            }
         }
         let now = self.vm.world().clock().realtime_ns();
         match &mut self.out {
@@ -332,6 +378,9 @@ impl Session<'_> {
         self.exit = self.exit.max(Exit::No);
         if self.printer.is_json() {
             self.printer.row(&FaultRow::new(fault))?;
+        }
+        if let Some(page) = &mut self.page {
+            page.add_fault(fault);
         }
         self.printer.complain(&fault.to_string())
     }
@@ -373,9 +422,15 @@ impl Session<'_> {
                 tally.time();
             }
             self.printer.show(tally)?;
+            if let Some(page) = &mut self.page {
+                page.add_program(tally);
+            }
         }
         for tally in &self.events {
             self.printer.show(tally)?;
+            if let Some(page) = &mut self.page {
+                page.add_event(tally);
+            }
         }
         Ok(())
     }
@@ -390,9 +445,26 @@ impl Session<'_> {
                     self.printer.text("\n")?;
                 }
                 self.printer.show(&contents)?;
+                if let Some(page) = &mut self.page {
+                    page.add_map(&contents);
+                }
+                if let Some(found) = &mut self.pictures {
+                    found.add(&contents);
+                }
             }
         }
         Ok(())
+    }
+
+    /// Writes the page and the pictures.
+    fn write_pictures(&mut self) -> Result<(), Failure> {
+        if let (Some(file), Some(page)) = (&self.arguments.html, self.page.take()) {
+            write_text(file, &page.finish(&self.object))?;
+        }
+        match self.pictures.take() {
+            Some(found) => found.write(),
+            None => Ok(()),
+        }
     }
 }
 

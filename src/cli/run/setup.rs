@@ -102,7 +102,7 @@ pub(super) fn refuse(programs: &[UnverifiedProgram]) -> Result<(), Failure> {
 ///
 /// # Errors
 /// A program that is to run can't run on it.
-pub(super) fn choose_engine(
+pub(in crate::cli) fn choose_engine(
     vm: &mut Vm,
     engine: EngineKind,
     wanted: &[String],

@@ -25,6 +25,7 @@ use crate::spec::Lockdown;
   bpflab verify *.bpf.o --sort insns
   bpflab verify *.bpf.o --json > base.json; bpflab verify *.bpf.o --against base.json
   bpflab verify *.bpf.o --against base.json --fail-on 'verdict,insns>10%' --sarif bpflab.sarif
+  bpflab verify prog.bpf.o --html verdict.html        the source with instructions and states
   bpflab verify prog.bpf.o --vs-kernel                with the running kernel's verdict
   bpflab verify --cases cases.jsonl --json | jq -r 'select(.verdict == \"reject\").message'")]
 pub(in crate::cli) struct Arguments {
@@ -72,6 +73,10 @@ pub(in crate::cli) struct Arguments {
         requires = "against"
     )]
     pub fail_on: Vec<FailOn>,
+    /// Write a page for a browser, which needs no other files: the verdicts, for each program the
+    /// failing path, what cost most, and the C source with instructions and states
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
     #[command(flatten)]
     pub findings: FindingArguments,
     #[cfg(all(feature = "kernel", target_os = "linux"))]
@@ -106,6 +111,7 @@ impl Arguments {
     pub(in crate::cli) fn guest_verb(&self) -> GuestVerb {
         GuestVerb {
             added: (!self.vs_kernel).then_some("--vs-kernel"),
+            output: self.html.clone(),
             ..GuestVerb::of_verdicts()
         }
     }

@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use serde_json::Value;
 
 use crate::cli::exit::Failure;
+use crate::cli::files::write_text;
 use crate::cli::printer::Printer;
 use crate::report::{Finding, GithubAnnotations, code_quality, sarif};
 
@@ -52,7 +53,5 @@ impl FindingArguments {
 }
 
 fn write(file: &Path, value: &Value) -> Result<(), Failure> {
-    let text = format!("{value:#}\n");
-    std::fs::write(file, text)
-        .map_err(|error| Failure::bad(format!("{}: can't be written: {error}", file.display())))
+    write_text(file, &format!("{value:#}\n"))
 }

@@ -12,17 +12,18 @@ pub(super) use arguments::Arguments;
 use kernel::KernelVerdicts;
 
 use super::exit::{Exit, Failure};
-use super::files::read_text;
+use super::files::{read_text, write_text};
 use super::printer::Printer;
 use super::reports::explain;
 use super::subjects::Found;
 use crate::object::build_options;
 use crate::program::Program;
 use crate::report::{
-    Baseline, Changes, Finding, MatchTable, Subject, VerdictRow, VerdictTable, VerdictTally,
+    Baseline, Changes, Finding, Judged, MatchTable, Subject, VerdictPage, VerdictRow, VerdictTable,
+    VerdictTally,
 };
 use crate::spec::{KernelConfig, ProgFlags};
-use crate::verifier::{LogLevel, Options, Unverified, Verification, verify};
+use crate::verifier::{LogLevel, Options, Unverified, Verification, survey, verify};
 
 pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, Failure> {
     let baseline = arguments.against.as_ref().map(|file| {
@@ -47,6 +48,7 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
         kernel,
         tally: VerdictTally::default(),
         rows: Vec::new(),
+        page: arguments.html.is_some().then(VerdictPage::default),
         exit: Exit::Fine,
     };
     arguments
@@ -83,6 +85,7 @@ struct Session<'a> {
     kernel: Option<KernelVerdicts>,
     tally: VerdictTally,
     rows: Vec<VerdictRow>,
+    page: Option<VerdictPage>,
     exit: Exit,
 }
 
@@ -95,13 +98,20 @@ impl Session<'_> {
             }
             Found::Warning(text) => printer.warn(&text),
             Found::Untyped(subject, text) => {
-                self.keep(VerdictRow::untyped(subject, &text), "", printer)
+                self.without_program(VerdictRow::untyped(subject, &text), printer)
             }
             Found::Broken(subject, text) => {
-                self.keep(VerdictRow::broken(subject, &text), "", printer)
+                self.without_program(VerdictRow::broken(subject, &text), printer)
             }
             Found::Program(subject, program) => self.program(subject, program, printer),
         }
+    }
+
+    fn without_program(&mut self, row: VerdictRow, printer: &mut Printer) -> Result<(), Failure> {
+        if let Some(page) = &mut self.page {
+            page.add(&row, None, &|_| None);
+        }
+        self.keep(row, "", printer)
     }
 
     fn program(
@@ -127,12 +137,37 @@ impl Session<'_> {
         if let Some(kernel) = &mut self.kernel {
             row = kernel.compare(row, &program, printer)?;
         }
+        self.show_in_page(&row, &program);
         let lines = match why {
             None => "",
             Some(Unverified::Rejected(reject)) => reject.text(),
             Some(Unverified::Unjudged(_)) => &verdict.message,
         };
         self.keep(row, lines, printer)
+    }
+
+    /// Adds a row to the page, with the program's exploration, which is explored again for it.
+    fn show_in_page(&mut self, row: &VerdictRow, program: &Arc<Program>) {
+        let Some(page) = &mut self.page else {
+            return;
+        };
+        let read = |name: &str| std::fs::read_to_string(name).ok();
+        let Some(limits) = page.limits() else {
+            page.add(row, None, &read);
+            return;
+        };
+        let options = Options {
+            log: LogLevel::PATH,
+            ..self.options
+        };
+        let (verification, survey) = survey(program, &options, limits);
+        let judged = Judged {
+            program,
+            why: verification.outcome.as_ref().err(),
+            survey: &survey,
+            log: &verification.verdict.log,
+        };
+        page.add(row, Some(&judged), &read);
     }
 
     /// Counts and stores a row; prints it if it need not wait for the others. `lines` are the
@@ -166,6 +201,9 @@ impl Session<'_> {
     ) -> Result<Exit, Failure> {
         if let Some(key) = self.arguments.sort {
             key.sort(&mut self.rows);
+        }
+        if let (Some(file), Some(page)) = (&self.arguments.html, self.page.take()) {
+            write_text(file, &page.finish(&self.tally))?;
         }
         let findings = &self.arguments.findings;
         let here = std::env::current_dir().unwrap_or_default();

@@ -45,7 +45,7 @@ pub(super) fn run(
     engine: EngineKind,
 ) -> Result<Bare, ReplayError> {
     let mut vm = Vm::with_world(World::with_cpus(header.possible_cpus.max(1)));
-    vm.set_engine(engine);
+    vm.set_engine(engine).set_counting(false);
     // Rejected and unjudged programs run, too: the report names each engine and the reason.
     vm.load_unverified(object.clone())?;
     let mut attached = Vec::new();
@@ -131,6 +131,7 @@ pub(super) fn run(
             programs: programs.collect(),
             maps: Vec::new(),
             outputs: Vec::new(),
+            findings: Vec::new(),
             missing: missing.lines(header),
         },
         unwanted: named.collect(),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::bare::{self, Bare};
 use super::comparison::Found;
 use super::error::ReplayError;
+use super::findings::findings;
 use super::look::look;
 use super::pass::Pass;
 use super::programs::Programs;
@@ -13,7 +14,7 @@ use super::source::{Opened, RecordingSource, resource};
 use super::verdict::Report;
 use crate::btf::Btf;
 use crate::compare::recording::{Header, LeftOut, Resource, checksum};
-use crate::harness::{EngineKind, RanOn};
+use crate::harness::{EngineKind, RanOn, is_here};
 use crate::instrument::Firing;
 use crate::isa::Reg;
 use crate::object::{Object, Target};
@@ -75,6 +76,41 @@ impl Replay {
             header,
             programs,
         })
+    }
+
+    /// As [`new`](Self::new), with the object that the recording carries along.
+    ///
+    /// # Errors
+    /// As of [`new`](Self::new), and [`ReplayError::NoObject`].
+    pub fn open(recording: impl Into<RecordingSource>) -> Result<Self, ReplayError> {
+        let source = recording.into();
+        let object = source.object()?.ok_or(ReplayError::NoObject)?;
+        Self::new(&object, source)
+    }
+
+    /// Replays everything on each engine of this machine, for a test whose fixture is the
+    /// recording: made once as root, replayed by anyone.
+    ///
+    /// ```
+    /// use bpflab::Object;
+    /// use bpflab::compare::replay::Replay;
+    ///
+    /// # fn main() -> bpflab::Result<()> {
+    /// let object = Object::open("examples/bpf/write_hist.bpf.o")?;
+    /// Replay::new(&object, "examples/recordings/writes.rec")?.check()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`ReplayError::Differs`] with the differences on the first engine that has some, also if
+    /// a part was not compared; as of [`run`](Self::run).
+    pub fn check(&self) -> Result<(), ReplayError> {
+        let engines = [EngineKind::Checked, EngineKind::Interp, EngineKind::Jit];
+        for engine in engines.into_iter().filter(|engine| is_here(*engine)) {
+            self.run(engine)?.check()?;
+        }
+        Ok(())
     }
 
     /// As [`new`](Self::new), for programs without an object that share `maps`.
@@ -158,6 +194,7 @@ impl Replay {
             let registers = self.registers(program, found, engine)?;
             report.explain(program, registers);
         }
+        report.findings = findings(&self.programs, &report);
         Ok(report)
     }
 

@@ -70,6 +70,7 @@ impl Pass<'_> {
             programs: programs.chain(left_out(&self.left_out)).collect(),
             maps,
             outputs,
+            findings: Vec::new(),
             missing,
         }
     }

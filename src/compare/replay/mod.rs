@@ -27,6 +27,7 @@
 //! | `look` | running a firing again, to read registers at a difference |
 //! | `missing` | what the recording lacks |
 //! | `verdict`, `word`, `difference` | what a report holds |
+//! | `finding`, `findings` | differences of maps and outputs in words |
 //! | `answers` | helper results that only the recorded kernel can determine |
 
 mod answers;
@@ -38,6 +39,8 @@ mod difference;
 mod driver;
 mod elements;
 mod error;
+mod finding;
+mod findings;
 mod firings;
 mod judge;
 mod logs;
@@ -60,6 +63,7 @@ pub use bare::Bare;
 pub use difference::{Different, FirstDifference, Instruction, SourceLine};
 pub use driver::Replay;
 pub use error::ReplayError;
+pub use finding::{FieldDifference, Finding};
 pub use firings::RecordedFiring;
 pub use source::RecordingSource;
 pub use verdict::{

@@ -29,7 +29,7 @@ pub(super) struct ReplayVm {
 impl ReplayVm {
     pub fn new(programs: &Programs, cpus: u32, engine: EngineKind) -> Result<Self, ReplayError> {
         let mut vm = Vm::with_world(World::with_cpus(cpus));
-        vm.set_engine(engine);
+        vm.set_engine(engine).set_counting(false);
         let opening = programs.running().map(|(part, form)| (part, &form.opening));
         let forms: Vec<_> = opening.chain(programs.following()).collect();
         let loaded = forms.iter().map(|(_, form)| form.program.clone()).collect();

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufReader, Cursor, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::error::ReplayError;
@@ -81,6 +81,18 @@ pub(super) fn resource(
 impl From<PathBuf> for RecordingSource {
     fn from(path: PathBuf) -> Self {
         Self::File(path)
+    }
+}
+
+impl From<&Path> for RecordingSource {
+    fn from(path: &Path) -> Self {
+        Self::File(path.to_owned())
+    }
+}
+
+impl From<&str> for RecordingSource {
+    fn from(path: &str) -> Self {
+        Self::File(path.into())
     }
 }
 

@@ -4,6 +4,8 @@ use std::fmt;
 use std::num::NonZeroU64;
 
 use super::difference::FirstDifference;
+use super::error::ReplayError;
+use super::finding::Finding;
 use super::word::Word;
 use crate::harness::{EngineKind, Fallback};
 use crate::isa::Reg;
@@ -22,6 +24,8 @@ pub struct Report {
     /// The ring buffers, perf buffers and printed lines that have records or can't be
     /// compared.
     pub outputs: Vec<OutputReport>,
+    /// Differences of maps and outputs in words: fields and decoded values.
+    pub findings: Vec<Finding>,
     /// What is missing from the recording, in words; verdicts that depend on it are incomplete.
     pub missing: Vec<String>,
 }
@@ -299,6 +303,58 @@ impl Report {
                 _ => None,
             });
         programs.chain(maps).chain(outputs).collect()
+    }
+
+    /// An error unless the report [is fine](Self::is_fine), for tests.
+    ///
+    /// # Errors
+    /// [`ReplayError::Differs`].
+    pub fn check(&self) -> Result<(), ReplayError> {
+        if self.is_fine() {
+            return Ok(());
+        }
+        Err(ReplayError::Differs {
+            engine: self.engine,
+            word: self.word(),
+            text: self.differences().join("\n"),
+        })
+    }
+
+    /// What differs, is missing or was not compared.
+    fn differences(&self) -> Vec<String> {
+        let programs = self.programs.iter().filter_map(|program| {
+            let said = match &program.verdict {
+                Verdict::Different(first) => format!("different at firing {}", first.firing),
+                Verdict::Incomplete(why) => format!("incomplete: {why}"),
+                _ => return None,
+            };
+            Some(format!("program {}: {said}", program.name))
+        });
+        let maps = self.maps.iter().filter_map(|map| match &map.verdict {
+            MapVerdict::Different { entries, .. } => {
+                Some(format!("map {}: different in {entries} entries", map.name))
+            }
+            _ => None,
+        });
+        let outputs = self
+            .outputs
+            .iter()
+            .filter_map(|output| match &output.verdict {
+                OutputVerdict::Different { at, .. } => {
+                    Some(format!("output {}: different at number {at}", output.name))
+                }
+                _ => None,
+            });
+        let gaps = self.gaps().into_iter();
+        let gaps = gaps.map(|gap| format!("{} {}: not compared: {}", gap.kind, gap.name, gap.why));
+        let missing = self
+            .missing
+            .iter()
+            .map(|missing| format!("missing: {missing}"));
+        let findings = self.findings.iter();
+        let findings = findings.map(|finding| finding.to_string().trim_end().to_owned());
+        let parts = programs.chain(maps).chain(outputs).chain(gaps);
+        parts.chain(missing).chain(findings).collect()
     }
 
     /// Adds the registers at the difference of a program.

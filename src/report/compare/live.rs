@@ -1,6 +1,6 @@
 //! Programs in the kernel and in bpflab, on the same events: `bpflab compare OBJ`.
 
-use std::fmt;
+use std::fmt::{self, Write};
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
@@ -8,6 +8,7 @@ use serde_json::{Value as Json, json};
 use crate::compare::live::Summary;
 use crate::compare::replay::{Gap, ProgramReport, Report, Verdict, Word};
 use crate::harness::EngineKind;
+use crate::report::page::{differences, document, escaped, write_table, write_verdict};
 use crate::report::record::RecordReport;
 use crate::report::replay::{Explained, ReplayView, said_of_map, said_of_output, said_of_program};
 use crate::report::table::Table;
@@ -84,6 +85,36 @@ impl CompareReport {
             "firings": self.firings(),
         }));
         rows
+    }
+
+    /// The report as a page.
+    #[must_use]
+    pub fn page(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string can't fail.
+        let _ = self.write_page(&mut text);
+        document("Comparison", Some("difference"), &text)
+    }
+
+    fn write_page(&self, text: &mut String) -> fmt::Result {
+        let said = self.to_string();
+        let mut lines = said.lines();
+        let first = lines.next().unwrap_or_default();
+        writeln!(text, "<p>{}</p>", escaped(first))?;
+        write_verdict(text, lines.next_back().unwrap_or_default(), self.is_fine())?;
+        write_table(text, &self.verdicts(), true)?;
+        let notes = self.notes();
+        if !notes.is_empty() {
+            text.push_str("<ul>\n");
+            for note in &notes {
+                writeln!(text, "<li>{}</li>", escaped(note))?;
+            }
+            text.push_str("</ul>\n");
+        }
+        for report in self.reports() {
+            differences(text, report)?;
+        }
+        Ok(())
     }
 
     fn view<'a>(&'a self, report: &'a Report, elapsed: Duration) -> ReplayView<'a> {
@@ -269,6 +300,11 @@ impl fmt::Display for CompareReport {
                 }
             }
         }
+        for (report, _) in &self.replays {
+            for finding in &report.findings {
+                write!(f, "\non {}: {finding}", report.engine)?;
+            }
+        }
         let times = self.replays.iter().filter_map(|(report, elapsed)| {
             let ns = self.view(report, *elapsed).ns_per_firing()?;
             let (engine, seconds) = (report.engine, elapsed.as_secs_f64());
@@ -323,6 +359,7 @@ mod tests {
                 verdict: MapVerdict::Equal(3),
             }],
             outputs: Vec::new(),
+            findings: Vec::new(),
             missing: Vec::new(),
         };
         (report, Duration::from_micros(50))

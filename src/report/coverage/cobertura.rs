@@ -5,6 +5,7 @@ use std::fmt::{self, Write};
 use super::share::Share;
 use super::summary::CoverageReport;
 use crate::coverage::{Line, Source, SourceFile};
+use crate::report::page::escaped;
 
 const HEAD: &str = "<?xml version=\"1.0\"?>
 <!DOCTYPE coverage SYSTEM \"http://cobertura.sourceforge.net/xml/coverage-04.dtd\">
@@ -95,30 +96,4 @@ fn rates(lines: Share, branches: Share) -> String {
     let rate = |share: Share| f64::from(share.hundredths().unwrap_or(10_000)) / 10_000.0;
     let (lines, branches) = (rate(lines), rate(branches));
     format!("line-rate=\"{lines:.4}\" branch-rate=\"{branches:.4}\"")
-}
-
-/// Text within an attribute.
-fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '"' => escaped.push_str("&quot;"),
-            // XML has no form of the others.
-            control if control.is_control() => escaped.push('?'),
-            other => escaped.push(other),
-        }
-    }
-    escaped
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_escaped() {
-        assert_eq!(escaped("a<b>\"&\u{1}.c"), "a&lt;b>&quot;&amp;?.c");
-    }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 
 use super::words::{argument, likely_cause, part};
 use crate::compare::replay::{
-    Different, FirstDifference, Gap, Instruction, MapReport, MapVerdict, OutputReport,
+    Different, Finding, FirstDifference, Gap, Instruction, MapReport, MapVerdict, OutputReport,
     OutputVerdict, ProgramReport, Verdict,
 };
 use crate::harness::{EngineKind, Fallback};
@@ -140,6 +140,17 @@ pub(in crate::report) fn output_json(output: &OutputReport) -> Json {
     };
     extend(&mut row, more);
     row
+}
+
+pub(in crate::report) fn finding_json(finding: &Finding) -> Json {
+    let fields = finding
+        .fields
+        .iter()
+        .map(|field| json!({ "name": field.name, "expected": field.expected, "got": field.got }));
+    json!({
+        "part": finding.part,
+        "fields": fields.collect::<Vec<_>>(),
+    })
 }
 
 pub(in crate::report) fn gap_json(gap: &Gap) -> Json {

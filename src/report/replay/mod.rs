@@ -10,6 +10,7 @@ mod tests;
 
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 pub(super) use json::{map_json, output_json, program_json};
+pub(super) use text::Explained;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
-pub(super) use text::{Explained, said_of_map, said_of_output, said_of_program};
+pub(super) use text::{said_of_map, said_of_output, said_of_program};
 pub use view::ReplayView;

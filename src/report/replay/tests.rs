@@ -98,6 +98,7 @@ fn report() -> Report {
                 got: None,
             },
         }],
+        findings: Vec::new(),
         missing: vec!["2 lost of count: ring buffer full".to_owned()],
     }
 }
@@ -192,6 +193,7 @@ fn each_gap_is_named() {
             replayed: 1,
             verdict: OutputVerdict::Equal(NonZeroU64::MIN),
         }],
+        findings: Vec::new(),
         missing: Vec::new(),
     };
     assert_eq!((fine().word(), fine().gaps()), (Word::Equal, Vec::new()));
@@ -283,4 +285,49 @@ fn a_change_from_outside_is_named() {
     report.programs[0].verdict = Verdict::Different(Box::new(first));
     let text = view(&report).to_string();
     assert!(text.contains(&format!("  {cause}\n")), "{text}");
+}
+
+#[test]
+fn a_page_has_the_first_difference_side_by_side() {
+    let mut report = report();
+    report.programs[0].name = "a<b".to_owned();
+    let mut page = crate::report::ReplayPage::default();
+    page.add(&view(&report));
+    let page = page.finish();
+    let options = roxmltree::ParsingOptions {
+        allow_dtd: true,
+        ..Default::default()
+    };
+    let document = roxmltree::Document::parse_with_options(&page, options).unwrap();
+    let sides = document
+        .descendants()
+        .find(|node| node.attribute("class") == Some("sides"))
+        .unwrap();
+    let cells: Vec<_> = sides
+        .descendants()
+        .filter(|node| ["th", "td"].contains(&node.tag_name().name()))
+        .map(|node| {
+            let texts = node.descendants().filter(|node| node.is_text());
+            texts.filter_map(|node| node.text()).collect::<String>()
+        })
+        .collect();
+    assert_eq!(
+        cells,
+        [
+            "",
+            "in the kernel",
+            "in the replay",
+            "operand",
+            "9 (0900000000000000)",
+            "1 (0100000000000000)"
+        ]
+    );
+    for part in [
+        "On jit: a&lt;b differs at firing 7: number 3 on CPU 1",
+        "__sync_fetch_and_add(count, 1);",
+        "<p class=\"word bad\">missing: 2 lost of count: ring buffer full</p>",
+        "<p class=\"word bad\">verdict: different",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
 }

@@ -120,8 +120,9 @@ pub(in crate::report) fn said_of_output(output: &OutputReport) -> String {
 /// A program's first difference, with the instruction.
 pub(in crate::report) struct Explained<'a>(pub &'a str, pub &'a FirstDifference);
 
-impl fmt::Display for Explained<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Explained<'_> {
+    /// The firing that differs.
+    pub fn headline(&self) -> String {
         let Self(program, first) = self;
         let FirstDifference {
             firing,
@@ -132,20 +133,59 @@ impl fmt::Display for Explained<'_> {
             pid,
             ..
         } = first;
-        writeln!(
-            f,
+        format!(
             "{program} differs at firing {firing}: number {sequence} on CPU {cpu}, process {tgid}, \
              thread {pid}, {}.{:09} s after boot",
             time / 1_000_000_000,
             time % 1_000_000_000,
-        )?;
+        )
+    }
+
+    /// What differs, in the kernel and in the replay; `None` if there is only one side.
+    pub fn sides(&self) -> Option<(String, String, String)> {
+        let went = |place: &Option<Instruction>| match place {
+            Some(place) => format!("{}: {}", place.pc, place.text),
+            None => "the end".to_owned(),
+        };
+        Some(match &self.1.what {
+            Different::Returned { expected, got } => {
+                ("returned".to_owned(), returned(*expected), returned(*got))
+            }
+            Different::Given {
+                what,
+                expected,
+                got,
+            }
+            | Different::Found {
+                what,
+                expected,
+                got,
+                ..
+            } => (named(*what), value(expected), value(got)),
+            Different::Path { expected, got } => ("went to".to_owned(), went(expected), went(got)),
+            Different::Fault(fault) => {
+                let fault = format!("faulted: {fault}");
+                ("ended".to_owned(), "without a fault".to_owned(), fault)
+            }
+            Different::Damaged(_) => return None,
+        })
+    }
+}
+
+fn returned(r0: u64) -> String {
+    format!("{} ({r0:#x})", r0.cast_signed())
+}
+
+impl fmt::Display for Explained<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let first = self.1;
+        writeln!(f, "{}", self.headline())?;
         if let Some(place) = &first.place {
             instruction(f, "at", place)?;
         }
         match &first.what {
             Different::Returned { expected, got } => {
-                let text = |r0: u64| format!("{} ({r0:#x})", r0.cast_signed());
-                both(f, "returned", &text(*expected), &text(*got))?;
+                both(f, "returned", &returned(*expected), &returned(*got))?;
             }
             Different::Given {
                 what,

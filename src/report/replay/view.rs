@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 
-use super::json::{gap_json, map_json, output_json, program_json};
+use super::json::{finding_json, gap_json, map_json, output_json, program_json};
 use super::text::{Explained, said_of_all, said_of_map, said_of_output, said_of_program};
 use crate::compare::replay::{MapVerdict, Report, Verdict};
 use crate::report::table::Table;
@@ -33,6 +33,38 @@ impl ReplayView<'_> {
         Some(self.elapsed?.as_secs_f64() * 1e9 / f64::from(firings))
     }
 
+    /// A row for each program, map and stream of outputs.
+    pub(in crate::report) fn table(&self) -> Table {
+        let mut table = Table::default().numbers(&[1]);
+        let report = self.report;
+        for program in &report.programs {
+            // A program that only tail calls run.
+            let (count, unit) = match (program.firings, program.led_to) {
+                (0, led_to @ 1..) => (led_to, "tail calls"),
+                (firings, _) => (firings, "firings"),
+            };
+            table.row([
+                program.name.clone(),
+                count.to_string(),
+                unit.to_owned(),
+                said_of_program(program, report.engine),
+            ]);
+        }
+        for map in &report.maps {
+            let (entries, unit) = match map.verdict {
+                MapVerdict::Equal(entries) => (entries.to_string(), "entries"),
+                _ => (String::new(), "map"),
+            };
+            table.row([map.name.clone(), entries, unit.to_owned(), said_of_map(map)]);
+        }
+        for output in &report.outputs {
+            let said = said_of_output(output);
+            let recorded = output.recorded.to_string();
+            table.row([output.name.clone(), recorded, "outputs".to_owned(), said]);
+        }
+        table
+    }
+
     /// The report as one JSON value.
     #[must_use]
     pub fn json(&self) -> Json {
@@ -51,6 +83,7 @@ impl ReplayView<'_> {
             "programs": programs.collect::<Vec<_>>(),
             "maps": report.maps.iter().map(map_json).collect::<Vec<_>>(),
             "outputs": report.outputs.iter().map(output_json).collect::<Vec<_>>(),
+            "findings": report.findings.iter().map(finding_json).collect::<Vec<_>>(),
             "missing": report.missing,
             "not_compared": report.gaps().iter().map(gap_json).collect::<Vec<_>>(),
         });
@@ -83,33 +116,7 @@ impl fmt::Display for ReplayView<'_> {
             Some(ns) => writeln!(f, ", {ns:.1} ns each, reading included")?,
             None => writeln!(f)?,
         }
-        let mut table = Table::default().numbers(&[1]);
-        for program in &report.programs {
-            // A program that only tail calls run.
-            let (count, unit) = match (program.firings, program.led_to) {
-                (0, led_to @ 1..) => (led_to, "tail calls"),
-                (firings, _) => (firings, "firings"),
-            };
-            table.row([
-                program.name.clone(),
-                count.to_string(),
-                unit.to_owned(),
-                said_of_program(program, report.engine),
-            ]);
-        }
-        for map in &report.maps {
-            let (entries, unit) = match map.verdict {
-                MapVerdict::Equal(entries) => (entries.to_string(), "entries"),
-                _ => (String::new(), "map"),
-            };
-            table.row([map.name.clone(), entries, unit.to_owned(), said_of_map(map)]);
-        }
-        for output in &report.outputs {
-            let said = said_of_output(output);
-            let recorded = output.recorded.to_string();
-            table.row([output.name.clone(), recorded, "outputs".to_owned(), said]);
-        }
-        write!(f, "{table}")?;
+        write!(f, "{}", self.table())?;
         for missing in &report.missing {
             writeln!(f, "missing: {missing}")?;
         }
@@ -117,6 +124,12 @@ impl fmt::Display for ReplayView<'_> {
             if let Verdict::Different(first) = &program.verdict {
                 write!(f, "\n{}", Explained(&program.name, first))?;
             }
+        }
+        if !report.findings.is_empty() {
+            writeln!(f)?;
+        }
+        for finding in &report.findings {
+            write!(f, "{finding}")?;
         }
         writeln!(f, "verdict: {}", said_of_all(report))
     }

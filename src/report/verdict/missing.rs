@@ -10,7 +10,7 @@ use crate::verifier::diagnose::Refused;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct MissingRow {
-    /// The feature: `kfunc`, `arena`, `typed_pointer`.
+    /// The feature: `kfunc`, `kernel_btf`, `struct_ops`.
     pub feature: &'static str,
     /// The name of the kfunc, helper or symbol; null if it has none.
     pub name: Option<String>,
