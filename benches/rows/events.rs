@@ -58,7 +58,7 @@ pub fn figure(effort: Effort) -> Figure {
         "/../examples/bpf/write_hist.bpf.o"
     );
     let mut vm = Vm::new(Object::open(path).expect("the example")).expect("it loads");
-    vm.set_engine(EngineKind::default());
+    vm.set_engine(EngineKind::default()).set_counting(false);
     let counts = sizes(EVENTS);
     let mut passes = 0;
     let samples = (0..effort.samples.min(3)).map(|_| {

@@ -154,7 +154,9 @@ impl Ours {
     /// None if the engine is not available.
     pub fn new(operation: Operation, engine: EngineKind) -> Option<Self> {
         let mut vm = Vm::with_world(World::default());
-        vm.set_engine(engine).set_budget(u64::MAX);
+        vm.set_engine(engine)
+            .set_budget(u64::MAX)
+            .set_counting(false);
         let programs = [true, false].map(|calls| operation.program(calls));
         let loaded = vm.load_programs(&[operation.map()], programs.to_vec());
         let handles: [ProgramHandle; 2] = loaded.expect("they load").try_into().ok()?;

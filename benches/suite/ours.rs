@@ -28,7 +28,7 @@ impl Ours {
         let linux = Arc::new(program.linux());
         let mut vm = Vm::with_world(World::default());
         vm.set_engine(self.0);
-        vm.set_budget(u64::MAX);
+        vm.set_budget(u64::MAX).set_counting(false);
         let loaded = vm.load_programs(&linux.maps.clone(), vec![linux]);
         let handle = loaded.map_err(|error| error.to_string())?[0];
         let verdict = &vm.verification(program.name).expect("it is there").verdict;
@@ -49,8 +49,11 @@ impl Ours {
 impl Running {
     /// The number of instructions that a run executes.
     pub fn insns(&mut self) -> u64 {
+        self.vm.set_counting(true);
         let outcome = self.vm.run(self.handle, &self.event);
-        outcome.expect("it runs").runs[0].insns
+        self.vm.set_counting(false);
+        let counted = outcome.expect("it runs").runs[0].insns;
+        counted.expect("it is counted")
     }
 
     /// The same program, on the same maps, on another CPU.

@@ -326,12 +326,12 @@ fn unverified_programs_run_only_if_asked_for() {
         "on_write",
         "is rejected",
     );
-    let unjudged = (
+    let object_used = (
         "tests/objects/kfunc_misuse.bpf.o",
         "drops_twice",
-        "is not judged",
+        "is rejected",
     );
-    for (object, program, what) in [rejected, unjudged] {
+    for (object, program, what) in [rejected, object_used] {
         for verb in ["run", "bench"] {
             let output = run([verb, object, program, "--btf", "own"], "");
             let told = stderr(&output);

@@ -261,3 +261,44 @@ fn a_folder_that_cannot_be_written_fails_the_run() {
     assert_eq!(code, Some(2), "{text}");
     assert!(text.contains("BPFLAB_COVERAGE"), "{text}");
 }
+
+#[test]
+fn the_page_has_the_source_with_counts_and_states() {
+    let folder = Folder::new("page");
+    let dir = three_events(&folder);
+    let page = folder.path("coverage.html");
+    let (code, text) = cover(&[&dir, "--html", &page]);
+    assert_eq!(code, Some(0), "{text}");
+    let page = fs::read_to_string(page).expect("a page");
+    for part in [
+        "<title>Coverage</title>",
+        "tests/objects/coverage.bpf.c</h2>",
+        // A line without instructions, from the file.
+        "// Lines and branches in each state of coverage",
+        "<tr class=\"covered\"><td>22</td><td>3</td><td>\t__u64 size = ctx-&gt;args[1];",
+        "<tr class=\"dead\"><td>25</td><td>dead</td><td>",
+        "<tr class=\"missed mark\"><td>34</td><td>0</td><td>",
+        "<p>Functions that were not called: on_exit.</p>",
+        "class=\"branch both\"",
+    ] {
+        assert!(page.contains(part), "{part} in {page}");
+    }
+    assert!(!page.contains("http"), "it needs the network: {page}");
+    assert!(!page.contains("Only lines with instructions"), "{page}");
+}
+
+#[test]
+fn a_page_without_the_source_file_has_the_lines_of_the_object() {
+    let folder = Folder::new("page-alone");
+    let dir = three_events(&folder);
+    let output = bpflab()
+        .current_dir(&folder.0)
+        .args(["cover", &dir, "--html", "coverage.html"])
+        .output()
+        .expect("bpflab runs");
+    assert_eq!(output.status.code(), Some(0));
+    let page = fs::read_to_string(folder.path("coverage.html")).expect("a page");
+    assert!(page.contains("Only lines with instructions"), "{page}");
+    assert!(page.contains("__u64 size = ctx-&gt;args[1];"), "{page}");
+    assert!(page.contains("<tr class=\"gap\">"), "{page}");
+}

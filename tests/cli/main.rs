@@ -18,5 +18,7 @@ mod inspect;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod kernels;
 mod needs;
+mod pages;
 mod shell;
+mod suites;
 mod transcripts;

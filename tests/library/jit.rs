@@ -678,7 +678,7 @@ fn budgeted(body: &[Insn], rounds: i32, budget: u64, engine: EngineKind) -> Resu
     assert!(verdict.is_accepted(), "{}", verdict.message);
     let outcome = vm.run(handle, &Event::packet(vec![3; 64]));
     let outcome = outcome.map_err(|error| error.to_string())?;
-    Ok(outcome.runs[0].r0.wrapping_mul(1 << 20) + outcome.runs[0].insns)
+    Ok(outcome.runs[0].r0.wrapping_mul(1 << 20) + outcome.runs[0].insns.unwrap())
 }
 
 /// Rounds of an unrolled loop are counted at once, and the counts are exact all the same:

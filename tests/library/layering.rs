@@ -63,6 +63,11 @@ const LAYERS: Layers = &[
     ),
     ("harness", AllBut(&["gen"])),
     ("compare", AllBut(&[])),
+    // Campaigns: programs and oracles.
+    (
+        "fuzz",
+        AllBut(&["instrument", "analysis", "lower", "jit", "interp"]),
+    ),
     ("report", AllBut(&[])),
     // Other kernels, in virtual machines.
     ("guest", Only(&["util", "kernel"])),
@@ -115,12 +120,15 @@ const CRATES: &[(&str, Where)] = &[
     ("lzma-rust2", Where::OneFileOf("util")),
     ("pcap-parser", Where::OneFileOf("vm")),
     ("rustc-hash", Where::Anywhere),
+    ("quick-junit", Where::OneFileOf("cli")),
     ("ruzstd", Where::OneFileOf("util")),
     ("serde", Where::Anywhere),
     ("serde_json", Where::Anywhere),
+    ("serde-saphyr", Where::OneFileOf("cli")),
     ("smallvec", Where::Anywhere),
     ("tar", Where::OneFileOf("guest")),
     ("thiserror", Where::Anywhere),
+    ("toml", Where::OneFileOf("cli")),
     ("yaxpeax-arch", Where::In(&["jit"])),
     ("yaxpeax-arm", Where::In(&["jit"])),
     ("zerocopy", Where::In(&["vm", "harness", "kernel"])),

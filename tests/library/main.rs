@@ -14,6 +14,7 @@ mod equality_objects;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod errors;
 mod formatting;
+mod fuzz;
 mod harness;
 mod inject;
 mod instrument;
@@ -40,3 +41,4 @@ mod stacks;
 mod threads;
 mod threads_maps;
 mod timers;
+mod uninit;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bpflab::isa::assemble;
 use bpflab::program::{MapDef, Program};
+use bpflab::report::{HistogramRule, MapContents};
 use bpflab::spec::{MapType, ProgType, UpdateFlags};
 use bpflab::util::Errno;
 use bpflab::vm::World;
@@ -227,4 +228,33 @@ fn batches_go_through_the_whole_map() {
     assert_eq!(hash.read_batch(None, 0, ANY).result, Ok(()));
     let odd = hash.write_batch(&[0; 7], &[0; 4], ANY);
     assert_eq!(odd, (Err(Errno::EINVAL), 0));
+}
+
+/// Maps as large as those of a load balancer: an entry is stored and found, and what is not used
+/// is not looked at (`vm/memory/shared.rs` tests that no page of it is touched).
+#[test]
+fn large_maps_show_what_is_used_of_them() {
+    let mut ring = map(MapType::Array, 4, 4);
+    (ring.name, ring.max_entries) = ("ring".into(), 33_554_432);
+    let mut connections = map(MapType::LruHash, 4, 8);
+    (connections.name, connections.max_entries) = ("connections".into(), 16_777_216);
+    let vm = vm(&[ring, connections]);
+    let ring = vm.map("ring").unwrap();
+    ring.set(&77u32, &5u32).unwrap();
+    ring.set(&33_554_431u32, &6u32).unwrap();
+    let connections = vm.map("connections").unwrap();
+    connections.set(&1u32, &2u64).unwrap();
+    let contents = |map| {
+        MapContents::new(map, None, HistogramRule::Guess)
+            .unwrap()
+            .unwrap()
+    };
+    assert_eq!(
+        contents(&ring).to_string(),
+        "map ring (array, 33554430 of 33554432 entries zero)\n  77 = 5\n  33554431 = 6\n"
+    );
+    assert_eq!(
+        contents(&connections).to_string(),
+        "map connections (lru_hash, 1 of 16777216 entries)\n  1 = 2\n"
+    );
 }

@@ -1,7 +1,7 @@
 //! Code in the documentation is code of this repository: each block marked `rust` is,
-//! paragraph by paragraph, in the tests of the examples, and each marked `c` in an example;
-//! so are the lines of tests in tables. So all of it is compiled and run. Spaces and line
-//! breaks may differ. (`tests/cli/transcripts.rs` tests consoles.)
+//! paragraph by paragraph, in the tests of the examples, and each marked `c` in an example or
+//! an object of the tests; so are the lines of tests in tables. So all of it is compiled and
+//! run. Spaces and line breaks may differ. (`tests/cli/transcripts.rs` tests consoles.)
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -62,9 +62,11 @@ fn code_in_the_documentation_is_code_that_runs() {
     let sources = |paths: Vec<PathBuf>| -> Vec<String> {
         paths.iter().map(|path| bare(&read(path))).collect()
     };
+    let mut c = files("examples/bpf", "c");
+    c.extend(files("tests/objects", "c"));
     let languages = [
         ("rust", sources(files("tests/examples", "rs"))),
-        ("c", sources(files("examples/bpf", "c"))),
+        ("c", sources(c)),
     ];
     let (mut wrong, mut held) = (Vec::new(), 0);
     for page in pages() {

@@ -11,7 +11,6 @@ pub mod law;
 pub mod machine;
 #[cfg(feature = "cli")]
 pub mod packages;
-pub mod random;
 pub mod score;
 pub mod skip;
 pub mod snippet;

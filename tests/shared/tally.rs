@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bpflab::compare::{Answer, Engine, Ours, Subject, difference};
 use bpflab::harness::{EngineKind, Fallback};
 use bpflab::program::Program;
+use bpflab::util::TypeId;
 use bpflab::verifier::{Decision, Options, verify};
 
 /// What a test has generated and run.
@@ -97,8 +98,19 @@ impl Tally {
 /// Why a program runs on the checked engine only, if it does.
 fn unverified(program: &Arc<Program>) -> Option<Fallback> {
     match verify(program, &Options::default()).verdict.decision {
-        Decision::Accept => None,
+        Decision::Accept => is_unlowered(program).then_some(Fallback::Unlowered),
         Decision::Reject => Some(Fallback::Rejected),
         Decision::Unjudged => Some(Fallback::Unjudged),
     }
+}
+
+/// Whether a program uses what only the checked engine runs: an arena, exceptions.
+pub fn is_unlowered(program: &Program) -> bool {
+    let btf = program.kernel_btf.as_ref();
+    program.insns.iter().any(|insn| {
+        let casts = insn.opcode == 0xbf && insn.off == 1;
+        let calls = insn.opcode == 0x85 && insn.src() == 2;
+        let callee = || btf?.get(TypeId(insn.imm.cast_unsigned()));
+        casts || calls && callee().is_some_and(|callee| callee.name() == "bpf_throw")
+    })
 }
