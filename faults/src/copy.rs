@@ -2,12 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::error::Error;
-use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::fault::Faults;
+use crate::fault::{Faults, at};
 
 /// The module that the copy gets: which fault is active. A constant function may read it,
 /// because the operations of the tristate numbers are constant functions; nothing may read it
@@ -33,11 +32,6 @@ pub const fn active(number: u32) -> bool {
 
 /// What else of the repository the sources include.
 const FOLDERS: [&str; 3] = ["src", "include", "examples/bpf"];
-
-/// An error with the path that it is about.
-pub fn at(path: &Path, why: &dyn Display) -> String {
-    format!("{}: {why}", path.display())
-}
 
 /// Builds the copy; returns the path of its binary.
 pub fn build(root: &Path, faults: &Faults) -> Result<PathBuf, Box<dyn Error>> {

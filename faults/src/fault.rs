@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::error::Error;
+use std::fmt::Display;
 use std::path::Path;
 
 use serde::Deserialize;
-
-use crate::copy::at;
 
 /// A fault: a text of a source file and its replacement, both an expression, or both a
 /// sequence of statements that ends with a semicolon or a block.
@@ -33,6 +32,11 @@ pub struct Fault {
 #[serde(deny_unknown_fields)]
 struct File {
     fault: Vec<Fault>,
+}
+
+/// An error with the path that it is about.
+pub fn at(path: &Path, why: &dyn Display) -> String {
+    format!("{}: {why}", path.display())
 }
 
 /// All faults.

@@ -106,7 +106,7 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     }
     let text = table::markdown(&faults, &results);
     match &options.markdown {
-        Some(path) => std::fs::write(path, text).map_err(|why| copy::at(path, &why))?,
+        Some(path) => std::fs::write(path, text).map_err(|why| fault::at(path, &why))?,
         None => print!("{text}"),
     }
     Ok(())

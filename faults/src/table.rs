@@ -6,8 +6,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use crate::campaign::Outcome;
-use crate::copy::at;
-use crate::fault::Faults;
+use crate::fault::{Faults, at};
 
 /// Reads a file of results.
 pub fn read(path: &Path) -> Result<Vec<Outcome>, Box<dyn Error>> {

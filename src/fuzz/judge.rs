@@ -195,6 +195,14 @@ impl Judge {
                 }
             }
         }
+        if self.has(Oracle::MEMORY) {
+            self.current = Oracle::MEMORY;
+            let ran = runs::memory(candidate, INPUTS);
+            self.counts.runs += ran.runs;
+            if ran.problem.is_some() {
+                return ran.problem;
+            }
+        }
         let others = candidate.others.iter();
         let mut verdicts = others.map(|other| verify(other, &self.options).verdict);
         if self.has(Oracle::VALUE) && verdicts.all(|verdict| verdict.is_accepted()) {

@@ -18,19 +18,26 @@ bitflags! {
         const SAMENESS = 1 << 4;
         /// Decoding and encoding, and other pairs, return what was given.
         const ROUND_TRIP = 1 << 5;
+        /// No uninitialised byte leaves an accepted program.
+        const MEMORY = 1 << 6;
     }
 }
 
 impl Oracle {
     /// The oracles with their names.
-    pub const NAMES: [(Self, &str); 6] = [
+    pub const NAMES: [(Self, &str); 7] = [
         (Self::STATE, "state"),
         (Self::VERDICT, "verdict"),
         (Self::VALUE, "value"),
         (Self::SAFETY, "safety"),
         (Self::SAMENESS, "sameness"),
         (Self::ROUND_TRIP, "round-trip"),
+        (Self::MEMORY, "memory"),
     ];
+
+    /// The oracles that judge bpflab and the kernel: all but [`Self::MEMORY`], which judges the
+    /// program. Generated programs send uninitialised bytes on purpose.
+    pub const OF_VERIFIER: Self = Self::all().difference(Self::MEMORY);
 
     /// The oracle of a name.
     #[must_use]

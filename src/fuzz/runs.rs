@@ -1,4 +1,4 @@
-//! The oracles that run a program in the checked engine: *state* and *safety*.
+//! The oracles that run a program in the checked engine: *state*, *safety* and *memory*.
 
 use std::sync::Arc;
 
@@ -123,6 +123,31 @@ pub(super) fn run(
         }
         // A run that its budget ended has not released what it reserved.
         break;
+    }
+    ran
+}
+
+/// Runs an accepted program on `count` inputs, and looks for uninitialised bytes that leave it.
+pub(super) fn memory(candidate: &Candidate, count: u32) -> Ran {
+    let mut ran = Ran::default();
+    let Ok((mut vm, handle)) = machine(candidate) else {
+        return ran;
+    };
+    vm.find_uninit(true);
+    let mut inputs = Inputs::new(candidate.seed);
+    for number in 0..count {
+        let event = event(candidate, &mut vm, &mut inputs, number);
+        ran.runs += 1;
+        // A run that its budget ended has not released what it reserved.
+        let Ok(outcome) = vm.run(handle, &event) else {
+            break;
+        };
+        if let Some(leak) = outcome.leaks.first() {
+            let kind = format!("uninitialised bytes leave in {}", leak.target());
+            let text = leak.to_string();
+            ran.problem = Some(Problem::new(Oracle::MEMORY, &kind, "accepted", text));
+            break;
+        }
     }
     ran
 }

@@ -272,7 +272,7 @@ fn the_page_has_the_source_with_counts_and_states() {
     let page = fs::read_to_string(page).expect("a page");
     for part in [
         "<title>Coverage</title>",
-        "tests/objects/coverage.bpf.c</h2>",
+        "tests/objects/coverage.bpf.c</code></h2>",
         // A line without instructions, from the file.
         "// Lines and branches in each state of coverage",
         "<tr class=\"covered\"><td>22</td><td>3</td><td>\t__u64 size = ctx-&gt;args[1];",

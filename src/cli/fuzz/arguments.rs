@@ -10,7 +10,8 @@ use crate::fuzz::{Oracle, Strategy};
 ///
 /// Each oracle checks a program in its own way: that runs stay in the states that the verifier
 /// explored (state), that all engines agree (value), that accepted programs don't fault (safety),
-/// that the running kernel has the same verdict (verdict, Linux and root). A finding is reduced
+/// that the running kernel has the same verdict (verdict, Linux and root), that no uninitialised
+/// byte leaves the program (memory, on request). A finding is reduced
 /// and, with --output, written as a case. With one thread the same seed gives the same programs
 /// in the same order; --programs then makes the whole campaign reproducible.
 #[derive(Debug, Args)]
@@ -22,7 +23,8 @@ Examples:
   bpflab fuzz --seed 7 --first 4711 --programs 1 --oracle state    one program of a campaign
   bpflab fuzz --from prog.bpf.o --strategy mutants --seconds 60    changes of an object's programs
   bpflab fuzz --corpus fuzz/corpus --from prog.bpf.o               inputs for cargo-fuzz
-  bpflab fuzz --replay findings/state-12.jsonl --oracle state      a finding again")]
+  bpflab fuzz --replay findings/state-12.jsonl --oracle state      a finding again
+  bpflab fuzz --replay prog.bpf.o --oracle memory,value            the programs of an object")]
 pub(in crate::cli) struct Arguments {
     /// End after N seconds [default: 10, unless --programs is given]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -42,7 +44,8 @@ pub(in crate::cli) struct Arguments {
     /// Use N threads [default: one for each CPU]
     #[arg(long, value_name = "N")]
     pub(super) threads: Option<usize>,
-    /// Judge by these oracles only (comma-separated) [default: all that are available here]
+    /// Judge by these oracles only (comma-separated) [default: all that are available here, but
+    /// memory]
     #[arg(long, value_name = "ORACLE", value_delimiter = ',', value_parser = oracle)]
     pub(super) oracle: Vec<Oracle>,
     /// Make programs by these strategies only (comma-separated) [default: a mix of all]
@@ -67,7 +70,7 @@ pub(in crate::cli) struct Arguments {
     /// --from, and run no campaign
     #[arg(long, value_name = "DIR", conflicts_with_all = ["programs", "seconds", "replay"])]
     pub(super) corpus: Option<PathBuf>,
-    /// Judge the programs of this case file instead of generated ones
+    /// Judge the programs of this case file or object instead of generated ones
     #[arg(long, value_name = "FILE", conflicts_with_all = ["programs", "seconds", "from", "strategy"])]
     pub(super) replay: Option<PathBuf>,
 }

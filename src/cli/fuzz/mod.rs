@@ -14,8 +14,8 @@ pub(super) use sources::kernel_types;
 use super::exit::{Exit, Failure};
 use super::printer::Printer;
 use crate::fuzz::{
-    Campaign, CampaignEvent, CampaignOptions, Finding, FuzzCase, Judge, Oracle, Strategy,
-    write_case, write_corpus,
+    Campaign, CampaignEvent, CampaignOptions, Candidate, Finding, FuzzCase, Judge, Oracle,
+    Strategy, write_case, write_corpus,
 };
 use crate::object::cases::Cases;
 use crate::report::{FuzzFinding, FuzzProgress, FuzzSummary};
@@ -56,7 +56,7 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
         .iter()
         .fold(Oracle::empty(), |all, one| all | *one);
     if oracles.is_empty() {
-        oracles = Oracle::all();
+        oracles = Oracle::OF_VERIFIER;
         if !(usable && is_judge) {
             oracles -= Oracle::VERDICT;
         }
@@ -134,43 +134,73 @@ fn show(finding: &Finding, output: Option<&Path>, printer: &mut Printer) -> Resu
     printer.show(&FuzzFinding::new(finding, file.transpose()?.as_deref()))
 }
 
-/// Judges the programs of a case file.
+/// Judges the programs of a case file, or of an object.
 fn replay(
     file: &Path,
     arguments: &Arguments,
     mut judge: Judge,
     printer: &mut Printer,
 ) -> Result<Exit, Failure> {
+    let kernel = kernel_types(arguments.btf.as_deref())?;
+    let mut exit = Exit::Fine;
+    if !sources::is_cases(file) {
+        for program in sources::of_object(file, kernel.as_ref())? {
+            let id = program.name.clone();
+            let candidate = Candidate::of_file(program, arguments.seed);
+            judge_one(
+                &id,
+                candidate,
+                arguments.seed,
+                file,
+                &mut judge,
+                printer,
+                &mut exit,
+            )?;
+        }
+        return Ok(exit);
+    }
     let unreadable = |error: crate::object::cases::CaseError| Failure::bad(error.to_string());
     let mut cases = Cases::open(file).map_err(unreadable)?;
-    let kernel = kernel_types(arguments.btf.as_deref())?;
     if let Some(btf) = &kernel {
         cases.set_kernel(btf.clone());
     }
-    let mut exit = Exit::Fine;
     while let Some(case) = cases.next() {
         let case = case.map_err(unreadable)?;
         let program = cases.program(&case).map_err(unreadable)?;
         let candidate = FuzzCase::candidate(&case, program, kernel.as_ref())
             .map_err(|error| Failure::bad(format!("{}: {error}", case.id)))?;
-        let problem = judge.judge(&candidate);
-        if let Some(problem) = problem {
-            let seed = FuzzCase::of(&case).map_or(0, |own| own.seed);
-            let finding = Finding {
-                insns_before: candidate.program.insns.len(),
-                candidate,
-                problem,
-                seed,
-                programs: judge.counts.programs,
-                elapsed: Duration::ZERO,
-            };
-            printer.show(&FuzzFinding::new(&finding, Some(file)))?;
-            exit = Exit::No;
-        } else if printer.is_json() {
-            printer.row(&json!({ "kind": "no finding", "id": case.id }))?;
-        } else {
-            printer.text(format_args!("{}: no finding\n", case.id))?;
-        }
+        let seed = FuzzCase::of(&case).map_or(0, |own| own.seed);
+        judge_one(
+            &case.id, candidate, seed, file, &mut judge, printer, &mut exit,
+        )?;
     }
     Ok(exit)
+}
+
+/// Judges a program of a file; a finding changes the exit code.
+fn judge_one(
+    id: &str,
+    candidate: Candidate,
+    seed: u64,
+    file: &Path,
+    judge: &mut Judge,
+    printer: &mut Printer,
+    exit: &mut Exit,
+) -> Result<(), Failure> {
+    if let Some(problem) = judge.judge(&candidate) {
+        let finding = Finding {
+            insns_before: candidate.program.insns.len(),
+            candidate,
+            problem,
+            seed,
+            programs: judge.counts.programs,
+            elapsed: Duration::ZERO,
+        };
+        *exit = Exit::No;
+        printer.show(&FuzzFinding::new(&finding, Some(file)))
+    } else if printer.is_json() {
+        printer.row(&json!({ "kind": "no finding", "id": id }))
+    } else {
+        printer.text(format_args!("{id}: no finding\n"))
+    }
 }

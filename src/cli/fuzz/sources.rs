@@ -58,27 +58,35 @@ pub(super) fn seeds(arguments: &Arguments, printer: &mut Printer) -> Result<Seed
     Ok(Seeds::new(kernel.as_ref().map(KernelTypes::new), programs))
 }
 
+/// Whether a file has cases: by its name.
+pub(super) fn is_cases(file: &Path) -> bool {
+    file.to_string_lossy().contains(".jsonl")
+}
+
 /// The programs of an object or of a case file.
 fn programs_of(file: &Path, kernel: Option<&Btf>) -> Result<Vec<Arc<Program>>, Failure> {
-    let name = file.to_string_lossy();
-    if name.contains(".jsonl") {
-        let unreadable = |error: crate::object::cases::CaseError| Failure::bad(error.to_string());
-        let mut cases = Cases::open(file).map_err(unreadable)?;
-        if let Some(btf) = kernel {
-            cases.set_kernel(btf.clone());
-        }
-        let mut programs = Vec::new();
-        while let Some(case) = cases.next() {
-            let case = case.map_err(unreadable)?;
-            programs.push(Arc::new(cases.program(&case).map_err(unreadable)?));
-        }
-        return Ok(programs);
+    if !is_cases(file) {
+        return of_object(file, kernel);
     }
+    let unreadable = |error: crate::object::cases::CaseError| Failure::bad(error.to_string());
+    let mut cases = Cases::open(file).map_err(unreadable)?;
+    if let Some(btf) = kernel {
+        cases.set_kernel(btf.clone());
+    }
+    let mut programs = Vec::new();
+    while let Some(case) = cases.next() {
+        let case = case.map_err(unreadable)?;
+        programs.push(Arc::new(cases.program(&case).map_err(unreadable)?));
+    }
+    Ok(programs)
+}
+
+/// The programs of an object. Those that can't be relocated are left out.
+pub(super) fn of_object(file: &Path, kernel: Option<&Btf>) -> Result<Vec<Arc<Program>>, Failure> {
     let mut object = Object::open(file)?;
     if let Some(btf) = kernel {
         object.set_target(Target::Kernel(btf.clone()));
     }
-    // Programs that can't be relocated are left out.
     Ok(object
         .programs()
         .filter_map(Result::ok)

@@ -88,7 +88,7 @@ fn source_of(
 ) -> fmt::Result {
     writeln!(
         text,
-        "<section id=\"file-{number}\">\n<h2>{}</h2>",
+        "<section id=\"file-{number}\">\n<h2><code>{}</code></h2>",
         escaped(name)
     )?;
     if whole.is_none() {

@@ -114,7 +114,7 @@ fn heatmap(name: &str, map: &Heatmap) -> Option<Picture> {
         label_width + count_width + 36,
     );
     let columns = rows.first().map_or(0, |(_, counts)| counts.len());
-    let caption = map.caption("the darkest");
+    let caption = map.caption("the strongest shade");
     let width = (cells + columns * CELL + 12)
         .max(cells + caption.chars().count() * CHARACTER + 12)
         .max(name.chars().count() * CHARACTER + 24);
@@ -201,7 +201,7 @@ mod tests {
         assert!(
             picture
                 .svg
-                .contains(">second 0 to 3; the darkest is 200</text>")
+                .contains(">second 0 to 3; the strongest shade is 200</text>")
         );
         let empty = Heatmap::new(Buckets::Log2, "second", Vec::new());
         assert_eq!(heatmap("m", &empty), None);

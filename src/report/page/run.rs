@@ -189,7 +189,7 @@ impl RunPage {
         for (map, records) in &self.records {
             writeln!(
                 text,
-                "<h2>{} <small>{} records</small></h2>",
+                "<h2><code>{}</code> <small>{} records</small></h2>",
                 escaped(map),
                 records.all
             )?;

@@ -90,7 +90,7 @@ impl Timeline {
         writeln!(text, "<pre>{}</pre>", escaped(about.trim_end()))?;
         writeln!(
             text,
-            "<h2>Timeline</h2>\n<p>{} firings in {} s; a column is {} s. The darker, the more \
+            "<h2>Timeline</h2>\n<p>{} firings in {} s; a column is {} s. The stronger the shade, the more \
              firings of the lane; point at a column for its count.</p>",
             self.all,
             seconds(self.last),

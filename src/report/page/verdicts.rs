@@ -154,7 +154,7 @@ fn section(
     let program = judged.program;
     writeln!(
         text,
-        "<section id=\"p{number}\">\n<h2>{} {} <small>{}, section {}</small></h2>",
+        "<section id=\"p{number}\">\n<h2>{} <code>{}</code> <small>{}, section {}</small></h2>",
         verdict(row),
         escaped(row.subject.name()),
         program.prog_type.name(),
