@@ -166,7 +166,7 @@ impl Claims {
                     let (_, all) = claims.after.entry(pc).or_insert((dst, Vec::new()));
                     all.push(bounds);
                 }
-                // A pointer, or nothing was printed.
+                // A pointer, or nothing was printed here.
                 None => unknown.push(pc),
             }
         }
@@ -177,10 +177,13 @@ impl Claims {
     }
 }
 
-/// The position, and the registers behind the semicolon, of `7: (bf) r1 = r2 ; R1=5 R2=5`.
+/// The position, and the registers behind the semicolon, of `7: (bf) r1 = r2 ; R1=5 R2=5`. There
+/// are none if the kernel printed another line (`SCC enter`, `mark_precise`) before the registers.
 fn split(line: &str) -> Option<(u32, &str)> {
     let (pc, rest) = line.split_once(": (")?;
-    let (_, registers) = rest.split_once(" ; ")?;
+    let registers = rest
+        .split_once(" ; ")
+        .map_or("", |(_, registers)| registers);
     Some((pc.parse().ok()?, registers))
 }
 
@@ -297,5 +300,8 @@ mod tests {
         let claims = Claims::of(&program, log).unwrap();
         assert_eq!(claims.after.len(), 1);
         assert!(Claims::of(&program, &format!("{log}1: safe\n")).is_none());
+        // The second path's registers are elsewhere.
+        let second = format!("{log}0: (b7) r0 = 7\nSCC enter (1)\n1: R0=7\n1: (95) exit\n");
+        assert!(Claims::of(&program, &second).unwrap().after.is_empty());
     }
 }
