@@ -7,6 +7,7 @@ use super::random::Random;
 use crate::btf::{Kind, Member, Type};
 use crate::harness::Vm;
 use crate::program::Program;
+use crate::spec::object::member_trust;
 use crate::spec::{MapType, ProgType, UpdateFlags};
 use crate::vm::events::Event;
 
@@ -148,7 +149,8 @@ impl Inputs {
 }
 
 /// The address of an object of a structure; one of each type. Its members that point to
-/// structures are not null, as in the kernel; if it is no argument and large, they are not set.
+/// structures are not null, as in the kernel; if it is no argument and large, only those that the
+/// verifier takes for not null are set.
 fn object(
     vm: &mut Vm,
     ty: Type<'_>,
@@ -161,11 +163,16 @@ fn object(
     let mut made = vm.world().kernel(ty.name()).ok()?;
     let address = made.address();
     objects.insert(ty.name().to_owned(), address);
-    for member in members(ty).filter(|_| is_argument || ty.members().len() < 16) {
+    let sets_all = is_argument || ty.members().len() < 16;
+    for member in members(ty) {
         let to = ty.btf().resolve(member.ty).ok();
         let to = to.filter(|to| to.kind() == Kind::Ptr);
         let to = to.and_then(|to| ty.btf().resolve(to.target_id()?).ok());
         let to = to.filter(|to| to.kind() == Kind::Struct && !to.name().is_empty());
+        let to = to.filter(|to| {
+            let is_trusted = || member_trust(ty.name(), member.name, to.name()).is_some();
+            sets_all || is_trusted()
+        });
         if let Some(to) = to.and_then(|to| object(vm, to, false, objects)) {
             made = made.clone().set(member.name, to).unwrap_or(made);
         }

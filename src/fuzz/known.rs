@@ -4,7 +4,9 @@ use super::candidate::Candidate;
 use super::oracle::Oracle;
 use super::problem::Problem;
 use super::strategy::Strategy;
+use crate::isa::RawInsn;
 use crate::program::Program;
+use crate::util::TypeId;
 
 /// A known problem.
 struct Known {
@@ -31,6 +33,21 @@ const KNOWN: &[Known] = &[
         kind: "kernel's log: a register has a value that it excludes",
         can_have: has_signed_fill,
     },
+    // bpflab gives the slice of a ring buffer's record the record's reference
+    // (docs/verifier-differences.md). Without the slice in a register, more states are subsumed.
+    Known {
+        oracle: Oracle::VERDICT,
+        kind: "processed: less",
+        can_have: |program| calls_slice(program),
+    },
+    // A dynptr with a reference must not be overwritten, a clone neither. A loop that clones into
+    // a slot which is dead at its head does that the second time, unless that path is pruned:
+    // pruning ignores dead slots.
+    Known {
+        oracle: Oracle::SAMENESS,
+        kind: "rejected without pruning: cannot overwrite referenced dynptr",
+        can_have: |_| true,
+    },
     // The verifier lets a program pass argument registers that it never wrote, or that a call
     // before left with anything, where it ignores the arguments: those behind the format of
     // `bpf_trace_printk`, and a kfunc's with the suffix `__ign`.
@@ -41,9 +58,11 @@ const KNOWN: &[Known] = &[
     },
 ];
 
+/// The opcode of calls.
+const CALL: u8 = 0x85;
+
 /// Whether a program makes two calls, of which one passes arguments that the verifier ignores.
 fn ignores_arguments(program: &Program) -> bool {
-    const CALL: u8 = 0x85;
     const TRACE_PRINTK: i32 = 6;
     let calls = || program.insns.iter().filter(|insn| insn.opcode == CALL);
     let ignores = calls().any(|insn| match insn.src() {
@@ -52,6 +71,22 @@ fn ignores_arguments(program: &Program) -> bool {
         _ => false,
     });
     ignores && calls().count() > 1
+}
+
+/// Whether a program takes slices of dynptrs.
+fn calls_slice(program: &Program) -> bool {
+    let Some(btf) = &program.kernel_btf else {
+        return false;
+    };
+    let name = |insn: &RawInsn| {
+        let id = u32::try_from(insn.imm)
+            .ok()
+            .filter(|_| insn.opcode == CALL)?;
+        Some(btf.get(TypeId(id))?.name().to_owned())
+    };
+    let kfuncs = program.insns.iter().filter(|insn| insn.src() == 2);
+    let mut names = kfuncs.filter_map(name);
+    names.any(|name| name.starts_with("bpf_dynptr_slice"))
 }
 
 /// Whether a program loads from its stack with sign extension.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::aimed::{self, Aim};
-use super::candidate::Candidate;
+use super::candidate::{CONTEXT, Candidate};
 use super::inputs::Inputs;
 use super::listing::Listing;
 use super::mutate::{Mutant, mutate};
@@ -11,6 +11,7 @@ use super::random::Random;
 use super::strategy::Strategy;
 use crate::r#gen::{Choices, KernelTypes, Options, make};
 use crate::program::{Initial, Program};
+use crate::vm::events::Event;
 
 /// The random bytes that most programs are made from: at least, and how many more.
 const SIZE: (usize, u64) = (40, 160);
@@ -156,6 +157,11 @@ impl Seeds {
         mutate(&mut mutant, random, 3);
         let changed = mutant.listing.program(&mutant.program);
         candidate.program = changed.map_or(program, Arc::new);
+        // A change may read more of the context, or be of another type.
+        let is_packet = Event::packet([0; 64]).accepts(candidate.program.prog_type);
+        if !is_packet && candidate.input.len() < CONTEXT {
+            candidate.input.resize(CONTEXT, 0);
+        }
         candidate.defined = false;
         candidate
     }
