@@ -131,7 +131,7 @@ ENQUEUE(writes_length)
 
 ENQUEUE(writes_past)
 {
-	*(volatile __u64 *)&sch->q.qlen = 0;
+	asm volatile("*(u64 *)(%0 + 0) = %1" : : "r"(&sch->q.qlen), "r"(0ULL) : "memory");
 	bpf_kfree_skb(skb);
 	return 0;
 }

@@ -33,6 +33,20 @@ pub(super) const ADVICE: &[Advice] = rows! {
         expected: "the prototype of {other}()",
         help: "declare {own}() as {other}() is declared",
     }
+    "arg{number} in {own}() has size {size} while {other}() has {wanted}" => Structure {
+        problem: "extension of another type",
+        reason: "Parameter {number} of {own}() has {size} bytes, that of {other}(), which it replaces, {wanted}.",
+        here: "another type than in {other}()",
+        expected: "the prototype of {other}()",
+        help: "declare {own}() as {other}() is declared",
+    }
+    "arg{number} in {own}() is {kind} while {other}() has {wanted}" => Structure {
+        problem: "extension of another type",
+        reason: "Parameter {number} of {own}() is {kind} in BTF, that of {other}(), which it replaces, {wanted}.",
+        here: "another type than in {other}()",
+        expected: "the prototype of {other}()",
+        help: "declare {own}() as {other}() is declared",
+    }
     "Extension program changes packet data, while original does not" => Structure {
         problem: "extension that changes the packet",
         reason: "Callers of the function keep pointers to the packet, since the function that they were verified with does not move it.",
