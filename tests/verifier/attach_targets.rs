@@ -79,6 +79,17 @@ fn hold_made_up(name: &str) {
 }
 
 #[test]
+fn congestion_controls_write_some_of_a_socket() {
+    let Some(path) = crate::shared::corpus() else {
+        return;
+    };
+    let kernel = path.with_file_name("vmlinux-6.18.44.btf.xz");
+    let mut object = open("tcp");
+    object.set_target(Target::file(kernel).expect("BTF"));
+    hold("tcp", &programs(&object));
+}
+
+#[test]
 fn queueing_disciplines_own_their_packets() {
     hold_made_up("qdisc");
 }
@@ -175,9 +186,11 @@ fn a_function_that_the_target_lacks_is_named() {
 
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod kernel {
-    use super::{Program, all_extensions, hold, open, programs, words};
+    use super::{Program, all_extensions, open, programs, words};
     use crate::shared::{Need, here, skip, skip_part};
+    use bpflab::btf::Kind;
     use bpflab::kernel::{LoadOptions, LoadedMaps, NoVerdictKind, load};
+    use bpflab::spec::AttachType;
     use bpflab::verifier::{Options, verify};
     use std::sync::Arc;
 
@@ -218,10 +231,33 @@ mod kernel {
 
     #[test]
     fn the_kernel_says_the_same_of_its_structures() {
-        let programs = programs(&open("tcp"));
-        if compare(&programs) {
-            hold("tcp", &programs);
-        }
+        compare(&programs(&open("tcp")));
+    }
+
+    #[test]
+    fn targets_by_number_are_judged_alike() {
+        let object = open("tcp");
+        let named = object.program("halves").expect("a program");
+        let Some(kernel) = &named.kernel_btf else {
+            return;
+        };
+        let with = |id, attach_type| {
+            let mut program = named.clone();
+            (program.attach_target, program.attach_btf_id) = (None, id);
+            program.expected_attach_type = attach_type;
+            Arc::new(program)
+        };
+        let structure = |name| kernel.find(name, Kind::Struct).map(|ty| ty.id());
+        let operations = structure("tcp_congestion_ops");
+        let later = AttachType::from_number(50);
+        compare(&[
+            with(operations, None),
+            with(operations, AttachType::from_number(1)),
+            with(operations, AttachType::from_number(12)),
+            with(operations, later),
+            with(structure("task_struct"), None),
+            with(None, None),
+        ]);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crate::object::Target;
 use crate::shared::{Need, skip, skip_part};
 use crate::spec::call::{IteratorStep, RegTypes};
 use crate::spec::helpers::{self, Caller};
+use crate::spec::{AttachType, ProgType};
 
 fn row(name: &str) -> &'static Kfunc {
     by_name(name).unwrap().row()
