@@ -65,6 +65,15 @@ impl KernelArguments {
         self.apply(Object::open(path)?)
     }
 
+    /// Opens another object and sets the kernel to relocate for; the other options are not for it.
+    pub fn open_bare(&self, path: &Path) -> Result<Object, Failure> {
+        let mut object = Object::open(path)?;
+        if let Some(target) = self.target()? {
+            object.set_target(target);
+        }
+        Ok(object)
+    }
+
     /// Sets the kernel to relocate an object for.
     pub fn apply(&self, mut object: Object) -> Result<Object, Failure> {
         if let Some(target) = self.target()? {

@@ -1,17 +1,19 @@
 //! The programs that a verb judges: those of objects, or of a file of cases.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
 
-use super::exit::Failure;
+use super::exit::{Exit, Failure};
 use super::input::{KernelArguments, bundled_types, no_program, no_type, warnings};
 use crate::object::cases::Cases;
-use crate::object::{ErrorLocation, ObjectError};
-use crate::program::Program;
+use crate::object::{Entry, ErrorLocation, Object, ObjectError};
+use crate::program::{Program, TargetProgram};
 use crate::report::Subject;
+use crate::spec::ProgType;
+use crate::verifier::{Options, verify};
 
 /// Arguments that select programs.
 #[derive(Debug, Args)]
@@ -32,6 +34,10 @@ pub(super) struct ProgramArguments {
     /// Their type ids are those of the kernel given by --btf
     #[arg(long, value_name = "FILE")]
     cases: Option<PathBuf>,
+    /// Attach `freplace` programs to this one, which is verified first: an object, and the name of
+    /// its program [default: the only one that is loaded with the object]
+    #[arg(long, value_name = "OBJ[:PROGRAM]", conflicts_with = "cases")]
+    target: Option<String>,
     #[command(flatten)]
     kernel: KernelArguments,
 }
@@ -72,8 +78,10 @@ impl ProgramArguments {
         if let Some(file) = &self.cases {
             return each_case(self.kernel.open_cases(file)?, &mut judge);
         }
+        let target = self.target.as_deref().map(|text| self.verify_target(text));
+        let target = target.transpose()?;
         for wanted in self.wanted() {
-            if let Err(failure) = self.each_program(&wanted, &mut judge) {
+            if let Err(failure) = self.each_program(&wanted, target.as_ref(), &mut judge) {
                 match failure {
                     Failure::Error { .. } => judge(Found::Failed(failure))?,
                     Failure::Output(_) => return Err(failure),
@@ -81,6 +89,42 @@ impl ProgramArguments {
             }
         }
         Ok(())
+    }
+
+    /// The program that `--target` names, which others can attach to if it is accepted.
+    fn verify_target(&self, text: &str) -> Result<TargetProgram, Failure> {
+        let (path, name) = match text.rsplit_once(':') {
+            Some((path, name)) if is_c_name(name) => (path, Some(name)),
+            _ => (text, None),
+        };
+        let object = self.kernel.open_bare(Path::new(path))?;
+        let program = match name {
+            Some(name) => object.program(name)?,
+            None => {
+                let mut programs = object.programs();
+                match (programs.next(), programs.next()) {
+                    (Some(only), None) => only?,
+                    (None, _) => return Err(no_program(&object)),
+                    _ => {
+                        let names: Vec<_> = object.entries().iter().map(Entry::name).collect();
+                        let names = names.join(", ");
+                        return Err(Failure::bad(format!(
+                            "--target {path}: it has several programs; name one, as in \
+                             {path}:PROGRAM: {names}"
+                        )));
+                    }
+                }
+            }
+        };
+        let verification = verify(&Arc::new(program), &Options::default());
+        let verified = verification.outcome.map_err(|_| {
+            let text = format!(
+                "--target {text}: the program is not accepted, so none can attach to it: {}",
+                verification.verdict.message
+            );
+            Failure::with(Exit::No, text)
+        })?;
+        Ok(verified.target())
     }
 
     /// The objects, in the order of the arguments.
@@ -104,9 +148,13 @@ impl ProgramArguments {
     fn each_program(
         &self,
         wanted: &Wanted,
+        target: Option<&TargetProgram>,
         judge: &mut impl FnMut(Found) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let mut object = self.kernel.open(&wanted.object)?;
+        if let Some(target) = target {
+            set_target(&mut object, target)?;
+        }
         if !wanted.programs.is_empty() {
             object.load_only(wanted.programs.iter().map(String::as_str))?;
         }
@@ -149,6 +197,20 @@ impl ProgramArguments {
         }
         Ok(())
     }
+}
+
+/// Sets the program that an object's extensions attach to.
+fn set_target(object: &mut Object, target: &TargetProgram) -> Result<(), Failure> {
+    let mut types = object.entries().iter().map(Entry::prog_type);
+    if !types.any(|prog_type| prog_type == Some(ProgType::Ext)) {
+        let file = object.file();
+        return Err(Failure::bad(format!(
+            "{file}: no program attaches to another one, as --target says; the section of one that \
+             does is 'freplace/FUNCTION'"
+        )));
+    }
+    object.set_attach_program(target.clone());
+    Ok(())
 }
 
 /// A program that can't be relocated.

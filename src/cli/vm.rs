@@ -222,13 +222,14 @@ fn without_vm(words: &[OsString]) -> Vec<OsString> {
     kept
 }
 
-/// The files that an argument names: `FILE`, `NAME=FILE`, `NAME=FILE:SYMBOL`. The guest has a
+/// The files that an argument names: `FILE`, `FILE:PROGRAM`, `NAME=FILE`, `NAME=FILE:SYMBOL`. The guest has a
 /// `/proc`, `/sys` and `/dev` of its own.
 fn files(word: &OsStr) -> impl Iterator<Item = &Path> {
     let text = word.to_str().unwrap_or_default();
     let value = text.split_once('=').map(|(_, value)| value);
     let places = value.and_then(|value| Some(value.split_once(':')?.0));
-    let named = [Some(text), value, places].into_iter().flatten();
+    let object = text.rsplit_once(':').map(|(object, _)| object);
+    let named = [Some(text), object, value, places].into_iter().flatten();
     let own = |path: &&Path| {
         ["/proc", "/sys", "/dev"]
             .iter()

@@ -223,16 +223,20 @@ impl<'a> Setting<'a> {
             .attach_type(self.hook.map(|hook| hook.attach_type))
     }
 
+    /// How the tables of helpers and kfuncs see the program.
+    fn caller(&self) -> Caller<'static> {
+        Caller::of(self.prog_type).with_attach_type(self.attach_type())
+    }
+
     /// Whether the program may call a kfunc.
     pub(super) fn allows(&self, row: &kfuncs::Kfunc) -> bool {
-        row.allows(self.prog_type, self.attach_type())
+        row.allows(&self.caller())
     }
 
     /// The helper of this name, if programs of the type may call it.
     pub(super) fn helper(&self, name: &str) -> Option<HelperId> {
         let helper = helper_by_name(name)?;
-        let caller = Caller::of(self.prog_type);
-        helper.prototype(&caller.with_attach_type(self.attach_type()))?;
+        helper.prototype(&self.caller())?;
         Some(helper.id)
     }
 

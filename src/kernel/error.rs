@@ -155,6 +155,8 @@ pub enum NoVerdictKind {
     Feature,
     /// A map of the program can't be created as declared.
     Map,
+    /// The program that it attaches to is not accepted.
+    Target,
 }
 
 impl NoVerdictKind {
@@ -166,6 +168,7 @@ impl NoVerdictKind {
             Self::Memory => "memory",
             Self::Feature => "feature",
             Self::Map => "map",
+            Self::Target => "target",
         }
     }
 }
@@ -196,7 +199,7 @@ impl NoVerdict {
     /// the exit code is 3 then.
     #[must_use]
     pub const fn is_unavailable(&self) -> bool {
-        !matches!(self.kind, NoVerdictKind::Map)
+        !matches!(self.kind, NoVerdictKind::Map | NoVerdictKind::Target)
     }
 }
 

@@ -15,7 +15,7 @@ use super::sys::{ProgFd, ProgRequest};
 use super::target::{Absent, translate};
 use crate::btf::Record;
 use crate::isa::RawInsn;
-use crate::program::Program;
+use crate::program::{AttachProgram, Program, TargetProgram};
 use crate::spec::{AttachType, ProgFlags};
 use crate::util::{Errno, with};
 use crate::verifier::{LogLevel, Verdict};
@@ -77,8 +77,12 @@ pub struct Loaded {
 /// A program relocated for another kernel (`kernel_btf`) has that kernel's ids of functions and
 /// types; they are looked up by name in the running kernel's BTF.
 ///
+/// A program that attaches to another one ([`AttachProgram::Known`](crate::program::AttachProgram))
+/// is loaded after that one, which is loaded for it.
+///
 /// # Errors
-/// The kernel gave no verdict: permissions, memory or a feature are missing.
+/// The kernel gave no verdict: permissions, memory or a feature are missing, or it did not accept
+/// the program to attach to.
 pub fn load(
     program: &Program,
     maps: &LoadedMaps,
@@ -96,6 +100,7 @@ pub fn load(
             ..failed(Errno::ENOENT)
         },
     })?;
+    let target = program.attach_prog.known().map(load_target).transpose()?;
     let insns: Vec<u8> = translated
         .insns
         .iter()
@@ -127,8 +132,12 @@ pub fn load(
         name: name_field(&program.name),
         flags: program.flags.bits(),
         attach_btf_id: translated.attach_btf_id.map_or(0, |id| id.0),
-        // A program to attach to is not known here: -1 is no descriptor.
-        attach_prog_fd: if program.attach_prog { u32::MAX } else { 0 },
+        attach_prog_fd: match (&target, &program.attach_prog) {
+            (Some(target), _) => target.as_fd().as_raw_fd().cast_unsigned(),
+            (None, AttachProgram::None) => 0,
+            // Which one is not known: -1 is no descriptor.
+            (None, _) => u32::MAX,
+        },
         btf: maps.btf(),
         func_info: &func_info,
         line_info: &line_info,
@@ -173,6 +182,21 @@ pub fn load(
         .ok()
         .map(|fd| LoadedProgram::new(fd, program, attach_type, maps.usdt_specs()));
     Ok(Loaded { verdict, program })
+}
+
+/// Loads the program that another one attaches to.
+fn load_target(target: &TargetProgram) -> Result<LoadedProgram, NoVerdict> {
+    let program = &target.program;
+    let maps = LoadedMaps::create(&program.maps, program.btf.as_ref())?;
+    let loaded = load(program, &maps, &LoadOptions::default())?;
+    loaded.program.ok_or_else(|| {
+        let object = format!("the target program {}", program.name);
+        let errno = loaded.verdict.errno.unwrap_or(Errno::EINVAL);
+        let mut error = KernelError::new(Command::ProgLoad, object, errno);
+        error.log = loaded.verdict.message;
+        let kind = NoVerdictKind::Target;
+        NoVerdict { kind, error }
+    })
 }
 
 /// The instructions with descriptors of maps in place of their indices; an index without a map

@@ -35,7 +35,8 @@ impl LoadedMaps {
     /// Creates the maps `defs` in the kernel and fills them as libbpf does: with BTF types of
     /// keys and values where the kernel supports that, frozen where the definition says so.
     /// Elements of prog arrays are set when their programs are loaded
-    /// ([`set_program`](Self::set_program)). Maps with autocreate off are left out.
+    /// ([`set_program`](Self::set_program)). Maps with autocreate off are left out, and
+    /// `struct_ops` tables in the object's layout: no instruction may refer to one.
     ///
     /// # Errors
     /// A map that can't be created or filled: [`NoVerdictKind::Map`] unless permissions or
@@ -61,7 +62,9 @@ impl LoadedMaps {
         };
         let no_map = |error| NoVerdict::of(error, NoVerdictKind::Map);
         for def in defs {
-            let made = def.autocreate.then(|| loaded.make_whole(def)).transpose();
+            let own_layout = def.map_type == MapType::StructOps && def.kernel_value_type.is_none();
+            let made = (def.autocreate && !own_layout).then(|| loaded.make_whole(def));
+            let made = made.transpose();
             loaded.maps.push(made.map_err(no_map)?);
         }
         for (def, map) in defs.iter().zip(&loaded.maps) {

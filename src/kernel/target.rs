@@ -75,8 +75,12 @@ fn between<'a>(program: &'a Program, of: &Btf, to: &Btf) -> Result<Translated<'a
         }
         slot += if wide { 2 } else { 1 };
     }
-    let attach_btf_id = program.attach_btf_id.map(|id| number(of, to, id));
-    let attach_btf_id = attach_btf_id.transpose()?;
+    let attach_btf_id = match program.attach_btf_id {
+        // A type of the program that it attaches to.
+        Some(id) if program.attach_prog.is_some() => Some(id),
+        Some(id) => Some(number(of, to, id)?),
+        None => None,
+    };
     Ok(Translated {
         insns,
         member: member(program, Some(to), attach_btf_id),

@@ -2,6 +2,7 @@
 //! open and load.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::error::{ErrorLocation, ObjectError, Problem};
 use super::map_mut::MapMut;
@@ -9,7 +10,7 @@ use super::model::{Entry, Extern, Note, Object, unknown};
 use super::resolve;
 use super::target::Target;
 use crate::btf::{Btf, Refusal};
-use crate::program::{MapDef, MapOrigin};
+use crate::program::{MapDef, MapOrigin, TargetProgram};
 use crate::spec::{AttachType, ProgFlags, ProgType, Section, SectionFlags, section_rules};
 use crate::util::compressed;
 
@@ -171,6 +172,27 @@ impl Object {
         resolve::fill_kconfig(self);
     }
 
+    /// Sets the program whose functions this object's `freplace` programs replace (libbpf:
+    /// `bpf_program__set_attach_target`). The section names the function: `freplace/FUNCTION`.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use bpflab::Object;
+    /// use bpflab::verifier::{Options, verify};
+    ///
+    /// let target = Object::open("tests/attach_targets/target.bpf.o")?.program("filters")?;
+    /// let verified = verify(&Arc::new(target), &Options::default()).outcome.unwrap();
+    /// let mut object = Object::open("tests/attach_targets/extension.bpf.o")?;
+    /// object.set_attach_program(verified.target());
+    ///
+    /// let extension = Arc::new(object.program("counts")?);
+    /// assert!(verify(&extension, &Options::default()).outcome.is_ok());
+    /// # Ok::<(), bpflab::ObjectError>(())
+    /// ```
+    pub fn set_attach_program(&mut self, target: TargetProgram) {
+        self.attach_program = Some(Arc::new(target));
+    }
+
     /// Sets a kernel configuration value in the syntax of its file (`y`, `250`, `"text"`),
     /// for the `__kconfig` extern of this name. It overrides [`Object::read_kconfig`].
     pub fn set_kconfig(&mut self, name: &str, value: &str) {
@@ -316,8 +338,12 @@ impl Entry {
         self
     }
 
-    /// The BTF name of its attach target, if the target is in BTF.
+    /// The name of its attach target in the kernel's BTF, if that has it. Extensions replace
+    /// functions of other programs.
     pub(super) fn btf_target(&self) -> Option<String> {
+        if self.prog_type == Some(ProgType::Ext) {
+            return None;
+        }
         let target = self.attach_target.as_deref()?;
         let rule = section_rules().iter().find(|rule| {
             rule.flags.contains(SectionFlags::ATTACH_BTF)

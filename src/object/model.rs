@@ -4,13 +4,14 @@
 
 use rustc_hash::FxHashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::error::Problem;
 use super::kconfig::{self, Kconfig};
 use super::target::Target;
 use crate::btf::{Btf, CoreRelo, FuncInfo, LineInfo, Refusal};
 use crate::isa::RawInsn;
-use crate::program::MapDef;
+use crate::program::{MapDef, TargetProgram};
 use crate::spec::{AttachType, ProgFlags, ProgType};
 use crate::util::{MapId, TypeId};
 
@@ -56,6 +57,8 @@ pub struct Object {
     pub(super) kconfig: Kconfig,
     pub(super) ksyms: FxHashMap<String, u64>,
     pub(super) target: Target,
+    /// The program that the object's programs attach to.
+    pub(super) attach_program: Option<Arc<TargetProgram>>,
     /// Maps to which instructions refer by file descriptor.
     pub(super) descriptors: FxHashMap<i32, MapId>,
 }
@@ -218,6 +221,7 @@ impl Object {
             kconfig: Kconfig::default(),
             ksyms: FxHashMap::default(),
             target: Target::default(),
+            attach_program: None,
             descriptors: FxHashMap::default(),
         }
     }

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use super::assemble::{Assembled, Assembler};
 use super::core::{Relocated, Relocator};
 use super::error::{ErrorLocation, ObjectError, Problem};
-use super::model::{Entry, Object};
+use super::model::{Entry, Object, unknown};
 use super::resolve::{self, Resolved};
 use super::target::Target;
 use super::untyped::no_type;
-use crate::btf::{Btf, FuncInfo, LineInfo, Linkage};
+use crate::btf::{Btf, FuncInfo, Kind, LineInfo, Linkage};
 use crate::isa::RawInsn;
-use crate::program::{CoreAccess, Initial, MapDef, Program, Subprogram};
-use crate::spec::MapType;
+use crate::program::{AttachProgram, CoreAccess, Initial, MapDef, Program, Subprogram};
 use crate::spec::context::Arch;
+use crate::spec::{MapType, ProgType};
 use crate::util::{Pc, TypeId};
 
 /// Program bytes built per byte of file, and the minimum allowed for any file: a small
@@ -140,6 +140,7 @@ impl Prepared {
             let error = ObjectError::new(ErrorLocation::Entry { name }, Problem::Btf(text));
             return Err(error.of(&object.file));
         }
+        let (attach_prog, attach_btf_id) = self.attach_target(object, entry)?;
         let assembler = Assembler {
             object,
             maps: &self.maps,
@@ -165,10 +166,8 @@ impl Prepared {
             prog_type,
             expected_attach_type: entry.expected_attach_type,
             attach_target,
-            attach_btf_id: kernel
-                .as_ref()
-                .and_then(|kernel| resolve::attach_btf_id(entry, kernel)),
-            attach_prog: false,
+            attach_btf_id,
+            attach_prog,
             flags: entry.flags,
             arch: object.btf.as_ref().and_then(Arch::of).unwrap_or(Arch::HOST),
             license: object.license.clone(),
@@ -182,6 +181,39 @@ impl Prepared {
             accesses,
             btf_refused: object.btf_refusal.is_some(),
         })
+    }
+}
+
+impl Prepared {
+    /// What a program attaches to by BTF: a type of another program's, or of the kernel's.
+    fn attach_target(
+        &self,
+        object: &Object,
+        entry: &Entry,
+    ) -> Result<(AttachProgram, Option<TypeId>)> {
+        let extends = entry.prog_type == Some(ProgType::Ext);
+        let target = object.attach_program.as_ref().filter(|_| extends);
+        let Some(target) = target else {
+            let kernel = self.kernel.as_ref().or(object.btf.as_ref());
+            let id = kernel.and_then(|kernel| resolve::attach_btf_id(entry, kernel));
+            return Ok((AttachProgram::None, id));
+        };
+        let name = entry.attach_target.as_deref().unwrap_or_default();
+        let btf = target.program.btf.as_ref();
+        let function = btf.and_then(|btf| btf.find(name, Kind::Func));
+        let Some(function) = function else {
+            let known = target.functions.iter();
+            let known = known.filter_map(|it| Some(btf?.get(it.type_id)?.name()));
+            let what = "the target program has no function of this name";
+            let location = ErrorLocation::Entry {
+                name: entry.name.clone(),
+            };
+            return Err(ObjectError::new(location, unknown(what, known)).of(&object.file));
+        };
+        Ok((
+            AttachProgram::Known(Arc::clone(target)),
+            Some(function.id()),
+        ))
     }
 }
 

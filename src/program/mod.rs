@@ -1,6 +1,7 @@
 //! Plain data that the stages exchange: `object` produces it, the verifier judges it, the
 //! engines run it, the kernel loads it. The methods only look things up.
 
+mod attach;
 mod records;
 
 use std::borrow::Cow;
@@ -15,6 +16,7 @@ use crate::spec::{
 };
 use crate::util::{HelperId, MapId, Pc, TypeId, with};
 
+pub use attach::{AttachProgram, TargetFunction, TargetProgram};
 #[doc(hidden)]
 pub use records::RecordTypes;
 
@@ -35,9 +37,8 @@ pub struct Program {
     pub attach_target: Option<String>,
     /// Kernel function, tracepoint or hook for types that attach through BTF.
     pub attach_btf_id: Option<TypeId>,
-    /// Whether the load names a program or a module's BTF to attach to (`attach_prog_fd`).
-    /// Which one is not recorded.
-    pub attach_prog: bool,
+    /// The program to attach to; `attach_btf_id` is then a type in that program's BTF.
+    pub attach_prog: AttachProgram,
     /// `prog_flags` of the load.
     pub flags: ProgFlags,
     /// The architecture it was compiled for, where contexts differ: that of the registers
@@ -272,7 +273,7 @@ impl Program {
             expected_attach_type: None,
             attach_target: None,
             attach_btf_id: None,
-            attach_prog: false,
+            attach_prog: AttachProgram::None,
             flags: ProgFlags::empty(),
             arch: Arch::HOST,
             license: String::new(),

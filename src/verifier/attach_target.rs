@@ -1,15 +1,14 @@
-//! The attach target of a program that names a type in the kernel's BTF: a function, a
-//! hook, a tracepoint or an iterator, with the prototype that types the context
-//! (`check_attach_btf_id` and `bpf_check_attach_target`).
+//! The attach target of a program: a type in BTF, with the prototype that types the context. Here
+//! are those in the kernel's BTF: functions, hooks, tracepoints, iterators
+//! (`bpf_check_attach_target`).
 
-use super::missing::Feature;
-use super::reject::{Reject, VerifyResult, reject, unmodelled};
-use super::struct_ops;
+use super::reject::{VerifyResult, reject, unmodelled};
 use super::structure::is_gpl_compatible;
 use crate::btf::{Btf, Kind, Type};
 use crate::program::Program;
 use crate::spec::limits::MAX_FUNC_ARGS;
-use crate::spec::{AttachType, ProgFlags, ProgType, iterator, lsm};
+use crate::spec::struct_ops::{Operations, REFERENCE};
+use crate::spec::{AttachType, ProgType, iterator, lsm};
 use crate::util::TypeId;
 
 /// The prefix of a tracepoint's typedef.
@@ -61,10 +60,49 @@ pub(crate) struct AttachTarget<'p> {
     pub name: &'p str,
     /// Its prototype.
     pub prototype: Type<'p>,
-    /// Whether it is a tracepoint, whose first parameter is not passed to the program.
-    pub is_tracepoint: bool,
-    /// For a member of a structure of operations, the prototype with the parameters' names.
+    /// What it is to the program.
+    pub role: Role<'p>,
+}
+
+/// The member that a program implements.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Member<'p> {
+    /// Its structure's rules.
+    pub operations: &'static Operations,
+    /// The prototype of its stub, whose parameters have names.
     pub stub: Option<Type<'p>>,
+}
+
+impl Member<'_> {
+    /// Whether the name of a parameter of the stub ends like this.
+    pub(super) fn is_marked(&self, argument: usize, suffix: &str) -> bool {
+        let param = self.stub.and_then(|stub| stub.params().nth(argument));
+        param.is_some_and(|param| param.name.ends_with(suffix))
+    }
+
+    /// The arguments that are references, which the program has to release or return.
+    pub(super) fn references(&self) -> impl Iterator<Item = usize> {
+        let count = self.stub.map_or(0, |stub| stub.params().len());
+        (0..count).filter(|argument| self.is_reference(*argument))
+    }
+
+    /// Whether an argument is a reference.
+    pub(super) fn is_reference(&self, argument: usize) -> bool {
+        self.is_marked(argument, REFERENCE)
+    }
+}
+
+/// What an attach target is to its program.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Role<'p> {
+    /// A function of the kernel.
+    Function,
+    /// A tracepoint, whose first parameter is not passed to the program.
+    Tracepoint,
+    /// A member of a structure of operations, which the program implements.
+    Member(Member<'p>),
+    /// A function of another program, which the program replaces.
+    Replaced,
 }
 
 /// Whether a program attaches to a function by name, but no kernel BTF was given in which
@@ -83,48 +121,8 @@ pub(crate) fn needs_kernel_btf(program: &Program) -> bool {
 }
 
 impl<'p> AttachTarget<'p> {
-    /// Resolves the attach target, if the program has one.
-    ///
-    /// # Errors
-    /// The kernel's error, for a type that the program can't attach to.
-    pub(crate) fn resolve(program: &'p Program) -> VerifyResult<Option<Self>> {
-        let sleepable = program.flags.contains(ProgFlags::SLEEPABLE);
-        let prog_type = program.prog_type;
-        if prog_type == ProgType::Syscall {
-            if sleepable {
-                return Ok(None);
-            }
-            reject!(EINVAL, "Syscall programs can only be sleepable");
-        }
-        // For a hook, whether it may sleep depends on the hook.
-        let may_sleep =
-            prog_type == ProgType::Lsm || prog_type.may_sleep(program.expected_attach_type);
-        if sleepable && !may_sleep {
-            reject!(
-                EINVAL,
-                "Only fentry/fexit/fmod_ret, lsm, iter, uprobe, and struct_ops programs can be \
-                 sleepable"
-            );
-        }
-        match prog_type {
-            ProgType::Tracing | ProgType::Lsm => Self::in_kernel(program, sleepable).map(Some),
-            ProgType::StructOps => {
-                let member = struct_ops::resolve(program)?;
-                Ok(Some(Self {
-                    name: member.name,
-                    prototype: member.prototype,
-                    is_tracepoint: false,
-                    stub: member.stub,
-                }))
-            }
-            other => match Feature::of_type(other) {
-                Some(feature) => Err(Reject::unmodelled(feature)),
-                None => Ok(None),
-            },
-        }
-    }
-
-    fn in_kernel(program: &'p Program, sleepable: bool) -> VerifyResult<Self> {
+    /// Resolves a type in the kernel's BTF.
+    pub(super) fn in_kernel(program: &'p Program, sleepable: bool) -> VerifyResult<Self> {
         if needs_kernel_btf(program) {
             unmodelled!(KernelBtf);
         }
@@ -210,8 +208,7 @@ impl<'p> AttachTarget<'p> {
         Ok(Self {
             name,
             prototype,
-            is_tracepoint: true,
-            stub: None,
+            role: Role::Tracepoint,
         })
     }
 
@@ -225,15 +222,14 @@ impl<'p> AttachTarget<'p> {
         let target = Self {
             name: ty.name(),
             prototype,
-            is_tracepoint: false,
-            stub: None,
+            role: Role::Function,
         };
         target.check_prototype(btf)?;
         Ok(target)
     }
 
     /// Checks that a trampoline can pass the parameters (`btf_distill_func_proto`).
-    fn check_prototype(&self, btf: &Btf) -> VerifyResult {
+    pub(super) fn check_prototype(&self, btf: &Btf) -> VerifyResult {
         let name = self.name;
         let params = self.prototype.params();
         let count = params.len();
@@ -272,6 +268,37 @@ impl<'p> AttachTarget<'p> {
             }
         }
         Ok(())
+    }
+
+    /// Whether the first parameter is not passed to the program.
+    pub(super) const fn is_tracepoint(&self) -> bool {
+        matches!(self.role, Role::Tracepoint)
+    }
+
+    /// The member of a structure of operations.
+    pub(super) const fn member(&self) -> Option<Member<'p>> {
+        match self.role {
+            Role::Member(member) => Some(member),
+            _ => None,
+        }
+    }
+
+    /// The structure that a struct_ops program gets for an argument of another type.
+    pub(super) fn retyped(&self, argument: usize) -> Option<TypeId> {
+        let mut all = self.member()?.operations.retyped.iter();
+        let found = all.find(|one| one.member == self.name && one.argument == argument)?;
+        let structure = self.prototype.btf().find(found.structure, Kind::Struct)?;
+        Some(structure.id())
+    }
+
+    /// The structure that a struct_ops program returns a pointer to, if it does
+    /// (`btf_type_resolve_ptr`).
+    pub(crate) fn returned_pointer(&self) -> Option<TypeId> {
+        self.member()?;
+        let btf = self.prototype.btf();
+        let result = btf.resolve(self.prototype.target_id()?).ok()?;
+        let pointer = (result.kind() == Kind::Ptr).then_some(result)?;
+        Some(btf.resolve(pointer.target_id()?).ok()?.id())
     }
 
     /// Whether the function returns `void`.
@@ -361,6 +388,7 @@ fn check_hook(program: &Program, name: &str, id: TypeId) -> VerifyResult {
 mod tests {
     use super::*;
     use crate::btf::{Builder, Encoding, Linkage, Param};
+    use crate::spec::ProgFlags;
 
     /// A kernel with these functions, a tracepoint `t` and a typedef `u`.
     fn kernel(functions: &[&str]) -> Btf {
@@ -401,7 +429,7 @@ mod tests {
         program.attach_btf_id = btf.named(name).next().map(|ty| ty.id());
         program.kernel_btf = Some(btf);
         change(&mut program);
-        match AttachTarget::resolve(&program) {
+        match crate::verifier::attach::resolve(&program, &[]) {
             Ok(target) => Ok(target.map_or("", |target| target.name).to_owned()),
             Err(reject) => Err(reject.message().to_owned()),
         }

@@ -9,6 +9,7 @@ use super::memory::{Access, MemoryAccess};
 use super::reg::{Kind, ObjectType, RegState};
 use super::reject::{Reject, VerifyResult, reject};
 use super::scalar::Scalar;
+use super::state::{Reference, ReferenceKind};
 use crate::btf;
 use crate::isa::Reg;
 use crate::spec::context::{self, FLOW_KEYS, Mode, Object, Yield};
@@ -51,6 +52,15 @@ impl Verifier<'_> {
             Err(why) if why.errno() == Errno::EACCES => return Err(why.and(invalid())),
             Err(why) => return Err(why),
         };
+        let held = |reference: &Reference| {
+            reference.kind == ReferenceKind::Object && reference.id == value.ref_id
+        };
+        if value.ref_id != 0 && !self.state.refs.iter().any(held) {
+            reject!(
+                EACCES,
+                "invalid bpf_context access off={off}. Reference may already be released"
+            );
+        }
         self.requires.context(place.saturating_add(a.size));
         if a.access == Access::Write {
             return Ok(None);
@@ -129,7 +139,10 @@ impl Verifier<'_> {
                     );
                 }
                 let ty = ObjectType::kernel(self.promoted(id));
-                self.fresh_pointer(Kind::BtfId { ty }, flags)
+                let argument = context_argument::number_at(target.prototype, off);
+                let mut reg = self.fresh_pointer(Kind::BtfId { ty }, flags);
+                reg.ref_id = self.argument_references.of(argument);
+                reg
             }
         })
     }

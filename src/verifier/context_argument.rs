@@ -1,12 +1,13 @@
 //! The arguments of a kernel function in a program's context: an array of `u64`, typed by
 //! BTF (`btf_ctx_access`, `kernel/bpf/btf.c`).
 
-use super::attach_target::{AttachTarget, kind_name, shown_name};
+use super::attach_target::{AttachTarget, Member, kind_name, shown_name};
 use super::reject::{VerifyResult, reject};
 use crate::btf::{Kind, Type};
 use crate::program::Program;
 use crate::spec::helpers::TypeFlags;
 use crate::spec::iterator::{self, Element};
+use crate::spec::struct_ops::NULLABLE;
 use crate::spec::{AttachType, ProgType, lsm, tracepoint_argument};
 use crate::util::TypeId;
 
@@ -47,7 +48,7 @@ pub(super) fn at(
     let attach = program.expected_attach_type;
     let number = number_at(target.prototype, off);
     let mut params = target.prototype.params();
-    if target.is_tracepoint {
+    if target.is_tracepoint() {
         params.next();
     }
     let param = params.nth(number);
@@ -55,7 +56,7 @@ pub(super) fn at(
         .prototype
         .params()
         .len()
-        .saturating_sub(target.is_tracepoint.into());
+        .saturating_sub(target.is_tracepoint().into());
     let btf = target.prototype.btf();
     let result = target.prototype.target_id().unwrap_or_default();
     let ty = match (param, attach) {
@@ -110,6 +111,10 @@ pub(super) fn at(
     if let Some(Element::Buffer(flags)) = element {
         return Ok(Argument::Buffer(flags));
     }
+    if let Some(id) = target.retyped(argument) {
+        let (flags, number) = (TypeFlags::PTR_TRUSTED, None);
+        return Ok(Argument::Object { id, flags, number });
+    }
     let pointed = ty.target_id().unwrap_or_default();
     let (object, id) = skip_modifiers(btf.ty(pointed), pointed);
     if matches!(object.kind(), Kind::Void | Kind::Int) {
@@ -119,9 +124,7 @@ pub(super) fn at(
         let number = None;
         return Ok(Argument::Object { id, flags, number });
     }
-    let named = target.stub.and_then(|stub| stub.params().nth(argument));
-    if named.is_some_and(|param| param.name.ends_with("__nullable")) {
-        let flags = TypeFlags::PTR_TRUSTED | TypeFlags::PTR_MAYBE_NULL;
+    if let Some(flags) = target.member().and_then(|member| marked(&member, argument)) {
         let number = None;
         return Ok(Argument::Object { id, flags, number });
     }
@@ -136,20 +139,30 @@ pub(super) fn at(
     if is_trusted(program, name) {
         flags |= TypeFlags::PTR_TRUSTED;
     }
-    let is_tagged = param.is_some_and(|param| param.name.ends_with("__nullable"));
-    if is_tagged || target.is_tracepoint && tracepoint_argument::may_be_null(name, number) {
+    let is_tagged = param.is_some_and(|param| param.name.ends_with(NULLABLE));
+    if is_tagged || target.is_tracepoint() && tracepoint_argument::may_be_null(name, number) {
         flags |= TypeFlags::PTR_MAYBE_NULL;
     }
-    if target.is_tracepoint && tracepoint_argument::may_be_error(name, number) {
+    if target.is_tracepoint() && tracepoint_argument::may_be_error(name, number) {
         return Ok(Argument::Scalar);
     }
     let number = Some(number);
     Ok(Argument::Object { id, flags, number })
 }
 
+/// The flags of an argument that the name of the stub's parameter marks.
+fn marked(member: &Member<'_>, argument: usize) -> Option<TypeFlags> {
+    if member.is_marked(argument, NULLABLE) {
+        return Some(TypeFlags::PTR_TRUSTED | TypeFlags::PTR_MAYBE_NULL);
+    }
+    member
+        .is_reference(argument)
+        .then_some(TypeFlags::PTR_TRUSTED)
+}
+
 /// The number of the argument at this offset; the result counts as one argument more, an
 /// offset past it as two more (`btf_ctx_arg_idx`).
-fn number_at(prototype: Type<'_>, off: u32) -> usize {
+pub(super) fn number_at(prototype: Type<'_>, off: u32) -> usize {
     let btf = prototype.btf();
     let params = prototype.params().map(|param| param.ty);
     let all = params.chain(prototype.target_id());
@@ -237,7 +250,9 @@ mod tests {
         program.expected_attach_type = Some(attach);
         program.attach_btf_id = btf.find("f", Kind::Func).map(|ty| ty.id());
         program.kernel_btf = Some(btf);
-        let target = AttachTarget::resolve(&program).unwrap().unwrap();
+        let target = crate::verifier::attach::resolve(&program, &[])
+            .unwrap()
+            .unwrap();
         at(&target, &program, off, size).map_err(|reject| reject.message().to_owned())
     }
 

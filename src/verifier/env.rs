@@ -20,6 +20,7 @@ use super::reg::{MapRef, RegState};
 use super::reject::VerifyResult;
 use super::requirements::Required;
 use super::state::{Frame, State};
+use super::struct_ops::ArgumentReferences;
 use super::structure::{self, InsnInfo, Structure, SubprogramInfo, Usage};
 use super::survey::Survey;
 use super::verdict::Statistics;
@@ -62,6 +63,8 @@ pub(crate) struct Verifier<'p> {
     pub pointers: Pointers,
     /// The signatures of the functions, and which ones are called.
     pub functions: Functions,
+    /// The arguments of a struct_ops program that are references.
+    pub argument_references: ArgumentReferences,
 
     /// What exploration finds out about each function.
     pub usage: Usage,
@@ -105,6 +108,7 @@ impl<'p> Verifier<'p> {
             liveness: StackLiveness::new(structure),
             pointers: Pointers::new(slots),
             functions: Functions::new(structure.subprograms.len()),
+            argument_references: ArgumentReferences::default(),
             usage: Usage::new(structure),
             requires: Required::default(),
             facts: Facts::new(slots),

@@ -17,6 +17,7 @@
 //! | `memory` | loads and stores, by kind of pointer |
 //! | `typed` | typed kernel pointers: members by BTF, trust, kernel pointers in maps |
 //! | `struct_ops` | programs that implement a member of a structure of operations |
+//! | `attach`, `attach_target`, `attach_program` | what programs attach to, by a type in BTF |
 //! | `call` | helpers, kfuncs, subprograms, callbacks, return values |
 //! | `precision`, `prune` | which scalars are precise, which paths are pruned |
 //! | `missing` | features that are not modelled: a program that uses one is unjudged |
@@ -31,6 +32,8 @@
 //! and the log prints the bounds.
 
 mod alu;
+mod attach;
+mod attach_program;
 mod attach_target;
 mod branch;
 mod call;
@@ -75,11 +78,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::isa::Code;
-use crate::program::Program;
-use crate::spec::KernelConfig;
+use crate::program::{Program, TargetFunction, TargetProgram};
 use crate::spec::helpers::Caller;
+use crate::spec::{KernelConfig, ProgType};
 use crate::util::{Errno, MapId, Pc};
-use attach_target::AttachTarget;
 use env::Verifier;
 use facts::Facts;
 use log::Log;
@@ -100,7 +102,7 @@ pub use verdict::{Decision, LogLevel, Statistics, Verdict};
 /// Whether a program that attaches through BTF may load the 8 bytes of its context at
 /// `off`, which are an argument of the attach target; `None` if the target is not known.
 pub(crate) fn context_argument_is_readable(program: &Program, off: u32) -> Option<bool> {
-    let target = AttachTarget::resolve(program).ok().flatten()?;
+    let target = attach::resolve(program, &[]).ok().flatten()?;
     Some(context_argument::at(&target, program, off, 8).is_ok())
 }
 
@@ -132,6 +134,8 @@ pub struct Verified {
     code: Arc<Code>,
     facts: Arc<Facts>,
     requirements: Requirements,
+    /// Its functions, for programs that attach to it.
+    functions: Arc<[TargetFunction]>,
 }
 
 impl Verified {
@@ -171,6 +175,16 @@ impl Verified {
         self.facts.stacks()
     }
 
+    /// The program as one that other programs attach to: `freplace` programs replace one of its
+    /// functions (`Object::set_attach_program`).
+    #[must_use]
+    pub fn target(&self) -> TargetProgram {
+        TargetProgram {
+            program: Arc::clone(&self.program),
+            functions: self.functions.to_vec(),
+        }
+    }
+
     /// The map that this helper call gets on every path; `None` if there is no single one.
     #[must_use]
     pub fn map_of_call(&self, pc: Pc) -> Option<MapId> {
@@ -196,6 +210,9 @@ fn caller_of(program: &Program, kernel: KernelConfig) -> Caller<'_> {
         prog_type: program.prog_type,
         attach_type: program.prog_type.attach_type(program.expected_attach_type),
         target: plain,
+        member: (program.prog_type == ProgType::StructOps)
+            .then(|| struct_ops::member_name(program))
+            .flatten(),
         kernel,
     }
 }
@@ -247,10 +264,11 @@ fn verify_with(
     let start = Instant::now();
     let mut statistics = Statistics::default();
     let mut log;
-    let caller = caller_of(program, options.kernel);
+    let judged = attach_program::as_target(program);
+    let caller = caller_of(&judged, options.kernel);
     let mut checked_log = Log::new(options.log);
-    let attach = || AttachTarget::resolve(program);
-    let checked = structure::check(program, &caller, attach, &mut checked_log);
+    let attached = |functions: &[_]| attach::resolve(program, functions);
+    let checked = structure::check(program, &caller, attached, &mut checked_log);
     let outcome = match checked {
         Err(reject) => {
             log = checked_log.into_text();
@@ -258,7 +276,7 @@ fn verify_with(
         }
         Ok((structure, attach)) => {
             let mut verifier = Verifier::new(
-                program,
+                &judged,
                 &caller,
                 attach.as_ref(),
                 &structure,
@@ -272,6 +290,10 @@ fn verify_with(
             if result.is_ok() {
                 statistics.stack_depth = verifier.reported_depths();
             }
+            let functions = match result {
+                Ok(()) => verifier.target_functions(),
+                Err(_) => Arc::default(),
+            };
             let facts = std::mem::take(&mut verifier.facts);
             *survey = verifier.survey.take();
             let requirements = verifier.requires.get();
@@ -282,6 +304,7 @@ fn verify_with(
                 code,
                 facts: Arc::new(facts),
                 requirements,
+                functions,
             })
         }
     };
@@ -319,17 +342,18 @@ fn verify_with(
 /// # Errors
 /// Returns why the program is not verified.
 pub fn trace(program: &Arc<Program>, options: &Options, limit: u64) -> Result<Trace, Unverified> {
-    let caller = caller_of(program, options.kernel);
-    let attach = || AttachTarget::resolve(program);
+    let judged = attach_program::as_target(program);
+    let caller = caller_of(&judged, options.kernel);
+    let attached = |functions: &[_]| attach::resolve(program, functions);
     let mut log = Log::new(LogLevel::empty());
-    let (structure, attach) = structure::check(program, &caller, attach, &mut log)
+    let (structure, attach) = structure::check(program, &caller, attached, &mut log)
         .map_err(|reject| unverified(program, reject, options.kernel))?;
     let functions = structure.subprograms.iter().map(|sub| Function {
         start: sub.start,
         global: sub.global,
     });
     let recorder = Recorder::new(functions.collect(), limit);
-    let mut verifier = Verifier::new(program, &caller, attach.as_ref(), &structure, log, options);
+    let mut verifier = Verifier::new(&judged, &caller, attach.as_ref(), &structure, log, options);
     verifier.recorder = Some(Box::new(recorder));
     let complete = match verifier.verify() {
         Ok(()) => true,

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use bpflab::btf::{Builder, Encoding, Member, Param};
+use bpflab::btf::{Builder, Encoding, Linkage, Member, Param};
 use bpflab::harness::{EngineKind, Interrupt};
 use bpflab::isa::assemble_with;
 use bpflab::program::{MapDef, Program};
@@ -560,8 +560,11 @@ fn a_member_of_a_struct_of_operations_is_called() {
     let mut types = Builder::new();
     let int = types.int("int", 4, Encoding::Signed);
     let param = |name| Param { name, ty: int };
-    let proto = types.prototype(int, &[param("one"), param("two")]);
+    let proto = types.prototype(int, &[param(""), param("")]);
     let pointer = types.ptr(proto);
+    // As in a kernel, the arguments have names in the stub only.
+    let named = types.prototype(int, &[param("one"), param("two__nullable")]);
+    types.function("my_ops__decide", named, Linkage::Static);
     let member = |name, bit_offset| Member {
         name,
         ty: pointer,
@@ -576,7 +579,8 @@ fn a_member_of_a_struct_of_operations_is_called() {
     let mut vm = attached(programs);
     vm.set_kernel_btf(types.build().unwrap());
     let event = vm.struct_ops_call("my_ops", "decide").unwrap();
-    let event = event.set("one", 40).unwrap().arg(2, 2).unwrap();
+    let event = event.set("one", 38).unwrap().arg(2, 2).unwrap();
+    let event = event.set("two", 4).unwrap();
     let outcome = vm.fire(event).unwrap();
     assert_eq!((ran(&outcome), outcome.verdict), (vec!["decide"], Some(42)));
     assert!(vm.struct_ops_call("my_ops", "nothing").is_err());

@@ -4,6 +4,7 @@ mod explain;
 #[path = "../shared/mod.rs"]
 mod shared;
 
+mod attach_targets;
 mod corpus;
 mod facts;
 mod formats;

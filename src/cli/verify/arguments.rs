@@ -27,6 +27,7 @@ use crate::spec::Lockdown;
   bpflab verify *.bpf.o --against base.json --fail-on 'verdict,insns>10%' --sarif bpflab.sarif
   bpflab verify prog.bpf.o --html verdict.html        the source with instructions and states
   bpflab verify prog.bpf.o --vs-kernel                with the running kernel's verdict
+  bpflab verify ext.bpf.o --target prog.bpf.o:handle_packet    freplace programs
   bpflab verify --cases cases.jsonl --json | jq -r 'select(.verdict == \"reject\").message'")]
 pub(in crate::cli) struct Arguments {
     #[command(flatten)]

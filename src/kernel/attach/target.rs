@@ -22,7 +22,8 @@ impl AttachPoint {
         ) else {
             return Ok(());
         };
-        if program.attach_btf_id.is_some() || program.attach_prog || !by_btf(attach_type) {
+        if program.attach_btf_id.is_some() || program.attach_prog.is_some() || !by_btf(attach_type)
+        {
             return Ok(());
         }
         if program.kernel_btf.is_none() {

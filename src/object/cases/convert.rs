@@ -8,7 +8,7 @@ use super::hex::Hex;
 use super::reader::CaseProblem;
 use crate::btf::{Btf, FuncInfo, Linkage};
 use crate::isa::{PseudoKind, RawInsn};
-use crate::program::{Initial, MapDef, Program, Subprogram};
+use crate::program::{AttachProgram, Initial, MapDef, Program, Subprogram};
 use crate::spec::{AttachType, MapFlags, MapType, ProgFlags, ProgType};
 use crate::util::{Pc, TypeId};
 
@@ -40,7 +40,10 @@ impl Case {
         // The kernel's field has no "none": it is 0.
         program.expected_attach_type = (self.expected_attach_type != 0).then_some(attach_type);
         program.attach_btf_id = (self.attach_btf_id != 0).then_some(TypeId(self.attach_btf_id));
-        program.attach_prog = self.attach_prog_fd != 0;
+        program.attach_prog = match self.attach_prog_fd {
+            0 => AttachProgram::None,
+            _ => AttachProgram::Unknown,
+        };
         program.attach_target =
             (!self.attach_btf_name.is_empty()).then(|| self.attach_btf_name.clone());
         program.flags = ProgFlags::from_bits_retain(self.prog_flags);
@@ -133,7 +136,11 @@ impl Case {
             prog_type: program.prog_type.number(),
             expected_attach_type: program.expected_attach_type.map_or(0, AttachType::number),
             attach_btf_id: program.attach_btf_id.map_or(0, |id| id.0),
-            attach_prog_fd: if program.attach_prog { u32::MAX } else { 0 },
+            attach_prog_fd: if program.attach_prog.is_some() {
+                u32::MAX
+            } else {
+                0
+            },
             attach_btf_name: program.attach_target.clone().unwrap_or_default(),
             prog_flags: program.flags.bits(),
             license: program.license.clone(),

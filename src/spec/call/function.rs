@@ -143,7 +143,7 @@ impl Callers {
     pub fn include(&self, caller: &Caller<'_>) -> bool {
         match self {
             Self::Scopes(scopes) => scopes.iter().any(|scope| scope.covers(caller)),
-            Self::Set(set) => set.covers(caller.prog_type, caller.attach_type),
+            Self::Set(set) => set.covers(caller),
         }
     }
 }

@@ -92,7 +92,7 @@ impl Helper {
     /// checked.
     #[must_use]
     pub fn prototype(&self, caller: &Caller<'_>) -> Option<&'static Prototype> {
-        if !caller.kernel.has_helper(self.id) {
+        if !caller.kernel.has_helper(self.id) || !caller.has_helpers() {
             return None;
         }
         self.prototypes

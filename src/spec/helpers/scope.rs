@@ -3,6 +3,7 @@
 use crate::spec::attach_type::AttachType as At;
 use crate::spec::kernel_config::KernelConfig;
 use crate::spec::prog_type::ProgType;
+use crate::spec::struct_ops;
 use crate::util::with;
 
 /// A program that calls a helper.
@@ -17,6 +18,8 @@ pub struct Caller<'a> {
     /// (`tcp_congestion_ops`), the target's for an iterator (`tcp`), the hook's for LSM
     /// (`socket_post_create`).
     pub target: Option<&'a str>,
+    /// The member of the structure, for struct_ops (`ssthresh`).
+    pub member: Option<&'a str>,
     /// The kernel that runs it.
     pub kernel: KernelConfig,
 }
@@ -25,6 +28,7 @@ impl<'a> Caller<'a> {
     with! {
         with_attach_type(attach_type: impl Into<Option<At>>);
         with_target(target: impl Into<Option<&'a str>>);
+        with_member(member: impl Into<Option<&'a str>>);
         with_kernel(kernel: KernelConfig);
     }
 
@@ -35,8 +39,19 @@ impl<'a> Caller<'a> {
             prog_type,
             attach_type: prog_type.attach_type(None),
             target: None,
+            member: None,
             kernel: KernelConfig::default(),
         }
+    }
+
+    /// Whether it may call helpers at all.
+    pub(super) fn has_helpers(&self) -> bool {
+        let structure = self
+            .target
+            .filter(|_| self.prog_type == ProgType::StructOps);
+        structure
+            .and_then(struct_ops::find)
+            .is_none_or(|operations| operations.helpers)
     }
 }
 

@@ -16,9 +16,8 @@ use std::sync::LazyLock;
 
 use rustc_hash::FxHashMap;
 
-use super::attach_type::AttachType;
 use super::call::{ArgSpec, CallSpec, Callers, Effects, Precondition, ResultKind, ResultSpec};
-use super::prog_type::ProgType;
+use super::helpers::Caller;
 use super::replay::{CallReplayRule, column};
 pub use flags::KfuncFlags;
 pub use parameter::{KfuncResult, Parameter, ParameterKind};
@@ -71,10 +70,10 @@ impl Kfunc {
         format!("{}{}({})", self.c_result, self.name, self.c_parameters)
     }
 
-    /// Whether a program with this type and attach type may call it.
+    /// Whether a program may call it.
     #[must_use]
-    pub fn allows(&self, prog_type: ProgType, attach_type: Option<AttachType>) -> bool {
-        self.set.covers(prog_type, attach_type)
+    pub fn allows(&self, caller: &Caller<'_>) -> bool {
+        self.set.covers(caller)
     }
 
     /// A call.

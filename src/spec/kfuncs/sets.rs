@@ -4,6 +4,7 @@
 use bitflags::bitflags;
 
 use crate::spec::attach_type::AttachType;
+use crate::spec::helpers::Caller;
 use crate::spec::prog_type::ProgType;
 
 bitflags! {
@@ -89,24 +90,33 @@ pub enum Filter {
     /// XDP programs that are bound to a device
     /// (`bpf_prog_is_dev_bound`, `kernel/bpf/verifier.c`).
     DeviceBound,
+    /// Implementations of these members of `struct Qdisc_ops` (`bpf_qdisc_kfunc_filter`,
+    /// `net/sched/bpf_qdisc.c`).
+    Qdisc(&'static [&'static str]),
 }
 
 impl Filter {
-    /// Whether it accepts a program with this type and attach type. Whether a program is
-    /// device-bound can't be determined from these.
+    /// Whether it accepts a program. Whether a program is device-bound can't be determined from
+    /// `caller`.
     #[must_use]
-    pub fn passes(self, prog_type: ProgType, attach_type: Option<AttachType>) -> bool {
+    pub fn passes(self, caller: &Caller<'_>) -> bool {
         use AttachType as At;
         match self {
-            Self::Lsm => prog_type == ProgType::Lsm,
-            Self::Iterator => attach_type == Some(At::TraceIter),
+            Self::Lsm => caller.prog_type == ProgType::Lsm,
+            Self::Iterator => caller.attach_type == Some(At::TraceIter),
             Self::Session => {
                 matches!(
-                    attach_type,
+                    caller.attach_type,
                     Some(At::TraceKprobeSession | At::TraceUprobeSession)
                 )
             }
             Self::DeviceBound => true,
+            Self::Qdisc(members) => {
+                caller.target == Some("Qdisc_ops")
+                    && caller
+                        .member
+                        .is_some_and(|member| members.contains(&member))
+            }
         }
     }
 }
@@ -122,6 +132,8 @@ pub struct Set {
     /// The build option that they require, in addition to the common ones
     /// (`CONFIG_BPF_SYSCALL`, `CONFIG_NET`, `CONFIG_CGROUPS`).
     pub config: Option<&'static str>,
+    /// Another set with the same functions.
+    pub other: Option<&'static Self>,
 }
 
 impl Set {
@@ -135,6 +147,7 @@ impl Set {
             hooks: all,
             filter: None,
             config: None,
+            other: None,
         }
     }
 
@@ -152,15 +165,21 @@ impl Set {
         }
     }
 
-    /// Whether a program with this type and attach type may call the functions
-    /// (`btf_kfunc_id_set_contains`, `kernel/bpf/btf.c`).
+    /// The functions of this set, which are in another one, too.
+    const fn and(self, other: &'static Self) -> Self {
+        Self {
+            other: Some(other),
+            ..self
+        }
+    }
+
+    /// Whether a program may call the functions (`btf_kfunc_id_set_contains`,
+    /// `kernel/bpf/btf.c`).
     #[must_use]
-    pub fn covers(&self, prog_type: ProgType, attach_type: Option<AttachType>) -> bool {
-        let hooks = Hooks::COMMON.union(Hooks::of(prog_type));
-        self.hooks.intersects(hooks)
-            && self
-                .filter
-                .is_none_or(|filter| filter.passes(prog_type, attach_type))
+    pub fn covers(&self, caller: &Caller<'_>) -> bool {
+        let hooks = Hooks::COMMON.union(Hooks::of(caller.prog_type));
+        self.hooks.intersects(hooks) && self.filter.is_none_or(|filter| filter.passes(caller))
+            || self.other.is_some_and(|other| other.covers(caller))
     }
 }
 
@@ -203,6 +222,8 @@ pub(super) const SKB: Set = Set::of(&[
     Hooks::LWT,
     Hooks::NETFILTER,
 ]);
+/// Kfuncs of [`SKB`] that are in `bpf_qdisc_kfunc_set`, too.
+pub(super) const SKB_OR_QDISC: Set = SKB.and(&QDISC);
 /// `bpf_kfunc_check_set_skb_meta`.
 pub(super) const SKB_META: Set = Set::of(&[Hooks::TC, Hooks::SCHED_ACT]);
 /// `bpf_kfunc_check_set_xdp`.
@@ -245,8 +266,23 @@ pub(super) const TCP_CUBIC: Set = TCP.with("CONFIG_TCP_CONG_CUBIC");
 pub(super) const TCP_BBR: Set = TCP.with("CONFIG_TCP_CONG_BBR");
 /// `tcp_dctcp_kfunc_set`.
 pub(super) const TCP_DCTCP: Set = TCP.with("CONFIG_TCP_CONG_DCTCP");
-/// `bpf_qdisc_kfunc_set`.
-pub(super) const QDISC: Set = Set::of(&[Hooks::STRUCT_OPS]).with("CONFIG_NET_SCH_BPF");
+/// `bpf_qdisc_kfunc_set`, those for all members (`qdisc_common_kfunc_set`).
+pub(super) const QDISC: Set = qdisc(&["enqueue", "dequeue", "init", "reset", "destroy"]);
+/// Kfuncs for both directions of a queue (`qdisc_enqueue_kfunc_set` and
+/// `qdisc_dequeue_kfunc_set`).
+pub(super) const QDISC_QUEUE: Set = qdisc(&["enqueue", "dequeue"]);
+/// Kfuncs for what enters a queue (`qdisc_enqueue_kfunc_set`).
+pub(super) const QDISC_ENQUEUE: Set = qdisc(&["enqueue"]);
+/// Kfuncs for what leaves a queue (`qdisc_dequeue_kfunc_set`).
+pub(super) const QDISC_DEQUEUE: Set = qdisc(&["dequeue"]);
+/// Kfuncs that only the kernel's own prologues and epilogues call.
+pub(super) const QDISC_HIDDEN: Set = qdisc(&[]);
+
+const fn qdisc(members: &'static [&'static str]) -> Set {
+    Set::of(&[Hooks::STRUCT_OPS])
+        .only(Filter::Qdisc(members))
+        .with("CONFIG_NET_SCH_BPF")
+}
 /// `hid_bpf_kfunc_set`.
 pub(super) const HID: Set = Set::of(&[Hooks::STRUCT_OPS]).with("CONFIG_HID_BPF");
 /// `hid_bpf_syscall_kfunc_set`, in addition to [`HID`].

@@ -320,7 +320,7 @@ macro_rules! for_each_kfunc {
                 bpf_get_fsverity_digest = none,
                     "int " "struct file *file, struct bpf_dynptr *digest_p" [TRUSTED_ARGS];
             }
-            for SKB {
+            for SKB_OR_QDISC {
                 bpf_dynptr_from_skb = dynptr::from_skb,
                     "int " "struct __sk_buff *s, u64 flags, struct bpf_dynptr *ptr__uninit" [TRUSTED_ARGS] as OVERRIDE;
             }
@@ -435,15 +435,23 @@ macro_rules! for_each_kfunc {
             for QDISC {
                 bpf_skb_get_hash = none, "u32 " "struct sk_buff *skb" [TRUSTED_ARGS];
                 bpf_kfree_skb = none, "void " "struct sk_buff *skb" [RELEASE];
+            }
+            for QDISC_ENQUEUE {
                 bpf_qdisc_skb_drop = none,
                     "void " "struct sk_buff *skb, struct bpf_sk_buff_ptr *to_free_list" [RELEASE];
+            }
+            for QDISC_QUEUE {
                 bpf_qdisc_watchdog_schedule = none,
                     "void " "struct Qdisc *sch, u64 expire, u64 delta_ns" [TRUSTED_ARGS];
+            }
+            for QDISC_DEQUEUE {
+                bpf_qdisc_bstats_update = none,
+                    "void " "struct Qdisc *sch, const struct sk_buff *skb" [TRUSTED_ARGS];
+            }
+            for QDISC_HIDDEN {
                 bpf_qdisc_init_prologue = none,
                     "int " "struct Qdisc *sch, struct netlink_ext_ack *extack" [TRUSTED_ARGS];
                 bpf_qdisc_reset_destroy_epilogue = none, "void " "struct Qdisc *sch" [TRUSTED_ARGS];
-                bpf_qdisc_bstats_update = none,
-                    "void " "struct Qdisc *sch, const struct sk_buff *skb" [TRUSTED_ARGS];
             }
             for HID {
                 hid_bpf_get_data = none,

@@ -6,6 +6,7 @@ use crate::object::Target;
 use crate::shared::{Need, skip, skip_part};
 use crate::spec::call::{IteratorStep, RegTypes};
 use crate::spec::helpers::{self, Caller};
+use crate::spec::{AttachType, ProgType};
 
 fn row(name: &str) -> &'static Kfunc {
     by_name(name).unwrap().row()
@@ -185,7 +186,9 @@ fn structures_of_arguments_are_those_of_the_kernel() {
 #[test]
 fn sets_know_their_programs() {
     use AttachType as At;
-    let may = |name, prog_type, attach| row(name).allows(prog_type, attach);
+    let may = |name, prog_type, attach: Option<At>| {
+        row(name).allows(&Caller::of(prog_type).with_attach_type(attach))
+    };
     assert!(may("bpf_iter_num_new", ProgType::LircMode2, None));
     assert!(may("bpf_obj_new_impl", ProgType::SchedCls, None));
     assert!(may("bpf_task_acquire", ProgType::Tracepoint, None));
@@ -202,6 +205,17 @@ fn sets_know_their_programs() {
     assert!(may("bpf_session_cookie", ProgType::Kprobe, session));
     assert!(!may("bpf_session_cookie", ProgType::Kprobe, None));
     assert!(!may("bpf_modify_return_test", ProgType::Tracing, None));
+    let member = |name, structure, member| {
+        let caller = Caller::of(ProgType::StructOps);
+        row(name).allows(&caller.with_target(structure).with_member(member))
+    };
+    let tells = "bpf_qdisc_bstats_update";
+    assert!(member(tells, "Qdisc_ops", "dequeue") && !member(tells, "Qdisc_ops", "enqueue"));
+    assert!(!member("bpf_kfree_skb", "tcp_congestion_ops", "init"));
+    assert!(!member("bpf_qdisc_init_prologue", "Qdisc_ops", "init"));
+    assert!(member("bpf_dynptr_from_skb", "Qdisc_ops", "enqueue"));
+    assert!(!member("bpf_dynptr_from_skb", "sched_ext_ops", "enqueue"));
+    assert!(may("bpf_dynptr_from_skb", ProgType::SchedCls, None));
 }
 
 /// The running kernel's BTF, if it marks kfuncs.

@@ -6,8 +6,9 @@ use crate::isa::Reg;
 use crate::spec::lsm;
 use crate::spec::{AttachType, ProgType, ReturnRule};
 use crate::util::Errno;
+use crate::verifier::attach_target::AttachTarget;
 use crate::verifier::env::Verifier;
-use crate::verifier::reg::RegState;
+use crate::verifier::reg::{Kind, ObjectType, RegState};
 use crate::verifier::reject::{Reject, VerifyResult, reject};
 use crate::verifier::state::{Entry, ReturnRange};
 use crate::verifier::tnum::Tnum;
@@ -115,6 +116,10 @@ impl Verifier<'_> {
         if rule == Rule::Void {
             return Ok(());
         }
+        if later.is_none() && is_main && self.returns_reference(reg) {
+            let state = *self.reg(reg);
+            return self.check_pointer_offset(&state, reg, false);
+        }
         self.check_read(reg)?;
         let range = match rule {
             Rule::Within(range) => range,
@@ -152,6 +157,21 @@ impl Verifier<'_> {
             self.requires.attach_type();
         }
         Ok(())
+    }
+
+    /// Whether the register is a reference that a struct_ops program hands to the kernel as its
+    /// result.
+    fn returns_reference(&self, reg: Reg) -> bool {
+        let result = self.attach.and_then(AttachTarget::returned_pointer);
+        let state = self.reg(reg);
+        let throws = (self.state.frames.first())
+            .is_some_and(|frame| self.subprogram(frame.subprogram).is_exception_cb);
+        match (result, state.kind) {
+            (Some(id), Kind::BtfId { ty }) => {
+                ty == ObjectType::kernel(id) && state.ref_id != 0 && !throws
+            }
+            _ => false,
+        }
     }
 
     /// At the exit of a synchronous callback: checks that the scalar in `r0` is in the
@@ -210,6 +230,8 @@ impl Verifier<'_> {
             }
             (ProgType::Lsm, Some(AttachType::LsmCgroup)) => Rule::Within(Range::new(0, 1)),
             _ if hook.returns_nothing() => Rule::Void,
+            // Other than a reference, only a null pointer.
+            _ if hook.returned_pointer().is_some() => Rule::Within(Range::new(0, 0)),
             (ProgType::Lsm, Some(AttachType::LsmMac)) => {
                 let (min, max) = lsm::return_range(hook.name);
                 Rule::Within(Range {

@@ -4,16 +4,19 @@ use super::functions::Known;
 use super::signature::{self, Argument, Signature};
 use crate::isa::Reg;
 use crate::spec::helpers::TypeFlags;
+use crate::verifier::attach_target::AttachTarget;
 use crate::verifier::env::Verifier;
 use crate::verifier::log::log;
 use crate::verifier::reg::{DynptrKind, Kind, ObjectType, RegState};
 use crate::verifier::reject::{VerifyResult, reject};
+use crate::verifier::struct_ops::ArgumentReferences;
 
 impl Verifier<'_> {
     /// Sets the argument registers, to explore this function from its start.
     pub(crate) fn set_arguments(&mut self, subprogram: u32) -> VerifyResult {
-        if subprogram == 0 {
+        if subprogram == 0 && !self.is_extension() {
             self.note_main_signature();
+            self.acquire_arguments();
             let context = RegState::pointer(Kind::Ctx, TypeFlags::empty());
             self.set_reg(Reg::R1, context);
             return Ok(());
@@ -34,6 +37,17 @@ impl Verifier<'_> {
             self.set_reg(reg, state);
         }
         Ok(())
+    }
+
+    /// Acquires the references among a struct_ops program's arguments.
+    fn acquire_arguments(&mut self) {
+        let Some(member) = self.attach.and_then(AttachTarget::member) else {
+            return;
+        };
+        let references = member
+            .references()
+            .map(|argument| (argument, self.acquire()));
+        self.argument_references = ArgumentReferences::new(references.collect());
     }
 
     /// The signature of a function, cached (`btf_prepare_func_args`).
@@ -70,6 +84,15 @@ impl Verifier<'_> {
                 }
                 self.functions.set_signature(0, Known::Unreliable);
             }
+        }
+    }
+
+    /// After exploration: whether the function's type holds for every call; that of a main
+    /// program, whether it takes the context.
+    pub(crate) fn is_reliable(&mut self, subprogram: u32) -> bool {
+        match subprogram {
+            0 => self.signature(0).is_ok_and(|signature| signature.is_main()),
+            _ => !matches!(self.functions.signature(subprogram), Known::Unreliable),
         }
     }
 

@@ -8,6 +8,7 @@ use super::template::{Captures, fit};
 use super::value::describe;
 use crate::isa::{CallTarget, Code, Insn, Reg};
 use crate::program::Program;
+use crate::spec::ProgType;
 use crate::util::Pc;
 use crate::verifier::Reject;
 
@@ -176,16 +177,7 @@ impl Builder<'_> {
     fn build(&self, found: Option<(&'static Advice, Captures)>) -> Diagnosis {
         let mut labels = self.value_labels();
         let mut diagnosis = match found {
-            None => Diagnosis {
-                category: Category::Other,
-                problem: self.reject.message().to_owned(),
-                reason: "The verifier can't show that this instruction is safe.".to_owned(),
-                expected: None,
-                held: Vec::new(),
-                help: None,
-                labels: self.fault("rejected here".to_owned()),
-                blamed: None,
-            },
+            None => self.unknown(),
             Some((row, mut captures)) => {
                 self.add_captures(row, &mut captures);
                 // They say more than the value's history about the same instruction.
@@ -216,6 +208,47 @@ impl Builder<'_> {
             }
         }
         diagnosis
+    }
+
+    /// The diagnosis of a line for which there is no advice.
+    fn unknown(&self) -> Diagnosis {
+        let diagnosis = Diagnosis {
+            category: Category::Other,
+            problem: self.reject.message().to_owned(),
+            reason: "The verifier can't show that this instruction is safe.".to_owned(),
+            expected: None,
+            held: Vec::new(),
+            help: None,
+            labels: self.fault("rejected here".to_owned()),
+            blamed: None,
+        };
+        match self.absent_structure() {
+            None => diagnosis,
+            Some(structure) => Diagnosis {
+                category: Category::Policy,
+                problem: "structure that the kernel does not have".to_owned(),
+                reason: format!(
+                    "The kernel's BTF has no struct {structure}. The kernel refuses the program \
+                     without a message."
+                ),
+                help: Some(
+                    "load it into a kernel that is built with this structure; --btf FILE names \
+                     such a kernel"
+                        .to_owned(),
+                ),
+                labels: self.fault(format!("implements struct {structure}")),
+                ..diagnosis
+            },
+        }
+    }
+
+    /// The structure of operations that a struct_ops program implements, if the kernel lacks it.
+    fn absent_structure(&self) -> Option<&str> {
+        let program = self.program;
+        let silent = self.reject.text().is_empty() && program.attach_btf_id.is_none();
+        let target = program.attach_target.as_deref().filter(|_| silent)?;
+        let (structure, _) = target.split_once('.')?;
+        (program.prog_type == ProgType::StructOps).then_some(structure)
     }
 
     /// The instruction whose line is to be changed, where that is not the fault's: what a later
@@ -439,7 +472,11 @@ impl Builder<'_> {
                 .map(Pc),
         };
         if let (Category::Resource, Some(path), Some(pc)) = (row.category, self.path, acquired) {
-            let text = format!("acquired here by {}()", callee(pc));
+            let is_argument = self.program.prog_type == ProgType::StructOps;
+            let text = match path.callee(pc) {
+                None if is_argument => "an argument of the program is a reference".to_owned(),
+                _ => format!("acquired here by {}()", callee(pc)),
+            };
             labels.push(Label { pc, text });
             let branches = path.branches_since(pc);
             let skipped = branches.len().saturating_sub(BRANCHES);

@@ -24,9 +24,12 @@ pub(super) fn diagnose(unjudged: &Unjudged) -> Diagnosis {
             times => format!("{this} ({times} uses)"),
         })
         .collect();
-    let lacks_btf = uses.iter().any(|(this, _)| this.0 == Feature::KernelBtf);
-    let help = if lacks_btf {
+    let lacks = |feature| uses.iter().any(|(this, _)| this.0 == feature);
+    let help = if lacks(Feature::KernelBtf) {
         "give the kernel's BTF: --btf FILE, or Object::set_target() in a test"
+    } else if lacks(Feature::Extension) {
+        "give the program whose function it replaces: --target OBJ:PROGRAM, or \
+         Object::set_attach_program() in a test"
     } else {
         "ask the running kernel: `bpflab kernel load`"
     };

@@ -14,7 +14,6 @@ use std::fmt;
 
 use crate::isa::{CallTarget, Code, Insn, Pseudo};
 use crate::program::Program;
-use crate::spec::ProgType;
 use crate::spec::helpers::{RetKind, helper};
 use crate::spec::kfuncs;
 use crate::util::{Pc, TypeId};
@@ -54,10 +53,13 @@ macro_rules! features {
 }
 
 features! {
-    StructOps "struct_ops" "struct_ops program" "A program of type `struct_ops`.",
-    Extension "extension" "extension program" "A program of type `ext`.",
+    StructOps "struct_ops" "struct_ops program"
+        "A program that implements a structure or a member which Linux 6.18 does not have.",
+    Extension "extension" "extension program without its target"
+        "A program that replaces a function of another one, which was not given.",
     AttachProgram "attach_program" "attach_prog_fd"
-        "A program that attaches to another program, or to a module (`attach_prog_fd`).",
+        "A program that attaches to a program whose kind of target is not modelled, or to a \
+         module (`attach_prog_fd`).",
     KernelBtf "kernel_btf" "kernel type without the kernel's BTF"
         "A type of the kernel, where the kernel's BTF was not given.",
     Kfunc "kfunc" "kfunc" "A call of a kfunc.",
@@ -69,14 +71,6 @@ features! {
 }
 
 impl Feature {
-    /// The feature that a program's type needs.
-    pub(super) fn of_type(prog_type: ProgType) -> Option<Self> {
-        match prog_type {
-            ProgType::Ext => Some(Self::Extension),
-            _ => None,
-        }
-    }
-
     /// The feature that an instruction needs, regardless of its registers.
     pub(super) fn of_insn(program: &Program, insn: &Insn) -> Option<Self> {
         match *insn {

@@ -2,7 +2,7 @@
 
 use super::{Feature, Missing};
 use crate::isa::{CallTarget, Code, Insn};
-use crate::program::Program;
+use crate::program::{AttachProgram, Program};
 use crate::spec::helpers::{Caller, helper};
 use crate::spec::{ProgType, struct_ops};
 use crate::util::Pc;
@@ -15,14 +15,15 @@ pub(in crate::verifier) fn scan(program: &Program, caller: &Caller<'_>) -> Vec<M
         caller,
         found: Vec::new(),
     };
-    if let Some(feature) = Feature::of_type(program.prog_type) {
-        scan.add(feature, None);
-    }
     if is_unknown_operation(program) {
         scan.add(Feature::StructOps, None);
     }
-    if program.attach_prog {
-        scan.add(Feature::AttachProgram, None);
+    match program.attach_prog {
+        AttachProgram::None if program.prog_type == ProgType::Ext => {
+            scan.add(Feature::Extension, None);
+        }
+        AttachProgram::Unknown => scan.add(Feature::AttachProgram, None),
+        _ => {}
     }
     if needs_kernel_btf(program) {
         scan.add(Feature::KernelBtf, None);

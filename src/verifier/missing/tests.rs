@@ -116,7 +116,7 @@ fn all_uses_are_found_behind_the_first() {
         ]
     );
     let found = uses(ProgType::Ext, "r0 = 0\nexit");
-    assert_eq!(found, ["extension program"]);
+    assert_eq!(found, ["extension program without its target"]);
 }
 
 #[test]

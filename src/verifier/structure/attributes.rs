@@ -2,7 +2,7 @@
 //! `bpf_prog_load_check_attach`, `kernel/bpf/syscall.c`). Errors have a number but no
 //! message.
 
-use crate::program::Program;
+use crate::program::{AttachProgram, Program};
 use crate::spec::limits::{MAX_BTF_TYPE, MAX_INSNS};
 use crate::spec::{ProgFlags, ProgType};
 use crate::verifier::reject::{VerifyResult, reject, unmodelled};
@@ -31,11 +31,14 @@ pub(super) fn check(program: &Program) -> VerifyResult {
     {
         reject!(EINVAL, "");
     }
-    if program.attach_prog {
-        if !BY_TYPE.contains(&prog_type) {
-            reject!(EINVAL, "");
-        }
-        unmodelled!(AttachProgram);
+    let attaches = match program.attach_prog {
+        AttachProgram::None => true,
+        AttachProgram::Unknown if BY_TYPE.contains(&prog_type) => unmodelled!(AttachProgram),
+        AttachProgram::Unknown => false,
+        AttachProgram::Known(_) => matches!(prog_type, ProgType::Tracing | ProgType::Ext),
+    };
+    if !attaches {
+        reject!(EINVAL, "");
     }
     if prog_type
         .attach_type(program.expected_attach_type)

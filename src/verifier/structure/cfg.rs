@@ -198,8 +198,7 @@ impl Search<'_> {
             return;
         };
         self.mark_callback(pc, kfunc.effects);
-        let caller = self.callees.caller;
-        if !kfunc.allows(caller.prog_type, caller.attach_type) {
+        if !kfunc.allows(self.callees.caller) {
             return;
         }
         if kfunc.flags.contains(KfuncFlags::ITER_NEXT) {

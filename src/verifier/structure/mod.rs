@@ -58,15 +58,15 @@ use crate::spec::helpers::Caller;
 use crate::util::MapId;
 
 /// Checks a program's structure. `caller` is how the helper tables see the program;
-/// `attach` resolves the attach target, which the kernel does between two of the checks
-/// here.
+/// `attach` resolves the attach target of these functions, which the kernel does between two of
+/// the checks here.
 ///
 /// # Errors
 /// The kernel's error and message; an empty message where the kernel prints none.
 pub(crate) fn check<T>(
     program: &Program,
     caller: &Caller<'_>,
-    attach: impl FnOnce() -> VerifyResult<T>,
+    attach: impl FnOnce(&[SubprogramInfo]) -> VerifyResult<T>,
     log: &mut Log,
 ) -> VerifyResult<(Structure, T)> {
     attributes::check(program)?;
@@ -76,14 +76,21 @@ pub(crate) fn check<T>(
     subprograms::check(&program.insns, &mut subprograms)?;
     info::check(program, &mut subprograms)?;
     let code = Code::new(&program.insns);
-    let callees = Callees {
-        caller,
-        kernel_btf: program.kernel_btf.as_ref(),
-    };
+    let kernel_btf = program.kernel_btf.as_ref();
     immediates::check(program, caller.kernel.build, &code)?;
+    // Before its target is resolved, an extension has no rules but its own.
+    let own = Caller {
+        prog_type: program.prog_type,
+        ..*caller
+    };
+    let callees = Callees {
+        caller: &own,
+        kernel_btf,
+    };
     let mut insns = cfg::check(program, &callees, &mut subprograms, exception_callback)?;
     let graph = graph(&code, &subprograms);
-    let attached = attach()?;
+    let attached = attach(&subprograms)?;
+    let callees = Callees { caller, kernel_btf };
     let loops = loop_numbers(&graph);
     for (block, number) in graph.blocks().iter().zip(loops) {
         let slots = block.start as usize..block.end as usize;

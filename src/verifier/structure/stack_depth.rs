@@ -55,8 +55,9 @@ pub(crate) fn check_max_stack_depth(
 /// (`bpf_prog_check_recur`).
 fn has_private_stack(program: &Program) -> bool {
     match program.prog_type {
+        // Programs of these types attach to no program, but extensions are judged as such.
         ProgType::Kprobe | ProgType::Tracepoint | ProgType::PerfEvent | ProgType::RawTracepoint => {
-            true
+            !program.attach_prog.is_some()
         }
         ProgType::Tracing => program.expected_attach_type != Some(AttachType::TraceIter),
         _ => false,

@@ -56,9 +56,7 @@ impl Callees<'_> {
         let btf = self.kernel_btf.filter(|_| fd_index == 0)?;
         let function = btf.get(id).filter(|ty| ty.kind() == Kind::Func)?;
         let prototype = function.target()?;
-        let caller = self.caller;
-        kfuncs::by_name(function.name())
-            .filter(|kfunc| kfunc.row().allows(caller.prog_type, caller.attach_type))?;
+        kfuncs::by_name(function.name()).filter(|kfunc| kfunc.row().allows(self.caller))?;
         Some(Summary {
             arguments: u8::try_from(prototype.params().len()).unwrap_or(u8::MAX),
             is_void: prototype.target_id() == Some(TypeId(0)),

@@ -4,7 +4,7 @@ use super::*;
 use crate::isa::{RawInsn, assemble};
 use crate::program::Program;
 use crate::spec::ProgType;
-use crate::verifier::attach_target::AttachTarget;
+use crate::verifier::attach;
 use crate::verifier::verdict::LogLevel;
 
 mod corpus;
@@ -23,7 +23,7 @@ fn program(prog_type: ProgType, text: &str) -> Program {
 }
 
 fn structure(program: &Program) -> VerifyResult<Structure> {
-    let attach = || AttachTarget::resolve(program);
+    let attach = |functions: &[_]| attach::resolve(program, functions);
     let mut log = Log::new(LogLevel::empty());
     let caller = Caller::of(program.prog_type);
     check(program, &caller, attach, &mut log).map(|(structure, _)| structure)

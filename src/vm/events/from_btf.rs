@@ -13,8 +13,8 @@ use super::error::EventError;
 use super::layout::{Layout, LayoutSource};
 use crate::btf::{Btf, Encoding, Kind, Type};
 use crate::program::Program;
-use crate::spec::ProgType;
 use crate::spec::limits::{MAX_FUNC_ARGS, MAX_TRACE_SIZE};
+use crate::spec::{ProgType, struct_ops};
 use crate::util::TypeId;
 use crate::vm::fields::{Field, Points, Shape, Storage};
 
@@ -196,7 +196,8 @@ impl Layout {
     }
 
     /// The arguments of function pointer `member` in struct `name`, followed by its return
-    /// value (`ret`).
+    /// value (`ret`). The names of arguments are those of the kernel's stub, without its marks
+    /// (`__nullable`, `__ref`).
     ///
     /// # Errors
     /// [`EventError::NoLayout`] if BTF has no such struct or member.
@@ -217,7 +218,23 @@ impl Layout {
                     )],
                 })
             },
-            |proto| Ok(of_prototype(btf, proto, full.clone())),
+            |proto| {
+                // A function pointer's parameters have no names, but those of its stub have.
+                let stub = struct_ops::stub(btf, name, member);
+                let same = |stub: &Type<'_>| stub.params().len() == proto.params().len();
+                let proto = stub.filter(same).unwrap_or(proto);
+                let mut layout = of_prototype(btf, proto, full.clone());
+                for field in &mut layout.fields {
+                    let marks = [struct_ops::NULLABLE, struct_ops::REFERENCE];
+                    let mut plain = marks
+                        .iter()
+                        .filter_map(|mark| field.name.strip_suffix(mark));
+                    if let Some(name) = plain.next().map(str::to_owned) {
+                        field.name = name;
+                    }
+                }
+                Ok(layout)
+            },
         )
     }
 

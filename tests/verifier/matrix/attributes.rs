@@ -1,7 +1,7 @@
 //! Each program type with each attribute of a load.
 
 use bpflab::isa::assemble;
-use bpflab::program::Program;
+use bpflab::program::{AttachProgram, Program};
 use bpflab::spec::{AttachRule, AttachType, ProgFlags, ProgType};
 use bpflab::util::TypeId;
 
@@ -38,10 +38,10 @@ pub fn cases() -> Vec<Case> {
             });
         }
         add("attach_prog_fd".into(), &|program| {
-            program.attach_prog = true
+            program.attach_prog = AttachProgram::Unknown
         });
         add("attach_prog_fd and attach_btf_id 1".into(), &|program| {
-            program.attach_prog = true;
+            program.attach_prog = AttachProgram::Unknown;
             program.attach_btf_id = Some(TypeId(1));
         });
         for bit in 0..32 {

@@ -65,9 +65,7 @@ impl<'p> Verifier<'p> {
         {
             return Err(Reject::unmodelled(feature));
         }
-        let caller = &self.caller;
-        let Some(kfunc) = kfunc.filter(|row| row.allows(caller.prog_type, caller.attach_type))
-        else {
+        let Some(kfunc) = kfunc.filter(|row| row.allows(self.caller)) else {
             reject!(EACCES, "calling kernel function {name} is not allowed");
         };
         if kfunc.parameters.len() != prototype.params().len() {

@@ -123,11 +123,4 @@ pub(super) const ADVICE: &[Advice] = rows! {
         expected: "everything released before the exception",
         help: "release it first; also in the functions that call this one",
     }
-    "attach to unsupported member {member} of struct {type}" => Policy {
-        problem: "operation that programs can't implement",
-        reason: "The kernel calls no program for {member} of struct {type}, or none that may sleep.",
-        here: "implements {member}",
-        expected: "a member that programs may implement",
-        help: "leave the member out; if the section is `struct_ops.s/…`, use `struct_ops/…`",
-    }
 };

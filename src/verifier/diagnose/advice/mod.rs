@@ -13,6 +13,7 @@ mod objects;
 mod pointers;
 mod row;
 mod structure;
+mod targets;
 
 use super::template::{Captures, fit};
 pub use row::Category;
@@ -31,6 +32,7 @@ pub(super) fn advice<'l>(
         pointers::ADVICE,
         calls::ADVICE,
         structure::ADVICE,
+        targets::ADVICE,
     ];
     lines.rev().find_map(|line| {
         tables.iter().copied().flatten().find_map(|row| {
@@ -57,6 +59,7 @@ mod tests {
             pointers::ADVICE,
             calls::ADVICE,
             structure::ADVICE,
+            targets::ADVICE,
         ]
         .into_iter()
         .flatten()

@@ -1,0 +1,63 @@
+//! The program that another one attaches to.
+
+use std::sync::Arc;
+
+use super::Program;
+use crate::util::TypeId;
+
+/// What a program attaches to by its descriptor (`attach_prog_fd`).
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub enum AttachProgram {
+    /// Nothing: the program attaches to the kernel, or by other means.
+    #[default]
+    None,
+    /// A program or a module's BTF; which one is not recorded.
+    Unknown,
+    /// This program.
+    Known(Arc<TargetProgram>),
+}
+
+impl AttachProgram {
+    /// Whether the load names a descriptor.
+    #[must_use]
+    pub const fn is_some(&self) -> bool {
+        !matches!(self, Self::None)
+    }
+
+    /// The program, if it is known.
+    #[must_use]
+    pub fn known(&self) -> Option<&TargetProgram> {
+        match self {
+            Self::Known(target) => Some(target),
+            _ => None,
+        }
+    }
+}
+
+/// An accepted program, with what the verifier remembers of it for programs that attach to it
+/// (`struct bpf_prog_aux`). `Verified::target` makes one.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct TargetProgram {
+    /// The program.
+    pub program: Arc<Program>,
+    /// Its functions that are not dead code, the main program first; none without BTF.
+    pub functions: Vec<TargetFunction>,
+}
+
+/// A function that programs may attach to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TargetFunction {
+    /// Its `BTF_KIND_FUNC` in the program's BTF.
+    pub type_id: TypeId,
+    /// Whether its type holds for every call (`unreliable` is false).
+    pub reliable: bool,
+    /// Whether it is the exception callback.
+    pub exception_callback: bool,
+    /// Whether it, or a callee, may move packet bytes.
+    pub changes_packet: bool,
+    /// Whether it, or a callee, may sleep.
+    pub might_sleep: bool,
+}
