@@ -16,3 +16,4 @@ mod mutants;
 mod oracle;
 mod random;
 mod scalars;
+mod unprivileged;

@@ -1,6 +1,7 @@
 //! Sets of programs that prototypes apply to.
 
 use crate::spec::attach_type::AttachType as At;
+use crate::spec::capabilities::Capabilities;
 use crate::spec::kernel_config::KernelConfig;
 use crate::spec::prog_type::ProgType;
 use crate::util::with;
@@ -19,6 +20,8 @@ pub struct Caller<'a> {
     pub target: Option<&'a str>,
     /// The kernel that runs it.
     pub kernel: KernelConfig,
+    /// The capabilities of its loader.
+    pub capabilities: Capabilities,
 }
 
 impl<'a> Caller<'a> {
@@ -26,9 +29,11 @@ impl<'a> Caller<'a> {
         with_attach_type(attach_type: impl Into<Option<At>>);
         with_target(target: impl Into<Option<&'a str>>);
         with_kernel(kernel: KernelConfig);
+        with_capabilities(capabilities: Capabilities);
     }
 
-    /// A caller of this type without attach type, on a kernel with all options.
+    /// A caller of this type without attach type, on a kernel with all options, loaded with all
+    /// capabilities.
     #[must_use]
     pub fn of(prog_type: ProgType) -> Self {
         Self {
@@ -36,6 +41,7 @@ impl<'a> Caller<'a> {
             attach_type: prog_type.attach_type(None),
             target: None,
             kernel: KernelConfig::default(),
+            capabilities: Capabilities::default(),
         }
     }
 }

@@ -116,6 +116,9 @@ impl Verifier<'_> {
             return Ok(());
         }
         self.check_read(reg)?;
+        if self.is_pointer_value(self.reg(reg)) {
+            reject!(EACCES, "R{} leaks addr as return value", reg.number());
+        }
         let range = match rule {
             Rule::Within(range) => range,
             // Without a message.

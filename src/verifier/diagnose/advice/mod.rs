@@ -8,6 +8,7 @@
 
 mod calls;
 mod graphs;
+mod loader;
 mod memory;
 mod objects;
 mod pointers;
@@ -31,6 +32,7 @@ pub(super) fn advice<'l>(
         pointers::ADVICE,
         calls::ADVICE,
         structure::ADVICE,
+        loader::ADVICE,
     ];
     lines.rev().find_map(|line| {
         tables.iter().copied().flatten().find_map(|row| {
@@ -57,6 +59,7 @@ mod tests {
             pointers::ADVICE,
             calls::ADVICE,
             structure::ADVICE,
+            loader::ADVICE,
         ]
         .into_iter()
         .flatten()
