@@ -42,7 +42,7 @@ impl Verifier<'_> {
         let slot = slot_of(off);
         let size = a.size as usize;
         let starts_slot = starts_slot(off);
-        self.check_overwritten(a, frame, slot)?;
+        self.check_overwritten(a, frame, off)?;
         self.destroy_dynptr_at(frame, slot)?;
         if starts_slot && size == SLOT {
             // Only a whole slot counts as overwritten.
@@ -116,8 +116,8 @@ impl Verifier<'_> {
 
     /// Checks that a store replaces no pointer in part, and decides whether it needs a barrier:
     /// a load might overtake it, and read what it replaces.
-    fn check_overwritten(&mut self, a: &MemoryAccess, frame: u8, slot: usize) -> VerifyResult {
-        let Some(content) = self.slot_mut(frame, slot).copied() else {
+    fn check_overwritten(&mut self, a: &MemoryAccess, frame: u8, off: i32) -> VerifyResult {
+        let Some(content) = self.slot_mut(frame, slot_of(off)).copied() else {
             return Ok(());
         };
         let size = a.size as usize;
@@ -129,9 +129,9 @@ impl Verifier<'_> {
             return Ok(());
         }
         let is_pointer = a.value.is_some_and(|value| self.reg(value).is_spillable());
-        // The kernel looks at the first bytes of the slot, wherever the store is.
-        let mut replaced = content.bytes.iter().take(size);
-        let plain = |kind: &SlotKind| matches!(kind, SlotKind::Misc | SlotKind::Zero);
+        let first = byte_of(off);
+        let mut replaced = (0..size).map(|n| content.bytes[(SLOT + first - n) % SLOT]);
+        let plain = |kind| matches!(kind, SlotKind::Misc | SlotKind::Zero);
         if is_pointer || !replaced.all(plain) {
             self.speculation.put_barrier_after(self.position.pc());
         }
