@@ -11,6 +11,7 @@ mod attach_name;
 mod attach_type;
 #[doc(hidden)]
 pub mod call;
+mod capabilities;
 #[doc(hidden)]
 pub mod constants;
 #[doc(hidden)]
@@ -47,6 +48,7 @@ pub mod tracepoint;
 pub mod tracepoint_argument;
 
 pub use attach_type::AttachType;
+pub use capabilities::{Capabilities, UnknownCapability};
 #[doc(inline)]
 pub use context::Arch;
 pub use flags::{MapFlags, ProgFlags, TestRunFlags, UpdateFlags};

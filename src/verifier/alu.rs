@@ -10,6 +10,7 @@ use super::log::log;
 use super::reg::{ADD_CONST, ADD_CONST32, ADD_CONST64, Kind, RegState};
 use super::reject::{VerifyResult, reject};
 use super::scalar::Scalar;
+use super::speculation::PointerSum;
 use super::tnum::Tnum;
 use crate::isa::{AluOp, EndianOp, EndianSize, Insn, Operand, Reg, SignedSize, Width, low32};
 use crate::spec::ProgFlags;
@@ -31,8 +32,7 @@ impl Verifier<'_> {
         }
         if op == AluOp::Mov {
             self.check_write(dst)?;
-            self.check_mov(width, dst, src);
-            return Ok(());
+            return self.check_mov(width, dst, src);
         }
         self.check_read(dst)?;
         super::structure::constant_operand(&Insn::Alu {
@@ -69,6 +69,9 @@ impl Verifier<'_> {
 
     fn check_unary(&mut self, dst: Reg, apply: impl FnOnce(&Scalar) -> Scalar) -> VerifyResult {
         self.check_read(dst)?;
+        if self.is_pointer_value(self.reg(dst)) {
+            reject!(EACCES, "R{} pointer arithmetic prohibited", dst.number());
+        }
         self.check_write(dst)?;
         let reg = self.reg_mut(dst);
         if reg.is_scalar() {
@@ -81,7 +84,7 @@ impl Verifier<'_> {
     }
 
     /// A copy shares the id of its source, so that a bound on one holds for the other.
-    fn check_mov(&mut self, width: Width, dst: Reg, src: Operand) {
+    fn check_mov(&mut self, width: Width, dst: Reg, src: Operand) -> VerifyResult {
         let result = match (src, width) {
             (Operand::Imm(value), Width::W64) => {
                 RegState::constant(i64::from(value).cast_unsigned())
@@ -93,10 +96,11 @@ impl Verifier<'_> {
             }
             (Operand::Reg(src), Width::W32) => {
                 let fits = self.reg(src).var.umax <= u32::MAX.into();
-                self.narrow_copy(width, src, fits, |number| number.zext32().synced())
+                self.narrow_copy(width, src, fits, |number| number.zext32().synced())?
             }
         };
         *self.reg_mut(dst) = result;
+        Ok(())
     }
 
     /// `dst = (sN)src`.
@@ -112,26 +116,33 @@ impl Verifier<'_> {
         // A value without a sign bit to extend stays the same.
         let bits = 8 * from.size().bytes();
         let unchanged = self.reg(src).var.umax < 1 << (bits - 1);
-        let result = self.narrow_copy(width, src, unchanged, |number| number.movsx(width, from));
+        let result = self.narrow_copy(width, src, unchanged, |number| number.movsx(width, from))?;
         *self.reg_mut(dst) = result;
         self.keep_consistent(dst, "alu")
     }
 
     /// A copy that may lose bits: it shares the id only if it doesn't. A pointer becomes an
-    /// unknown scalar.
+    /// unknown scalar, if pointers may leak.
     fn narrow_copy(
         &mut self,
         width: Width,
         src: Reg,
         same: bool,
         apply: impl FnOnce(&Scalar) -> Scalar,
-    ) -> RegState {
+    ) -> VerifyResult<RegState> {
+        if self.is_pointer_value(self.reg(src)) {
+            let what = match width {
+                Width::W64 => "sign-extension part",
+                Width::W32 => "partial copy",
+            };
+            reject!(EACCES, "R{} {what} of pointer", src.number());
+        }
         if !self.reg(src).is_scalar() {
-            return match width {
+            return Ok(match width {
                 Width::W64 => RegState::UNKNOWN,
                 // Only the upper half is known: it is zero.
                 Width::W32 => RegState::scalar(Scalar::UNKNOWN.zext32().synced()),
-            };
+            });
         }
         if same {
             self.link_before_move(src);
@@ -141,7 +152,7 @@ impl Verifier<'_> {
             copy.unlink();
         }
         copy.var = apply(&copy.var);
-        copy
+        Ok(copy)
     }
 
     /// Assigns an id to a scalar that is not constant, for its copies to share.
@@ -173,7 +184,7 @@ impl Verifier<'_> {
         };
         match (self.reg(dst).is_scalar(), by_scalar, src) {
             (false, false, _) => {
-                if op != AluOp::Sub {
+                if op != AluOp::Sub || !self.privileges.allow_ptr_leaks {
                     reject!(
                         EACCES,
                         "R{} pointer {} pointer prohibited",
@@ -186,19 +197,30 @@ impl Verifier<'_> {
             }
             (true, false, _) => {
                 self.mark_precise(dst)?;
-                let (number, pointer) = (*self.reg(dst), self.operand(src));
-                return self.check_pointer_arithmetic(op, width, dst, &pointer, &number, true);
+                let sum = PointerSum {
+                    op,
+                    dst,
+                    src,
+                    swapped: true,
+                };
+                return self.check_pointer_arithmetic(width, &sum);
             }
             (false, true, src) => {
                 if let Operand::Reg(src) = src {
                     self.mark_precise(src)?;
                 }
-                let (pointer, number) = (*self.reg(dst), self.operand(src));
-                return self.check_pointer_arithmetic(op, width, dst, &pointer, &number, false);
+                let sum = PointerSum {
+                    op,
+                    dst,
+                    src,
+                    swapped: false,
+                };
+                return self.check_pointer_arithmetic(width, &sum);
             }
             (true, true, Operand::Reg(src)) if self.reg(dst).precise => self.mark_precise(src)?,
             (true, true, _) => {}
         }
+        self.mask_numbers(op, dst, src)?;
         let (mut target, by) = (self.reg(dst).var, self.operand(src).var);
         if let Some((later, now)) = Scalar::fork(op, &target, &by) {
             // The value is 0 or -1: both are explored, the other one from this instruction
@@ -208,11 +230,12 @@ impl Verifier<'_> {
             target = now;
         }
         let same_register = src == Operand::Reg(dst);
+        let links = self.privileges.bpf_capable;
         let reg = self.reg_mut(dst);
         reg.var = Scalar::alu(op, width, &target, &by);
         // `r2 = r1; r2 += 4`: both stay linked, at a distance of 4.
         match added(op, width, &target, &by) {
-            Some(delta) if !same_register && reg.id != 0 && reg.id & ADD_CONST == 0 => {
+            Some(delta) if links && !same_register && reg.id != 0 && reg.id & ADD_CONST == 0 => {
                 reg.id |= match width {
                     Width::W64 => ADD_CONST64,
                     Width::W32 => ADD_CONST32,
@@ -224,17 +247,21 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// `pointer ± scalar`, or `scalar + pointer` if the operands are `swapped`; the result
+    /// `pointer ± scalar`, or `scalar + pointer` if the operands are swapped; the result
     /// is in `dst` (`adjust_ptr_min_max_vals`).
-    fn check_pointer_arithmetic(
-        &mut self,
-        op: AluOp,
-        width: Width,
-        dst: Reg,
-        pointer: &RegState,
-        number: &RegState,
-        swapped: bool,
-    ) -> VerifyResult {
+    fn check_pointer_arithmetic(&mut self, width: Width, sum: &PointerSum) -> VerifyResult {
+        let PointerSum {
+            op,
+            dst,
+            src,
+            swapped,
+        } = *sum;
+        let operands = (*self.reg(dst), self.operand(src));
+        let (pointer, number) = match operands {
+            (number, pointer) if swapped => (pointer, number),
+            operands => operands,
+        };
+        let (pointer, number) = (&pointer, &number);
         let (at, by) = (dst.number(), &number.var);
         let known = by.value().map(u64::cast_signed);
         let impossible = by.smin > by.smax || by.umin > by.umax;
@@ -243,7 +270,7 @@ impl Verifier<'_> {
             return Ok(());
         }
         if width == Width::W32 {
-            if op == AluOp::Sub {
+            if op == AluOp::Sub && self.privileges.allow_ptr_leaks {
                 self.set_unknown(dst);
                 return Ok(());
             }
@@ -282,6 +309,7 @@ impl Verifier<'_> {
         }
         check_sane_offset(number, pointer)?;
         check_sane_offset(pointer, pointer)?;
+        let distance = self.mask_pointer(sum, pointer, number)?;
 
         let mut result = *pointer;
         let fixed = known.and_then(|known| {
@@ -326,13 +354,11 @@ impl Verifier<'_> {
                 operator(op)
             ),
         }
-        // Pointers have no 32-bit bounds.
-        (result.var.umin32, result.var.umax32) = (0, u32::MAX);
-        (result.var.smin32, result.var.smax32) = (i32::MIN, i32::MAX);
+        result.forget_halves();
         check_sane_offset(&result, pointer)?;
         result.var = result.var.synced();
         *self.reg_mut(dst) = result;
-        Ok(())
+        self.check_moved(sum, distance)
     }
 
     /// Gives a packet pointer with a new variable offset a new id. With `lose_range`, its
@@ -396,6 +422,12 @@ impl RegState {
             self.id = id;
         }
         linked
+    }
+
+    /// Resets the 32-bit bounds, which pointers don't have.
+    pub(in crate::verifier) fn forget_halves(&mut self) {
+        (self.var.umin32, self.var.umax32) = (0, u32::MAX);
+        (self.var.smin32, self.var.smax32) = (i32::MIN, i32::MAX);
     }
 
     /// Clears the id (`clear_scalar_id`).

@@ -8,7 +8,7 @@
 use super::env::Verifier;
 use super::maps::Maps;
 use super::reg::{ADD_CONST, ADD_CONST32, Kind, MapRef, RegState};
-use super::reject::VerifyResult;
+use super::reject::{VerifyResult, reject};
 use super::scalar::Scalar;
 use super::state::{Linked, LinkedSet, State};
 use crate::btf::FieldKind;
@@ -44,6 +44,11 @@ impl Verifier<'_> {
             self.check_read(src)?;
         }
         let (left, right) = (*self.reg(dst), self.operand(src));
+        if let Operand::Reg(src) = src
+            && !(left.is_packet_any() && right.is_packet_any())
+        {
+            self.check_comparable(src)?;
+        }
         self.note_stack_operands(&left, &right);
 
         if let Some(taken) = outcome(op, width, &left, &right) {
@@ -55,8 +60,20 @@ impl Verifier<'_> {
             {
                 self.mark_precise(src)?;
             }
+            let (to, other) = if taken {
+                (target, next)
+            } else {
+                (next, target)
+            };
+            if !self.privileges.bypass_spec_v1 {
+                // Speculation may take the other branch, whatever the operands are.
+                let path = self.push_speculative(other, Errno::EFAULT)?;
+                for reg in [Some(dst), src.reg()].into_iter().flatten() {
+                    *path.reg_mut(reg) = RegState::UNKNOWN;
+                }
+            }
             self.log_insn_state();
-            return Ok(if taken { target } else { next });
+            return Ok(to);
         }
 
         let mut linked = LinkedSet::default();
@@ -76,9 +93,19 @@ impl Verifier<'_> {
         let pc = self.pc();
         self.push_branch(target, pc, Errno::EFAULT)?;
         self.refine_bounds(jump, linked)?;
-        self.refine_null(jump);
+        if !self.refine_pointers(jump) {
+            self.check_comparable(dst)?;
+        }
         self.log_insn_state();
         Ok(next)
+    }
+
+    /// Checks that the result of a comparison with this register may be known to the loader.
+    fn check_comparable(&self, reg: Reg) -> VerifyResult {
+        if self.is_pointer_value(self.reg(reg)) {
+            reject!(EACCES, "R{} pointer comparison prohibited", reg.number());
+        }
+        Ok(())
     }
 
     /// Refines the bounds of scalars on both branches (`reg_set_min_max`).
@@ -129,8 +156,9 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// Refines pointers on both branches: null, or not null.
-    fn refine_null(&mut self, jump: &Comparison) {
+    /// Refines pointers on both branches: null, or not null, or the range of a packet. Returns
+    /// whether it was a test for null or for the packet's end.
+    fn refine_pointers(&mut self, jump: &Comparison) -> bool {
         let Comparison {
             op,
             width,
@@ -139,11 +167,11 @@ impl Verifier<'_> {
             ..
         } = *jump;
         if width == Width::W32 {
-            return;
+            return false;
         }
         let maps = &self.maps;
         let Some(other) = self.worklist.last_mut() else {
-            return;
+            return false;
         };
         let this = &mut self.state;
         let left = *this.reg(dst);
@@ -172,15 +200,16 @@ impl Verifier<'_> {
                         }
                     }
                 }
-                super::packet::refine_range(op, dst, src, this, other);
+                super::packet::refine_range(op, dst, src, this, other)
             }
             Operand::Imm(0) if left.maybe_null() => {
                 if let Some(equal) = equal {
                     mark_null(maps, this, dst, !equal);
                     mark_null(maps, other, dst, equal);
                 }
+                equal.is_some()
             }
-            Operand::Imm(_) => {}
+            Operand::Imm(_) => false,
         }
     }
 

@@ -30,7 +30,9 @@ impl Verifier<'_> {
         let program = self.program;
         let found = place.and_then(|off| {
             let (ty, attach) = (program.prog_type, self.attach_type());
+            let needed = context::needed(ty, off, mode);
             context::check(ty, attach, program.arch, off, a.size, mode)
+                .filter(|_| self.caller.capabilities.allow(needed))
         });
         let invalid = || {
             let size = a.size;

@@ -15,10 +15,12 @@ use super::memory::pointers::Pointers;
 use super::options::Options;
 use super::oracle::record::Recorder;
 use super::precision::BacktrackCache;
+use super::privileges::Privileges;
 use super::prune::Arena;
 use super::reg::{MapRef, RegState};
 use super::reject::VerifyResult;
 use super::requirements::Required;
+use super::speculation::Speculation;
 use super::state::{Frame, State};
 use super::struct_ops::ArgumentReferences;
 use super::structure::{self, InsnInfo, Structure, SubprogramInfo, Usage};
@@ -44,6 +46,8 @@ pub(crate) struct Verifier<'p> {
     /// The results of the checks before exploration.
     pub structure: &'p Structure,
     pub maps: Maps<'p>,
+    /// What the loader may do.
+    pub privileges: Privileges,
 
     /// The current state. Every check changes it.
     pub state: State,
@@ -65,6 +69,8 @@ pub(crate) struct Verifier<'p> {
     pub functions: Functions,
     /// The arguments of a struct_ops program that are references.
     pub argument_references: ArgumentReferences,
+    /// What is done against speculative execution.
+    pub speculation: Speculation,
 
     /// What exploration finds out about each function.
     pub usage: Usage,
@@ -86,9 +92,11 @@ impl<'p> Verifier<'p> {
         caller: &'p Caller<'p>,
         attach: Option<&'p AttachTarget<'p>>,
         structure: &'p Structure,
-        log: Log,
+        mut log: Log,
         options: &'p Options,
     ) -> Self {
+        let privileges = Privileges::of(options.capabilities, program.arch);
+        log.show_addresses(privileges.allow_ptr_leaks);
         let slots = structure.code.len();
         Self {
             program,
@@ -97,6 +105,7 @@ impl<'p> Verifier<'p> {
             attach,
             structure,
             maps: Maps::new(program),
+            privileges,
             state: State::new(Frame::new(None, 0, 0)),
             position: Position::START,
             worklist: Worklist::default(),
@@ -109,6 +118,7 @@ impl<'p> Verifier<'p> {
             pointers: Pointers::new(slots),
             functions: Functions::new(structure.subprograms.len()),
             argument_references: ArgumentReferences::default(),
+            speculation: Speculation::default(),
             usage: Usage::new(structure),
             requires: Required::default(),
             facts: Facts::new(slots),

@@ -20,6 +20,8 @@
 //! | `attach`, `attach_target`, `attach_program` | what programs attach to, by a type in BTF |
 //! | `call` | helpers, kfuncs, subprograms, callbacks, return values |
 //! | `precision`, `prune` | which scalars are precise, which paths are pruned |
+//! | `privileges` | what the loader's capabilities allow |
+//! | `speculation` | paths that only speculation takes, and their barriers |
 //! | `missing` | features that are not modelled: a program that uses one is unjudged |
 //! | `log`, `reject`, `verdict` | the kernel's messages |
 //! | `facts` | what is proved, for the engines |
@@ -53,12 +55,14 @@ mod options;
 pub mod oracle;
 mod packet;
 mod precision;
+mod privileges;
 mod prune;
 mod reg;
 mod reg_check;
 mod reject;
 mod requirements;
 pub mod scalar;
+mod speculation;
 mod stack;
 mod stack_object;
 mod state;
@@ -79,6 +83,7 @@ use std::time::Instant;
 
 use crate::isa::Code;
 use crate::program::{Program, TargetFunction, TargetProgram};
+use crate::spec::Capabilities;
 use crate::spec::helpers::Caller;
 use crate::spec::{KernelConfig, ProgType};
 use crate::util::{Errno, MapId, Pc};
@@ -117,12 +122,16 @@ pub struct Verification {
 }
 
 /// Converts the reject that ended a verification: an unmodelled feature makes it unjudged.
-fn unverified(program: &Program, reject: Reject, kernel: KernelConfig) -> Unverified {
+fn unverified(program: &Program, reject: Reject, options: &Options) -> Unverified {
     let Some(feature) = reject.feature() else {
         return reject.into();
     };
     let stopped = Missing::new(program, feature, reject.pc());
-    Unjudged::new(stopped, missing::scan(program, &caller_of(program, kernel))).into()
+    Unjudged::new(
+        stopped,
+        missing::scan(program, &caller_of(program, options)),
+    )
+    .into()
 }
 
 /// A program that passed verification, with the facts that were proved.
@@ -192,9 +201,9 @@ impl Verified {
     }
 }
 
-/// How the helper tables of this kernel see the program: program type, attach type and
-/// attach target's name.
-fn caller_of(program: &Program, kernel: KernelConfig) -> Caller<'_> {
+/// How the helper tables see the program: program type, attach type, attach target's name,
+/// kernel, and loader.
+fn caller_of<'p>(program: &'p Program, options: &Options) -> Caller<'p> {
     let types = program.kernel_btf.as_ref();
     let target = types
         .zip(program.attach_btf_id)
@@ -213,11 +222,12 @@ fn caller_of(program: &Program, kernel: KernelConfig) -> Caller<'_> {
         member: (program.prog_type == ProgType::StructOps)
             .then(|| struct_ops::member_name(program))
             .flatten(),
-        kernel,
+        kernel: options.kernel,
+        capabilities: options.capabilities,
     }
 }
 
-/// Verifies a program as Linux 6.18 does for a privileged user.
+/// Verifies a program as Linux 6.18 does, by default for a privileged user.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -253,19 +263,26 @@ pub fn survey(
     )
 }
 
+/// Whether the kernel gets the program without its BTF. Loading BTF requires `CAP_BPF`
+/// (`bpf_btf_load`, `kernel/bpf/syscall.c`), and libbpf goes on without.
+fn is_loaded_bare(program: &Program, options: &Options) -> bool {
+    let refused = !options.capabilities.allow(Capabilities::BPF);
+    program.btf_refused || refused && program.btf.is_some()
+}
+
 fn verify_with(
     program: &Arc<Program>,
     options: &Options,
     survey: &mut Option<Box<Survey>>,
 ) -> Verification {
-    if program.btf_refused {
+    if is_loaded_bare(program, options) {
         return verify_with(&Arc::new(program.without_types()), options, survey);
     }
     let start = Instant::now();
     let mut statistics = Statistics::default();
     let mut log;
     let judged = attach_program::as_target(program);
-    let caller = caller_of(&judged, options.kernel);
+    let caller = caller_of(&judged, options);
     let mut checked_log = Log::new(options.log);
     let attached = |functions: &[_]| attach::resolve(program, functions);
     let checked = structure::check(program, &caller, attached, &mut checked_log);
@@ -309,7 +326,7 @@ fn verify_with(
         }
     };
     statistics.time_us = u64::try_from(start.elapsed().as_micros()).ok();
-    let outcome = outcome.map_err(|reject| unverified(program, reject, options.kernel));
+    let outcome = outcome.map_err(|reject| unverified(program, reject, options));
     let (decision, text) = match &outcome {
         Ok(_) => (Decision::Accept, String::new()),
         Err(Unverified::Rejected(reject)) => (Decision::Reject, reject.text().to_owned()),
@@ -342,12 +359,15 @@ fn verify_with(
 /// # Errors
 /// Returns why the program is not verified.
 pub fn trace(program: &Arc<Program>, options: &Options, limit: u64) -> Result<Trace, Unverified> {
+    if is_loaded_bare(program, options) {
+        return trace(&Arc::new(program.without_types()), options, limit);
+    }
     let judged = attach_program::as_target(program);
-    let caller = caller_of(&judged, options.kernel);
+    let caller = caller_of(&judged, options);
     let attached = |functions: &[_]| attach::resolve(program, functions);
     let mut log = Log::new(LogLevel::empty());
     let (structure, attach) = structure::check(program, &caller, attached, &mut log)
-        .map_err(|reject| unverified(program, reject, options.kernel))?;
+        .map_err(|reject| unverified(program, reject, options))?;
     let functions = structure.subprograms.iter().map(|sub| Function {
         start: sub.start,
         global: sub.global,
@@ -359,7 +379,7 @@ pub fn trace(program: &Arc<Program>, options: &Options, limit: u64) -> Result<Tr
         Ok(()) => true,
         // Too complex: the recording is incomplete.
         Err(reject) if reject.errno() == Errno::E2BIG => false,
-        Err(reject) => return Err(unverified(program, reject, options.kernel)),
+        Err(reject) => return Err(unverified(program, reject, options)),
     };
     let recorder = verifier.recorder.take();
     let recording = recorder

@@ -3,8 +3,8 @@
 use std::num::NonZeroU32;
 
 use super::verdict::LogLevel;
-use crate::spec::KernelConfig;
 use crate::spec::limits::MAX_CPUS;
+use crate::spec::{Capabilities, KernelConfig};
 use crate::util::with;
 
 /// Options of a verification.
@@ -22,6 +22,9 @@ pub struct Options {
     /// The configuration and lockdown state of the kernel, which decide the helpers
     /// available; by default all of them.
     pub kernel: KernelConfig,
+    /// The capabilities of the loader; by default all of them. Without `CAP_BPF` the kernel's
+    /// `unprivileged_bpf_disabled` is taken to be 0.
+    pub capabilities: Capabilities,
 }
 
 impl Options {
@@ -30,6 +33,7 @@ impl Options {
         with_strict_alignment(strict_alignment: bool);
         with_cpus(cpus: impl Into<Option<NonZeroU32>>);
         with_kernel(kernel: KernelConfig);
+        with_capabilities(capabilities: Capabilities);
     }
 
     /// The number of possible CPUs.

@@ -36,8 +36,15 @@ pub(super) fn is_taken(op: JumpOp, left: &RegState, right: &RegState) -> Option<
 }
 
 /// Sets the range after a comparison with the end of a packet or of its metadata. `this` is
-/// the fall-through state, `other` that of the taken branch.
-pub(super) fn refine_range(op: JumpOp, dst: Reg, src: Reg, this: &mut State, other: &mut State) {
+/// the fall-through state, `other` that of the taken branch. Returns whether it was such a
+/// comparison.
+pub(super) fn refine_range(
+    op: JumpOp,
+    dst: Reg,
+    src: Reg,
+    this: &mut State,
+    other: &mut State,
+) -> bool {
     let (left, right) = (*this.reg(dst), *this.reg(src));
     // Puts the packet pointer on the left.
     let (pointer, reg, op) = if is_inside(&left, &right) {
@@ -45,7 +52,7 @@ pub(super) fn refine_range(op: JumpOp, dst: Reg, src: Reg, this: &mut State, oth
     } else if is_inside(&right, &left) {
         (right, src, op.swapped())
     } else {
-        return;
+        return false;
     };
     // In `inside`, the pointer is at most at the end, or (`open`) before it. In `outside`,
     // it is past the end, or (`open`) at least at the end.
@@ -54,13 +61,14 @@ pub(super) fn refine_range(op: JumpOp, dst: Reg, src: Reg, this: &mut State, oth
         JumpOp::Lt => (other, this, true),
         JumpOp::Ge => (this, other, true),
         JumpOp::Le => (other, this, false),
-        _ => return,
+        _ => return false,
     };
     check_bytes(inside, &pointer, open);
     let outside = outside.reg_mut(reg);
     if matches!(outside.kind, Kind::Packet { .. }) {
         outside.set_range(if open { AT_END } else { BEYOND_END });
     }
+    true
 }
 
 /// Whether the second register is the end of the region of the first.

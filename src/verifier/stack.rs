@@ -99,6 +99,17 @@ impl Slot {
         self.kinds() & !MISC == 0
     }
 
+    /// Whether no byte was ever written.
+    pub(crate) const fn is_unwritten(&self) -> bool {
+        const { assert!(SlotKind::Invalid as u8 == 0) };
+        self.kinds() == 0
+    }
+
+    /// Whether every byte was written.
+    pub(crate) fn is_written(&self) -> bool {
+        !self.bytes.contains(&SlotKind::Invalid)
+    }
+
     /// Turns the written bytes into bytes of unknown value (`scrub_spilled_slot`).
     pub(crate) fn scrub(&mut self) {
         for kind in &mut self.bytes {

@@ -240,6 +240,8 @@ pub(crate) struct State {
     pub may_goto_depth: u32,
     /// Whether a program that may sleep does so here.
     pub sleepable: bool,
+    /// Whether only speculative execution reaches it.
+    pub speculative: bool,
     /// The RCU read sections that the program has entered (`active_rcu_locks`).
     pub rcu_locks: u32,
     /// How often it has disabled preemption (`active_preempt_locks`).
@@ -268,6 +270,7 @@ impl State {
             callback_unroll_depth: 0,
             may_goto_depth: 0,
             sleepable: false,
+            speculative: false,
             rcu_locks: 0,
             preempt_locks: 0,
             irq_id: 0,
@@ -310,6 +313,13 @@ impl State {
     /// Every register of every frame, spilled ones included.
     pub(crate) fn all_regs_mut(&mut self) -> impl Iterator<Item = &mut RegState> {
         self.frames.iter_mut().flat_map(Frame::all_regs_mut)
+    }
+
+    /// Makes every register precise: precision is not tracked for a loader without `CAP_BPF`.
+    pub(crate) fn make_precise(&mut self) {
+        for reg in self.all_regs_mut() {
+            reg.precise = true;
+        }
     }
 
     /// The current instruction of a frame: `pc` for the innermost one, the call for the

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use bpflab::harness::Error;
-use bpflab::{btf, compare, coverage, isa, object, report, util, verifier, vm};
+use bpflab::{btf, compare, coverage, isa, object, report, spec, util, verifier, vm};
 
 use crate::layering::rust_files;
 
@@ -38,6 +38,7 @@ fn of_all_builds() -> Vec<String> {
         converts::<verifier::Unjudged>(),
         converts::<verifier::Unverified>(),
         converts::<coverage::CoverageError>(),
+        converts::<spec::UnknownCapability>(),
         converts::<vm::AddMapError>(),
         converts::<vm::CpuError>(),
         converts::<vm::HelperProblem>(),

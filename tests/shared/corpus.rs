@@ -17,6 +17,16 @@ pub struct Judged {
     pub program: Arc<Program>,
     /// The kernel's verdict.
     pub says: KernelSays,
+    /// What its author expects if an ordinary user loads it.
+    pub unprivileged: Option<Expected>,
+}
+
+/// What a program's author expects.
+pub struct Expected {
+    /// Whether the program is accepted.
+    pub accepted: bool,
+    /// Texts in the verifier's log, in this order.
+    pub messages: Vec<String>,
 }
 
 /// All cases that `wanted` selects by id and stage.
@@ -34,16 +44,37 @@ pub fn read(path: &Path, wanted: impl Fn(&str, u32) -> bool) -> Vec<Judged> {
             continue;
         };
         if wanted(&case.id, stage) {
+            let unprivileged = expected(&case);
             let program = Arc::new(cases.program(&case).expect("a program"));
             read.push(Judged {
                 id: case.id,
                 stage,
                 program,
                 says,
+                unprivileged,
             });
         }
     }
     read
+}
+
+/// The annotations for an ordinary user; the messages for root hold for both if there are no
+/// others.
+fn expected(case: &Case) -> Option<Expected> {
+    let expect = case.rest.get("expect")?;
+    let texts = |key: &str| {
+        let texts = expect.get(key)?.as_array()?;
+        let texts = texts.iter().filter_map(|text| text.as_str());
+        Some(texts.map(str::to_owned).collect::<Vec<_>>())
+    };
+    let accepted = match expect.get("verdict_unpriv")?.as_str()? {
+        "accept" => true,
+        "reject" => false,
+        _ => return None,
+    };
+    let own = texts("msgs_unpriv").filter(|texts| !texts.is_empty());
+    let messages = own.or_else(|| texts("msgs")).unwrap_or_default();
+    Some(Expected { accepted, messages })
 }
 
 fn stage(case: &Case) -> u32 {

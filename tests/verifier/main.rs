@@ -17,3 +17,4 @@ mod mutants;
 mod oracle;
 mod random;
 mod scalars;
+mod unprivileged;

@@ -12,12 +12,12 @@ use crate::cli::subjects::ProgramArguments;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 use crate::cli::vm::{GuestVerb, VmArguments};
 use crate::report::FailOn;
-use crate::spec::Lockdown;
+use crate::spec::{Capabilities, Lockdown};
 
 /// Check whether the kernel would accept programs, and say why not
 ///
-/// The verdict is that of Linux 6.18 for a privileged user, including its error line; no kernel
-/// is needed. Exit code 0 if every program is accepted, 1 if not.
+/// The verdict is that of Linux 6.18, including its error line, for a privileged user unless
+/// options say otherwise; no kernel is needed. Exit code 0 if every program is accepted, 1 if not.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   bpflab verify prog.bpf.o
@@ -26,6 +26,8 @@ use crate::spec::Lockdown;
   bpflab verify *.bpf.o --json > base.json; bpflab verify *.bpf.o --against base.json
   bpflab verify *.bpf.o --against base.json --fail-on 'verdict,insns>10%' --sarif bpflab.sarif
   bpflab verify prog.bpf.o --html verdict.html        the source with instructions and states
+  bpflab verify prog.bpf.o --unprivileged             as an ordinary user loads it
+  bpflab verify prog.bpf.o --cap CAP_BPF,CAP_NET_ADMIN
   bpflab verify prog.bpf.o --vs-kernel                with the running kernel's verdict
   bpflab verify ext.bpf.o --target prog.bpf.o:handle_packet    freplace programs
   bpflab verify --cases cases.jsonl --json | jq -r 'select(.verdict == \"reject\").message'")]
@@ -49,6 +51,19 @@ pub(in crate::cli) struct Arguments {
     /// Judge for a kernel with N possible CPUs [default: 8192]
     #[arg(long, value_name = "N")]
     pub cpus: Option<NonZeroU32>,
+    /// Judge for a loader with these capabilities: CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN,
+    /// CAP_SYS_ADMIN [default: all]
+    #[arg(
+        long,
+        value_name = "CAP,…",
+        value_delimiter = ',',
+        conflicts_with = "vs_kernel"
+    )]
+    pub cap: Vec<Capabilities>,
+    /// Judge for an ordinary user: a loader without any of these capabilities, where the sysctl
+    /// kernel.unprivileged_bpf_disabled is 0
+    #[arg(long, conflicts_with_all = ["cap", "vs_kernel"])]
+    pub unprivileged: bool,
     /// Load each program into the running kernel, too, and compare (Linux, root); judge for
     /// that kernel's configuration, lockdown and CPUs unless options set them
     #[arg(long)]
@@ -114,6 +129,15 @@ impl Arguments {
             added: (!self.vs_kernel).then_some("--vs-kernel"),
             output: self.html.clone(),
             ..GuestVerb::of_verdicts()
+        }
+    }
+
+    /// The capabilities of the loader.
+    pub(super) fn loader(&self) -> Capabilities {
+        if self.cap.is_empty() && !self.unprivileged {
+            Capabilities::default()
+        } else {
+            self.cap.iter().copied().collect()
         }
     }
 

@@ -44,6 +44,7 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
             strict_alignment: arguments.strict_alignment,
             cpus,
             kernel: config,
+            capabilities: arguments.loader(),
         },
         kernel,
         tally: VerdictTally::default(),
@@ -133,6 +134,7 @@ impl Session<'_> {
         if self.arguments.findings.any() {
             row = row.with_headline(why, &program);
         }
+        row.capabilities = Some(self.options.capabilities.names().collect());
         row.btf = self.arguments.programs.btf_name(&program);
         if let Some(kernel) = &mut self.kernel {
             row = kernel.compare(row, &program, printer)?;

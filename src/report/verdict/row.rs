@@ -128,6 +128,9 @@ pub struct VerdictRow {
     /// The kernel BTF that the verdict depends on: its file, or `own` for the object's own;
     /// null if the program was verified without.
     pub btf: Option<String>,
+    /// The capabilities of the loader for which the program was verified.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capabilities: Option<Vec<String>>,
     /// The running kernel's verdict, if it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel: Option<KernelSaid>,

@@ -10,6 +10,7 @@ mod socket;
 mod table;
 
 use super::attach_type::AttachType as At;
+use super::capabilities::Capabilities;
 use super::limits::{MAX_FUNC_ARGS, MAX_SYSCALL_CONTEXT, MAX_TRACE_SIZE};
 use super::prog_type::{ContextKind, ProgType};
 use crate::btf::{Btf, Kind};
@@ -159,6 +160,18 @@ pub fn check(
             (mode == Mode::Read && size == 8).then_some(Yield::TracepointBuffer)
         }
         _ => layout(kind, machine)?.check(column(prog_type, attach), offset, size, mode),
+    }
+}
+
+/// The capabilities of the loader that an access requires (`cg_skb_is_valid_access`,
+/// `net/core/filter.c`).
+#[must_use]
+pub fn needed(prog_type: ProgType, offset: u32, mode: Mode) -> Capabilities {
+    let field = packet::SK_BUFF.at(offset).map_or("", |field| field.name);
+    match (prog_type, field) {
+        (ProgType::CgroupSkb, "data" | "data_end") => Capabilities::BPF,
+        (ProgType::CgroupSkb, "tstamp") if mode == Mode::Write => Capabilities::BPF,
+        _ => Capabilities::empty(),
     }
 }
 

@@ -13,6 +13,7 @@ use bitflags::bitflags;
 
 use super::call::{ArgSpec, CallSpec, Callers, Preconditions};
 pub use super::call::{Effects, TypeFlags};
+use super::capabilities::Capabilities;
 use super::replay::{CallReplay, CallReplayRule, column};
 use crate::util::HelperId;
 pub use kinds::{Arg, ArgKind, Detail, FILTER_VALUE, Ret, RetKind, SOCKET_VALUE};
@@ -62,6 +63,16 @@ impl Prototype {
     pub fn releases(&self) -> bool {
         self.arguments.iter().any(ArgSpec::releases)
     }
+
+    /// The capabilities that the program's loader needs for a call.
+    #[must_use]
+    pub fn needed(&self) -> Capabilities {
+        let needs = |attribute| self.attributes.contains(attribute);
+        let mut needed = Capabilities::empty();
+        needed.set(Capabilities::BPF, needs(Attributes::NEEDS_BPF));
+        needed.set(Capabilities::PERFMON, needs(Attributes::NEEDS_PERFMON));
+        needed
+    }
 }
 
 /// A helper function.
@@ -88,16 +99,17 @@ pub struct Helper {
 
 impl Helper {
     /// The prototype for this caller; `None` if the program's type cannot call the helper,
-    /// or the kernel lacks it. Capabilities, license, allow-lists and sleeping are not
-    /// checked.
+    /// its loader has not the capabilities for it, or the kernel lacks it. License,
+    /// allow-lists and sleeping are not checked.
     #[must_use]
     pub fn prototype(&self, caller: &Caller<'_>) -> Option<&'static Prototype> {
         if !caller.kernel.has_helper(self.id) || !caller.has_helpers() {
             return None;
         }
-        self.prototypes
-            .iter()
+        let mut prototypes = self.prototypes.iter();
+        prototypes
             .find(|prototype| prototype.scopes.iter().any(|scope| scope.covers(caller)))
+            .filter(|prototype| caller.capabilities.allow(prototype.needed()))
     }
 
     /// A call by one of its prototypes.

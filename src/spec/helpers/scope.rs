@@ -1,6 +1,7 @@
 //! Sets of programs that prototypes apply to.
 
 use crate::spec::attach_type::AttachType as At;
+use crate::spec::capabilities::Capabilities;
 use crate::spec::kernel_config::KernelConfig;
 use crate::spec::prog_type::ProgType;
 use crate::spec::struct_ops;
@@ -22,6 +23,8 @@ pub struct Caller<'a> {
     pub member: Option<&'a str>,
     /// The kernel that runs it.
     pub kernel: KernelConfig,
+    /// The capabilities of its loader.
+    pub capabilities: Capabilities,
 }
 
 impl<'a> Caller<'a> {
@@ -30,9 +33,11 @@ impl<'a> Caller<'a> {
         with_target(target: impl Into<Option<&'a str>>);
         with_member(member: impl Into<Option<&'a str>>);
         with_kernel(kernel: KernelConfig);
+        with_capabilities(capabilities: Capabilities);
     }
 
-    /// A caller of this type without attach type, on a kernel with all options.
+    /// A caller of this type without attach type, on a kernel with all options, loaded with all
+    /// capabilities.
     #[must_use]
     pub fn of(prog_type: ProgType) -> Self {
         Self {
@@ -41,6 +46,7 @@ impl<'a> Caller<'a> {
             target: None,
             member: None,
             kernel: KernelConfig::default(),
+            capabilities: Capabilities::default(),
         }
     }
 

@@ -47,7 +47,7 @@ macro_rules! for_each_helper {
             5 ktime_get_ns = environment::ktime_get_ns, "u64 " "void" [] {
                 () -> Integer, [] for [ALL LIRC_MODE2]; }
             6 trace_printk = print::trace_printk, "long " "const char *fmt, u32 fmt_size, ..." [] as OVERRIDE {
-                (PtrToMem|MEM_RDONLY, ConstSize) -> Integer, [GPL_ONLY NEEDS_PERFMON] for [ALL LIRC_MODE2]; }
+                (PtrToMem|MEM_RDONLY, ConstSize) -> Integer, [GPL_ONLY NEEDS_BPF NEEDS_PERFMON] for [ALL LIRC_MODE2]; }
             7 get_prandom_u32 = environment::get_prandom_u32, "u32 " "void" [] {
                 () -> Integer, [] for [ALL LIRC_MODE2]; }
             8 get_smp_processor_id = environment::get_smp_processor_id, "u32 " "void" [] {
@@ -72,7 +72,7 @@ macro_rules! for_each_helper {
             15 get_current_uid_gid = task::get_current_uid_gid, "u64 " "void" [] {
                 () -> Integer, [] for [ALL]; }
             16 get_current_comm = task::get_current_comm, "long " "void *buf, u32 size_of_buf" [] {
-                (PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize) -> Integer, [NEEDS_PERFMON] for [ALL]; }
+                (PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize) -> Integer, [NEEDS_BPF NEEDS_PERFMON] for [ALL]; }
             17 get_cgroup_classid = net::socket::get_cgroup_classid, "u32 " "struct sk_buff *skb" [] {
                 (PtrToCtx) -> Integer, [] for [LWT TC];
                 () -> Integer, [NEEDS_BPF] for [ALL]; }
@@ -85,7 +85,7 @@ macro_rules! for_each_helper {
             21 skb_set_tunnel_key = net::tunnel::set_key, "long " "struct sk_buff *skb, struct bpf_tunnel_key *key, u32 size, u64 flags" [] {
                 (PtrToCtx, PtrToMem|MEM_RDONLY, ConstSize, Anything) -> Integer, [] for [TC LWT_XMIT]; }
             22 perf_event_read = perf::perf_event_read, "u64 " "struct bpf_map *map, u64 flags" [] as SKIP {
-                (ConstMapPtr, Anything) -> Integer, [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
+                (ConstMapPtr, Anything) -> Integer, [GPL_ONLY NEEDS_BPF NEEDS_PERFMON] for [ALL]; }
             23 redirect = redirect::redirect, "long " "u32 ifindex, u64 flags" [] {
                 (Anything, Anything) -> Integer, [] for [TC XDP LWT_XMIT]; }
             24 get_route_realm = net::state::get_route_realm, "u32 " "struct sk_buff *skb" [] {
@@ -119,7 +119,7 @@ macro_rules! for_each_helper {
             34 get_hash_recalc = skb::get_hash_recalc, "u32 " "struct sk_buff *skb" [] {
                 (PtrToCtx) -> Integer, [] for [LWT TC]; }
             35 get_current_task = task::get_current_task, "u64 " "void" [] {
-                () -> Integer, [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
+                () -> Integer, [GPL_ONLY NEEDS_BPF NEEDS_PERFMON] for [ALL]; }
             36 probe_write_user = probe::probe_write_user, "long " "void *dst, const void *src, u32 len" [] as EFFECT {
                 (Anything, PtrToMem|MEM_RDONLY, ConstSize) -> Integer, [GPL_ONLY] for [TRACING]; }
             37 current_task_under_cgroup = cgroup::current_task_under_cgroup, "long " "struct bpf_map *map, u32 index" [] as SKIP {
@@ -165,7 +165,7 @@ macro_rules! for_each_helper {
             55 perf_event_read_value = perf::perf_event_read_value,
                 "long " "struct bpf_map *map, u64 flags, struct bpf_perf_event_value *buf, u32 buf_size" [] as SKIP {
                 (ConstMapPtr, Anything, PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize) -> Integer,
-                    [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
+                    [GPL_ONLY NEEDS_BPF NEEDS_PERFMON] for [ALL]; }
             56 perf_prog_read_value = perf::perf_prog_read_value,
                 "long " "struct bpf_perf_event_data *ctx, struct bpf_perf_event_value *buf, u32 buf_size" [] {
                 (PtrToCtx, PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize) -> Integer, [GPL_ONLY] for [PERF_EVENT]; }
@@ -310,7 +310,7 @@ macro_rules! for_each_helper {
                     [] for [TC CGROUP_SKB SOCK_OPS SK_MSG CGROUP_SOCK_ADDR CGROUP_SOCKOPT LSM TCP_CA];
                 (ConstMapPtr, PtrToBtfId(sock_common)|PTR_MAYBE_NULL) -> Integer, [ALLOW_LIST] for [BTF_TRACING SYSCALL]; }
             109 send_signal = task::send_signal, "long " "u32 sig" [] as EFFECT {
-                (Anything) -> Integer, [NEEDS_PERFMON] for [ALL]; }
+                (Anything) -> Integer, [NEEDS_BPF NEEDS_PERFMON] for [ALL]; }
             110 tcp_gen_syncookie = net::syncookie::generate, "s64 " "void *sk, void *iph, u32 iph_len, struct tcphdr *th, u32 th_len" [] {
                 (PtrToBtfIdSockCommon, PtrToMem|MEM_RDONLY, ConstSize, PtrToMem|MEM_RDONLY, ConstSize) -> Integer,
                     [GPL_ONLY PKT_ACCESS] for [TC XDP]; }
@@ -318,18 +318,18 @@ macro_rules! for_each_helper {
                 (PtrToBtfId(sk_buff), ConstMapPtr, Anything, PtrToMem|MEM_RDONLY, ConstSizeOrZero) -> Integer,
                     [GPL_ONLY] for [BTF_TRACING LSM SYSCALL]; }
             112 probe_read_user = probe::probe_read_user, "long " "void *dst, u32 size, const void *unsafe_ptr" [] {
-                (PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSizeOrZero, Anything) -> Integer, [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
+                (PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSizeOrZero, Anything) -> Integer, [GPL_ONLY NEEDS_BPF NEEDS_PERFMON] for [ALL]; }
             113 probe_read_kernel = probe::probe_read_kernel, "long " "void *dst, u32 size, const void *unsafe_ptr" [] {
-                (PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSizeOrZero, Anything) -> Integer, [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
+                (PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSizeOrZero, Anything) -> Integer, [GPL_ONLY NEEDS_BPF NEEDS_PERFMON] for [ALL]; }
             114 probe_read_user_str = probe::probe_read_user_str, "long " "void *dst, u32 size, const void *unsafe_ptr" [] {
-                (PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSizeOrZero, Anything) -> Integer, [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
+                (PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSizeOrZero, Anything) -> Integer, [GPL_ONLY NEEDS_BPF NEEDS_PERFMON] for [ALL]; }
             115 probe_read_kernel_str = probe::probe_read_kernel_str,
                 "long " "void *dst, u32 size, const void *unsafe_ptr" [] {
-                (PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSizeOrZero, Anything) -> Integer, [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
+                (PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSizeOrZero, Anything) -> Integer, [GPL_ONLY NEEDS_BPF NEEDS_PERFMON] for [ALL]; }
             116 tcp_send_ack = net::sock_ops::tcp_send_ack, "long " "void *tp, u32 rcv_nxt" [] {
                 (PtrToBtfId(tcp_sock), Anything) -> Integer, [] for [TCP_CA]; }
             117 send_signal_thread = task::send_signal, "long " "u32 sig" [] as EFFECT {
-                (Anything) -> Integer, [NEEDS_PERFMON] for [ALL]; }
+                (Anything) -> Integer, [NEEDS_BPF NEEDS_PERFMON] for [ALL]; }
             118 jiffies64 = environment::jiffies64, "u64 " "void" [] {
                 () -> Integer, [NEEDS_BPF] for [ALL]; }
             119 read_branch_records = perf::read_branch_records, "long " "struct bpf_perf_event_data *ctx, void *buf, u32 size, u64 flags" [] {
@@ -396,7 +396,7 @@ macro_rules! for_each_helper {
                         FLOW_DISSECTOR BTF_TRACING LSM SK_LOOKUP SYSCALL]; }
             141 get_task_stack = stack::get_task_stack, "long " "struct task_struct *task, void *buf, u32 size, u64 flags" [] {
                 (PtrToBtfId(task_struct), PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSizeOrZero, Anything) -> Integer,
-                    [NEEDS_PERFMON] for [ALL]; }
+                    [NEEDS_BPF NEEDS_PERFMON] for [ALL]; }
             142 load_hdr_opt = net::sock_ops::load_hdr_opt, "long " "struct bpf_sock_ops *skops, void *searchby_res, u32 len, u64 flags" [] {
                 (PtrToCtx, PtrToMem|MEM_WRITE, ConstSize, Anything) -> Integer, [] for [SOCK_OPS]; }
             143 store_hdr_opt = net::sock_ops::store_hdr_opt,
@@ -415,10 +415,10 @@ macro_rules! for_each_helper {
                     [ALLOW_LIST] for [BTF_TRACING LSM SYSCALL]; }
             148 copy_from_user = probe::copy_from_user, "long " "void *dst, u32 size, const void *user_ptr" [] {
                 (PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSizeOrZero, Anything) -> Integer,
-                    [MIGHT_SLEEP NEEDS_PERFMON] for [ALL]; }
+                    [MIGHT_SLEEP NEEDS_BPF NEEDS_PERFMON] for [ALL]; }
             149 snprintf_btf = print::snprintf_btf, "long " "char *str, u32 str_size, struct btf_ptr *ptr, u32 btf_ptr_size, u64 flags" [] {
                 (PtrToMem|MEM_WRITE, ConstSize, PtrToMem|MEM_RDONLY, ConstSize, Anything) -> Integer,
-                    [NEEDS_PERFMON] for [ALL]; }
+                    [NEEDS_BPF NEEDS_PERFMON] for [ALL]; }
             150 seq_printf_btf = sequence::seq_printf_btf, "long " "struct seq_file *m, struct btf_ptr *ptr, u32 ptr_size, u64 flags" [] as EFFECT {
                 (PtrToBtfId(seq_file), PtrToMem|MEM_RDONLY, ConstSizeOrZero, Anything) -> Integer, [GPL_ONLY] for [ITER]; }
             151 skb_cgroup_classid = net::socket::skb_cgroup_classid, "u64 " "struct sk_buff *skb" [] {
@@ -438,7 +438,7 @@ macro_rules! for_each_helper {
             157 task_storage_delete = storage::task_storage_delete, "long " "struct bpf_map *map, struct task_struct *task" [] as STORAGE {
                 (ConstMapPtr, PtrToBtfId(task_struct)|PTR_MAYBE_NULL) -> Integer, [NEEDS_BPF] for [ALL]; }
             158 get_current_task_btf = task::get_current_task_btf, "struct task_struct *" "void" [] {
-                () -> PtrToBtfId(task_struct)|PTR_TRUSTED, [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
+                () -> PtrToBtfId(task_struct)|PTR_TRUSTED, [GPL_ONLY NEEDS_BPF NEEDS_PERFMON] for [ALL]; }
             159 bprm_opts_set = kernel::bprm_opts_set, "long " "struct linux_binprm *bprm, u64 flags" [] {
                 (PtrToBtfId(linux_binprm), Anything) -> Integer, [] for [LSM]; }
             160 ktime_get_coarse_ns = environment::ktime_get_coarse_ns, "u64 " "void" [] {
@@ -459,7 +459,7 @@ macro_rules! for_each_helper {
             165 snprintf = print::snprintf, "long " "char *str, u32 str_size, const char *fmt, u64 *data, u32 data_len" [] {
                 (PtrToMem|PTR_MAYBE_NULL|MEM_WRITE, ConstSizeOrZero, PtrToConstStr, PtrToMem|PTR_MAYBE_NULL|MEM_RDONLY,
                     ConstSizeOrZero) -> Integer,
-                    [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
+                    [GPL_ONLY NEEDS_BPF NEEDS_PERFMON] for [ALL]; }
             166 sys_bpf = none, "long " "u32 cmd, void *attr, u32 attr_size" [] as COMMAND {
                 (Anything, PtrToMem|MEM_RDONLY, ConstSize) -> Integer, [] for [SYSCALL]; }
             167 btf_find_by_name_kind = per_cpu::btf_find_by_name_kind, "long " "char *name, int name_sz, u32 kind, int flags" [] {
@@ -481,13 +481,13 @@ macro_rules! for_each_helper {
             174 get_attach_cookie = tracing::get_attach_cookie, "u64 " "void *ctx" [] {
                 (PtrToCtx) -> Integer, [] for [RAW_TP KPROBE TRACEPOINT PERF_EVENT TP_BTF TRAMPOLINE]; }
             175 task_pt_regs = task::task_pt_regs, "long " "struct task_struct *task" [] {
-                (PtrToBtfId(task_struct)) -> PtrToBtfId(pt_regs), [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
+                (PtrToBtfId(task_struct)) -> PtrToBtfId(pt_regs), [GPL_ONLY NEEDS_BPF NEEDS_PERFMON] for [ALL]; }
             176 get_branch_snapshot = perf::get_branch_snapshot, "long " "void *entries, u32 size, u64 flags" [] {
-                (PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSizeOrZero) -> Integer, [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
+                (PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSizeOrZero) -> Integer, [GPL_ONLY NEEDS_BPF NEEDS_PERFMON] for [ALL]; }
             177 trace_vprintk = print::trace_vprintk,
                 "long " "const char *fmt, u32 fmt_size, const void *data, u32 data_len" [] as OVERRIDE {
                 (PtrToMem|MEM_RDONLY, ConstSize, PtrToMem|PTR_MAYBE_NULL|MEM_RDONLY, ConstSizeOrZero) -> Integer,
-                    [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
+                    [GPL_ONLY NEEDS_BPF NEEDS_PERFMON] for [ALL]; }
             178 skc_to_unix_sock = net::cast::to_unix_sock, "struct unix_sock *" "void *sk" [] {
                 (PtrToBtfIdSockCommon) -> PtrToBtfId(unix_sock)|PTR_MAYBE_NULL,
                     [NEEDS_PERFMON] for [LWT TC SOCKET_FILTER XDP CGROUP_SKB SOCK_OPS SK_SKB SK_MSG CGROUP_SOCK_ADDR
@@ -499,7 +499,7 @@ macro_rules! for_each_helper {
             180 find_vma = kernel::find_vma,
                 "long " "struct task_struct *task, u64 addr, void *callback_fn, void *callback_ctx, u64 flags" [CALLS_BACK] as VMA {
                 (PtrToBtfId(task_struct), Anything, PtrToFunc, PtrToStack|PTR_MAYBE_NULL, Anything) -> Integer,
-                    [NEEDS_PERFMON] for [ALL]; }
+                    [NEEDS_BPF NEEDS_PERFMON] for [ALL]; }
             181 r#loop = control::loop_, "long " "u32 nr_loops, void *callback_fn, void *callback_ctx, u64 flags" [CALLS_BACK] as REPEAT {
                 (Anything, PtrToFunc, PtrToStack|PTR_MAYBE_NULL, Anything) -> Integer, [NEEDS_BPF] for [ALL]; }
             182 strncmp = string::strncmp, "long " "const char *s1, u32 s1_sz, const char *s2" [] as OVERRIDE {
@@ -525,7 +525,7 @@ macro_rules! for_each_helper {
             191 copy_from_user_task = probe::copy_from_user_task,
                 "long " "void *dst, u32 size, const void *user_ptr, struct task_struct *tsk, u64 flags" [] {
                 (PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSizeOrZero, Anything, PtrToBtfId(task_struct), Anything) -> Integer,
-                    [GPL_ONLY MIGHT_SLEEP NEEDS_PERFMON] for [ALL]; }
+                    [GPL_ONLY MIGHT_SLEEP NEEDS_BPF NEEDS_PERFMON] for [ALL]; }
             192 skb_set_tstamp = net::state::set_tstamp, "long " "struct sk_buff *skb, u64 tstamp, u32 tstamp_type" [] {
                 (PtrToCtx, Anything, Anything) -> Integer, [] for [TC]; }
             193 ima_file_hash = none, "long " "struct file *file, void *dst, u32 size" [] {

@@ -121,6 +121,9 @@ impl Verifier<'_> {
             return self.check_pointer_offset(&state, reg, false);
         }
         self.check_read(reg)?;
+        if self.is_pointer_value(self.reg(reg)) {
+            reject!(EACCES, "R{} leaks addr as return value", reg.number());
+        }
         let range = match rule {
             Rule::Within(range) => range,
             // Without a message.

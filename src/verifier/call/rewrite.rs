@@ -7,6 +7,7 @@
 //! limited.
 
 use crate::isa::{CallTarget, Insn, Pseudo};
+use crate::spec::helpers::id;
 use crate::util::{Errno, Pc, TypeId};
 use crate::verifier::env::Verifier;
 use crate::verifier::reject::{Reject, VerifyResult, reject};
@@ -19,10 +20,28 @@ impl Verifier<'_> {
     /// Checks that the program can be rewritten.
     pub(crate) fn check_rewrite(&self) -> VerifyResult {
         self.check_missing_functions()?;
-        if self.facts.direct_tail_calls() > MAX_DIRECT_TAIL_CALLS {
+        self.check_tail_calls()?;
+        if self.privileges.bpf_capable
+            && self.privileges.bypass_spec_v1
+            && self.facts.direct_tail_calls() > MAX_DIRECT_TAIL_CALLS
+        {
             reject!(ENOSPC, "adding tail call poke descriptor failed");
         }
         self.check_addresses_of_functions()
+    }
+
+    /// Rejects a tail call whose array differs between paths, if the array's size is used
+    /// against speculation: the array was created without `CAP_PERFMON`.
+    fn check_tail_calls(&self) -> VerifyResult {
+        if self.privileges.bypass_spec_v1 {
+            return Ok(());
+        }
+        let is_call = |insn| matches!(insn, Insn::Call(CallTarget::Helper(id::tail_call)));
+        let mut calls = self.explored().filter(|(_, insn)| is_call(*insn));
+        match calls.find(|(pc, _)| self.facts.map_of_call(*pc).is_none()) {
+            None => Ok(()),
+            Some((pc, _)) => Err(Reject::new(Errno::EINVAL, "tail_call abusing map_ptr").at(pc)),
+        }
     }
 
     /// Rejects a reachable call of a missing kfunc (`fixup_kfunc_call`).

@@ -9,8 +9,9 @@ use super::value::describe;
 use crate::isa::{CallTarget, Code, Insn, Reg};
 use crate::program::Program;
 use crate::spec::ProgType;
-use crate::util::Pc;
+use crate::util::{Errno, Pc};
 use crate::verifier::Reject;
+use crate::verifier::structure::required;
 
 /// The maximum number of branches shown.
 const BRANCHES: usize = 4;
@@ -56,6 +57,9 @@ pub fn diagnose(program: &Program, reject: &Reject) -> Diagnosis {
 
 /// Explains a reject of a program, with these words for the program's type.
 pub(super) fn diagnose_as(program: &Program, prog_type: &str, reject: &Reject) -> Diagnosis {
+    if reject.errno() == Errno::EPERM && reject.text().is_empty() {
+        return not_permitted(program);
+    }
     let lines = reject.text().lines();
     let noted = reject.trail().map(|trail| trail.path.as_slice());
     let path = reject.pc().map(|pc| Path::new(program, noted, pc));
@@ -86,6 +90,27 @@ pub(super) fn diagnose_as(program: &Program, prog_type: &str, reject: &Reject) -
         reg,
     }
     .build(found)
+}
+
+/// Explains an error of a loader that may not load the program or create its maps: the kernel
+/// prints nothing about it.
+fn not_permitted(program: &Program) -> Diagnosis {
+    let required = required(program);
+    Diagnosis {
+        category: Category::Policy,
+        problem: "loader without the right to load the program".to_owned(),
+        reason:
+            "The loader lacks a capability for the type of the program, or for one of its maps."
+                .to_owned(),
+        expected: Some(format!("a loader with {required}")),
+        held: Vec::new(),
+        help: Some("load it as root, or give the loader these capabilities (setcap)".to_owned()),
+        labels: vec![Label {
+            pc: Pc(0),
+            text: "not loaded".to_owned(),
+        }],
+        blamed: None,
+    }
 }
 
 /// The register in question: the one named by the line, or the base of the access.

@@ -19,6 +19,7 @@ use super::memory::insn::MemoryOperand;
 use super::missing::Feature;
 use super::reg::{Kind, MapRef, RegState};
 use super::reject::{Reject, VerifyResult, reject};
+use super::speculation::is_recoverable;
 use super::state::{Frame, LinkedSet, NO_PC, State, Step};
 use super::structure::{self, PriorCheck};
 use crate::isa::{CallTarget, DecodeError, Insn, Pseudo, Reg};
@@ -79,6 +80,9 @@ impl Verifier<'_> {
             }
             self.state.last = prev;
             self.state.pc = pc;
+            if !self.privileges.bpf_capable {
+                self.state.make_precise();
+            }
             let info = self.insn_info(pc);
             let (prune_point, jmp_point) = (info.prune_point, info.jmp_point);
             let pruned =
@@ -88,7 +92,8 @@ impl Verifier<'_> {
                     self.note_state(true);
                 }
                 if show_state {
-                    log!(self, "\nfrom {prev} to {pc}: safe\n");
+                    let way = self.way();
+                    log!(self, "\nfrom {prev} to {pc}{way}: safe\n");
                 } else {
                     log!(self, "{pc}: safe\n");
                 }
@@ -102,23 +107,23 @@ impl Verifier<'_> {
                 }
                 if self.log.is_on() {
                     if self.log.is_full() && show_state {
-                        log!(self, "\nfrom {prev} to {pc}:");
+                        let way = self.way();
+                        log!(self, "\nfrom {prev} to {pc}{way}:");
                         self.log_state();
                         show_state = false;
                     }
                     self.log_insn();
                 }
-                self.facts.see(pc);
-                if let Some(recorder) = &mut self.recorder
-                    && !recorder.record(&self.state)
-                {
-                    reject!(E2BIG, "more states than the recorder takes");
+                if !self.state.speculative {
+                    self.facts.see(pc);
+                    if let Some(recorder) = &mut self.recorder
+                        && !recorder.record(&self.state)
+                    {
+                        reject!(E2BIG, "more states than the recorder takes");
+                    }
                 }
                 prev = pc;
-                self.begin_marks();
-                let next = self.check_insn().map_err(|reject| self.refuse(reject))?;
-                self.liveness.commit();
-                next
+                self.step().map_err(|reject| self.refuse(reject))?
             };
             match next {
                 Next::At(next) => self.position.go_to(next),
@@ -144,6 +149,41 @@ impl Verifier<'_> {
                     show_state = true;
                 }
             }
+        }
+    }
+
+    /// Simulates the current instruction. A speculative path ends at a barrier, and an error on
+    /// it becomes one.
+    fn step(&mut self) -> VerifyResult<Next> {
+        let pc = self.pc();
+        let speculative = self.state.speculative;
+        if speculative && self.speculation.has_barrier_before(pc) {
+            return Ok(Next::End);
+        }
+        self.begin_marks();
+        let next = match self.check_insn() {
+            Err(reject) if speculative && is_recoverable(&reject) => {
+                if !reject.text().is_empty() {
+                    log!(self, "{}\n", reject.text());
+                }
+                self.speculation.put_barrier_before(pc);
+                Next::End
+            }
+            next => next?,
+        };
+        self.liveness.commit();
+        if speculative && self.speculation.has_barrier_after(pc) {
+            return Ok(Next::End);
+        }
+        Ok(next)
+    }
+
+    /// How the current path came here, for the log.
+    const fn way(&self) -> &'static str {
+        if self.state.speculative {
+            " (speculative execution)"
+        } else {
+            ""
         }
     }
 

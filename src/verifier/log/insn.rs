@@ -90,6 +90,7 @@ impl Verifier<'_> {
             program: self.program,
             code: &self.structure.code,
             pc: self.pc(),
+            addresses: self.log.shows_addresses(),
         };
         self.log.write(format_args!("{}: {text}\n", self.pc()));
         let end = self.log.len();
@@ -135,6 +136,7 @@ impl Verifier<'_> {
         }
         self.log.write(format_args!("Live regs before insn:\n"));
         let (program, code) = (self.program, &self.structure.code);
+        let addresses = self.log.shows_addresses();
         for (pc, _) in code.iter() {
             let info = &self.structure.insns[pc.index()];
             match info.scc {
@@ -142,7 +144,12 @@ impl Verifier<'_> {
                 number => self.log.write(format_args!("{number:3} ")),
             }
             let live = LiveRegs(info.live);
-            let text = InsnText { program, code, pc };
+            let text = InsnText {
+                program,
+                code,
+                pc,
+                addresses,
+            };
             self.log.write(format_args!("{:3}: {live} {text}\n", pc.0));
         }
     }
@@ -153,6 +160,7 @@ struct InsnText<'a> {
     program: &'a Program,
     code: &'a Code,
     pc: Pc,
+    addresses: bool,
 }
 
 impl fmt::Display for InsnText<'_> {
@@ -162,7 +170,11 @@ impl fmt::Display for InsnText<'_> {
             Some(Err(error)) => error.repaired(),
             None => None,
         };
-        insn.map_or(Ok(()), |insn| insn.text(&Loaded(self.program)).fmt(f))
+        let names = Loaded {
+            program: self.program,
+            addresses: self.addresses,
+        };
+        insn.map_or(Ok(()), |insn| insn.text(&names).fmt(f))
     }
 }
 
@@ -224,7 +236,11 @@ fn members(
 /// Names as the kernel prints them during verification. Where the kernel prints an address,
 /// this prints a placeholder of the same length, equal in every run, so that the columns
 /// match.
-pub(crate) struct Loaded<'a>(pub &'a Program);
+pub(crate) struct Loaded<'a> {
+    pub program: &'a Program,
+    /// Whether the loader may see the addresses of maps; if not, they are 0.
+    pub addresses: bool,
+}
 
 /// Placeholder addresses for maps, and for map values.
 const MAPS: u64 = 0xffff_8881_0000_0000;
@@ -238,18 +254,19 @@ const MAP_DISTANCE: u64 = 0x1_0000;
 
 impl Names for Loaded<'_> {
     fn helper(&self, id: HelperId) -> Option<Cow<'_, str>> {
-        self.0.helper(id)
+        self.program.helper(id)
     }
 
     fn kfunc(&self, id: TypeId, fd_index: i16) -> Option<Cow<'_, str>> {
-        self.0.kfunc(id, fd_index)
+        self.program.kfunc(id, fd_index)
     }
 
     fn pseudo(&self, source: Pseudo) -> Option<Cow<'_, str>> {
         let address = match source {
+            Pseudo::MapIdx { .. } | Pseudo::MapIdxValue { .. } if !self.addresses => 0,
             Pseudo::MapIdx { index } => MAPS + u64::from(index) * MAP_DISTANCE,
             Pseudo::MapIdxValue { index, off } => {
-                let map = self.0.map(MapId(index));
+                let map = self.program.map(MapId(index));
                 let arena = map.filter(|map| map.map_type == MapType::Arena);
                 let start = match arena.map(|arena| arena.extra) {
                     // An arena's address in user space, if its definition sets it.

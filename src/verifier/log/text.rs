@@ -22,6 +22,7 @@ pub(super) struct LastInsn {
 pub(crate) struct Log {
     level: LogLevel,
     text: String,
+    shows_addresses: bool,
     pub(super) last: LastInsn,
     pub(super) touched: Touched,
 }
@@ -31,6 +32,7 @@ impl Log {
         Self {
             level,
             text: String::new(),
+            shows_addresses: true,
             last: LastInsn {
                 end: 0,
                 len: 0,
@@ -38,6 +40,16 @@ impl Log {
             },
             touched: Touched::NONE,
         }
+    }
+
+    /// Whether the addresses of maps are printed.
+    pub(crate) const fn shows_addresses(&self) -> bool {
+        self.shows_addresses
+    }
+
+    /// Sets whether the addresses of maps are printed.
+    pub(crate) const fn show_addresses(&mut self, show: bool) {
+        self.shows_addresses = show;
     }
 
     /// Whether the path is logged: level 1 or 2.

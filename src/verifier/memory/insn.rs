@@ -127,7 +127,9 @@ impl Verifier<'_> {
         self.check_read(base)?;
         if op.compares() {
             self.check_read(Reg::R0)?;
+            self.check_pointer_leak(Reg::R0, "mem")?;
         }
+        self.check_pointer_leak(src, "mem")?;
         self.check_atomic_pointer(base, "stores into")?;
         // The x86-64 JIT makes loops of these, which can't skip a missing page.
         let loops = matches!(

@@ -98,24 +98,30 @@ impl Verifier<'_> {
                 RegState::UNKNOWN
             }
             Kind::MapValue { map, .. } if reg.flags.is_empty() => {
+                self.check_stored(a, "map")?;
                 self.check_map_load_store(a, &reg, map, off)?
             }
             Kind::Mem { size } => {
                 self.check_mem(a, &reg, size, off)?;
                 RegState::UNKNOWN
             }
-            Kind::Ctx if reg.flags.is_empty() => match self.check_context(a)? {
-                Some(loaded) => loaded,
-                None => return Ok(()),
-            },
+            Kind::Ctx if reg.flags.is_empty() => {
+                self.check_stored(a, "ctx")?;
+                match self.check_context(a)? {
+                    Some(loaded) => loaded,
+                    None => return Ok(()),
+                }
+            }
             Kind::Packet { .. } | Kind::PacketMeta { .. } if reg.flags.is_empty() => {
                 if a.access == Access::Write && !self.may_access_packet(a.access) {
                     reject!(EACCES, "cannot write into packet");
                 }
+                self.check_stored(a, "packet")?;
                 self.check_packet_access(a.base, off, a.size, false)?;
                 RegState::UNKNOWN
             }
             Kind::FlowKeys if reg.flags.is_empty() => {
+                self.check_stored(a, "flow keys")?;
                 self.check_flow_keys(a)?;
                 RegState::UNKNOWN
             }
@@ -170,10 +176,29 @@ impl Verifier<'_> {
         if a.access == Access::Write && read_only {
             reject!(EACCES, "R{at} cannot write into {name}");
         }
+        self.check_stored(a, "mem")?;
         if read_only && reg.flags.contains(TypeFlags::PTR_UNTRUSTED) {
             return Ok(());
         }
         self.check_region(a.base, off, a.size, size, false)
+    }
+
+    /// Checks that a store writes no pointer that the loader must not see.
+    fn check_stored(&self, a: &MemoryAccess, to: &str) -> VerifyResult {
+        let stored = a.value.filter(|_| a.access == Access::Write);
+        match stored {
+            Some(value) => self.check_pointer_leak(value, to),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks that a register that is written to memory or passed on holds no pointer that the
+    /// loader must not see.
+    pub(super) fn check_pointer_leak(&self, reg: Reg, to: &str) -> VerifyResult {
+        if self.is_pointer_value(self.reg(reg)) {
+            reject!(EACCES, "R{} leaks addr into {to}", reg.number());
+        }
+        Ok(())
     }
 
     /// Zero- or sign-extends a load of fewer than eight bytes.

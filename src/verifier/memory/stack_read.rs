@@ -1,14 +1,14 @@
 //! Loads from the stack (`check_stack_read`).
 //!
 //! A load of a spilled register with its full width restores that register. Any other load
-//! gives an unknown scalar, or 0 if all its bytes are zero. Unwritten bytes may be read: a
-//! privileged program may read kernel memory anyway.
+//! gives an unknown scalar, or 0 if all its bytes are zero. Unwritten bytes may be read with
+//! `CAP_PERFMON`: such a program may read kernel memory anyway.
 
 use super::{Access, MemoryAccess};
 use crate::isa::Reg;
 use crate::spec::limits::{MAX_VAR_OFFSET, STACK_SIZE};
 use crate::verifier::env::Verifier;
-use crate::verifier::reg::RegState;
+use crate::verifier::reg::{Kind, RegState};
 use crate::verifier::reject::{VerifyResult, reject};
 use crate::verifier::stack::{
     SLOT, Slot, SlotKind, byte_of, in_frame, slot_number, slot_of, starts_slot,
@@ -45,7 +45,15 @@ impl Verifier<'_> {
                 (reg.var.smin + off, reg.var.smax + off + size)
             }
         };
-        let outside = !(LOWEST..0).contains(&min);
+        let lowest = match reg.kind {
+            Kind::Stack { frame }
+                if access == Access::Read && !self.privileges.allow_uninit_stack =>
+            {
+                -self.written_size(frame)
+            }
+            _ => LOWEST,
+        };
+        let outside = !(lowest..0).contains(&min);
         if outside || max > 0 || size < 0 {
             let text = if reg.var.is_const() {
                 format!("invalid{what} stack R{at} off={off} size={size}")
@@ -62,10 +70,17 @@ impl Verifier<'_> {
             }
             reject!(EFAULT, "{text}");
         }
-        if let crate::verifier::reg::Kind::Stack { frame } = reg.kind {
+        if let Kind::Stack { frame } = reg.kind {
             self.grow_stack(frame, slot_of(in_frame(min)));
         }
         Ok(())
+    }
+
+    /// The bytes of a frame that were touched so far.
+    fn written_size(&self, frame: u8) -> i64 {
+        let frame = self.state.frames.get(usize::from(frame));
+        let slots = frame.map_or(0, |frame| frame.stack.len());
+        i64::try_from(slots * SLOT).unwrap_or(0)
     }
 
     /// Extends a frame up to and including this slot, and updates the stack depth of its
@@ -119,7 +134,7 @@ impl Verifier<'_> {
         // The bounds are checked: all these bytes are in the frame.
         let min = in_frame(reg.var.smin + i64::from(off));
         let max = in_frame(reg.var.smax + i64::from(off) + i64::from(a.size));
-        self.check_unspecial(a.base, reg, frame, (min, max))?;
+        self.check_initialised(a.base, reg, frame, (min, max))?;
         let slots = (slot_of(max - 1)..=slot_of(min)).fold(0, |mask, slot| mask | 1u64 << slot);
         self.stack_read(frame, slots);
         self.check_fastcall_contract(frame, min);
@@ -139,16 +154,7 @@ impl Verifier<'_> {
             return Ok(());
         };
         if !content.is_spill() {
-            for number in 0..a.size.cast_signed() {
-                let at = content.bytes.get(byte_of(off + number));
-                if at.is_some_and(|kind| kind.is_special()) {
-                    reject!(
-                        EACCES,
-                        "invalid read from stack off {off}+{number} size {}",
-                        a.size
-                    );
-                }
-            }
+            self.check_readable(&content, off, a.size)?;
             if let Some(to) = a.value {
                 // The access is not wider than the slot.
                 let value = self.bytes_as_number(frame, off, off + a.size.cast_signed());
@@ -161,6 +167,9 @@ impl Verifier<'_> {
         let size = a.size as usize;
         let filled = if size == SLOT && spilled == SLOT {
             let Some(to) = a.value else {
+                if self.is_pointer_value(&content.reg) {
+                    reject!(EACCES, "leaking pointer from stack off {off}");
+                }
                 self.note_step(Some((frame, slot_number(slot))), Default::default());
                 return Ok(());
             };
@@ -180,6 +189,7 @@ impl Verifier<'_> {
                 }
                 Some((to, value))
             } else {
+                self.check_readable(&content, off, a.size)?;
                 let (value, is_fill) = part_of(&content, off, size);
                 *self.reg_mut(to) = value;
                 if !is_fill {
@@ -195,22 +205,55 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// Checks that no byte in `[min, max)` belongs to an object that only helpers and kfuncs
-    /// may access (a part of `check_stack_range_initialized`). `max` is after the last byte
-    /// at the largest offset of the register.
-    pub(crate) fn check_unspecial(
+    /// Checks that a load may read these bytes of a slot.
+    fn check_readable(&self, content: &Slot, off: i32, size: u32) -> VerifyResult {
+        let is_readable = |kind: &SlotKind| match kind {
+            SlotKind::Invalid => self.privileges.allow_uninit_stack,
+            kind => !kind.is_special(),
+        };
+        for number in 0..size.cast_signed() {
+            let at = content.bytes.get(byte_of(off + number));
+            if !at.is_none_or(is_readable) {
+                reject!(
+                    EACCES,
+                    "invalid read from stack off {off}+{number} size {size}"
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that each byte in `[min, max)` may be read: that it was written, unless the
+    /// loader may read unwritten ones, is not part of a pointer that must not leak, and does
+    /// not belong to an object that only helpers and kfuncs may access (a part of
+    /// `check_stack_range_initialized`). `max` is after the last byte at the largest offset of
+    /// the register.
+    pub(crate) fn check_initialised(
         &self,
         base: Reg,
         reg: &RegState,
         frame: u8,
         (min, max): (i32, i32),
     ) -> VerifyResult {
-        let is_special = |off: &i32| {
-            let slot = self.slot(frame, slot_of(*off));
-            let kind = slot.and_then(|slot| slot.bytes.get(byte_of(*off)));
-            kind.is_some_and(|kind| kind.is_special())
+        if reg.var.value().is_none() && !self.privileges.bypass_spec_v1 {
+            reject!(
+                EACCES,
+                "R{} variable offset stack access prohibited for !root, var_off={}",
+                base.number(),
+                reg.var.bits
+            );
+        }
+        let is_readable = |off: i32| {
+            let Some(slot) = self.slot(frame, slot_of(off)) else {
+                return true;
+            };
+            match slot.bytes.get(byte_of(off)) {
+                Some(SlotKind::Misc | SlotKind::Zero) | None => true,
+                Some(SlotKind::Invalid) if self.privileges.allow_uninit_stack => true,
+                _ => slot.is_spill() && !self.is_pointer_value(&slot.reg),
+            }
         };
-        let Some(at) = (min..max).find(is_special) else {
+        let Some(at) = (min..max).find(|off| !is_readable(*off)) else {
             return Ok(());
         };
         let (base, at) = (base.number(), at - min);

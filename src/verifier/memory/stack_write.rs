@@ -42,6 +42,7 @@ impl Verifier<'_> {
         let slot = slot_of(off);
         let size = a.size as usize;
         let starts_slot = starts_slot(off);
+        self.check_overwritten(a, frame, off)?;
         self.destroy_dynptr_at(frame, slot)?;
         if starts_slot && size == SLOT {
             // Only a whole slot counts as overwritten.
@@ -50,8 +51,9 @@ impl Verifier<'_> {
         self.check_fastcall_contract(frame, off);
         self.touch_stack(frame, slot);
         let stored = a.value.map(|value| *self.reg(value));
+        let keeps_numbers = starts_slot && self.privileges.bpf_capable;
         let spilled = match (&stored, a.constant) {
-            (Some(reg), _) if starts_slot && reg.is_scalar() => {
+            (Some(reg), _) if keeps_numbers && reg.is_scalar() => {
                 let fits = size == SLOT || reg.var.umax >> (8 * size) == 0;
                 if fits && let Some(value) = a.value {
                     self.link_before_move(value);
@@ -60,7 +62,7 @@ impl Verifier<'_> {
                     Some(RegState { id: 0, ..*reg })
                 }
             }
-            (None, Some(constant)) if starts_slot => {
+            (None, Some(constant)) if keeps_numbers => {
                 Some(RegState::constant(i64::from(constant).cast_unsigned()))
             }
             (Some(reg), _) if reg.is_spillable() => {
@@ -112,6 +114,30 @@ impl Verifier<'_> {
         Ok(())
     }
 
+    /// Checks that a store replaces no pointer in part, and decides whether it needs a barrier:
+    /// a load might overtake it, and read what it replaces.
+    fn check_overwritten(&mut self, a: &MemoryAccess, frame: u8, off: i32) -> VerifyResult {
+        let Some(content) = self.slot_mut(frame, slot_of(off)).copied() else {
+            return Ok(());
+        };
+        let size = a.size as usize;
+        let leaks = !self.privileges.allow_ptr_leaks;
+        if leaks && content.is_spill() && !content.is_scalar_spill() && size != SLOT {
+            reject!(EACCES, "attempt to corrupt spilled pointer on stack");
+        }
+        if self.privileges.bypass_spec_v4 {
+            return Ok(());
+        }
+        let is_pointer = a.value.is_some_and(|value| self.reg(value).is_spillable());
+        let first = byte_of(off);
+        let mut replaced = (0..size).map(|n| content.bytes[(SLOT + first - n) % SLOT]);
+        let plain = |kind| matches!(kind, SlotKind::Misc | SlotKind::Zero);
+        if is_pointer || !replaced.all(plain) {
+            self.speculation.put_barrier_after(self.position.pc());
+        }
+        Ok(())
+    }
+
     /// A store at a variable offset: all possible bytes become unknown, but zero bytes stay
     /// zero if zero is written.
     fn write_variable(
@@ -133,6 +159,7 @@ impl Verifier<'_> {
         }
         self.check_fastcall_contract(frame, min);
         let mut zero_used = false;
+        let (pc, privileges) = (self.pc(), self.privileges);
         for off in min..max {
             let slot = slot_of(off);
             self.touch_stack(frame, slot);
@@ -141,6 +168,12 @@ impl Verifier<'_> {
             };
             let byte = byte_of(off);
             let kind = content.bytes[byte];
+            if !privileges.allow_ptr_leaks && !matches!(kind, SlotKind::Misc | SlotKind::Zero) {
+                reject!(
+                    EINVAL,
+                    "spilled ptr in range of var-offset stack write; insn {pc}, ptr off: {off}"
+                );
+            }
             if zero
                 && kind == SlotKind::Spill
                 && content.is_scalar_spill()
@@ -153,6 +186,13 @@ impl Verifier<'_> {
                 content.scrub();
             }
             content.reg = RegState::NOT_INIT;
+            if kind == SlotKind::Invalid && !privileges.allow_uninit_stack {
+                reject!(
+                    EINVAL,
+                    "uninit stack in range of var-offset write prohibited for !root; insn {pc}, \
+                     off: {off}"
+                );
+            }
             content.bytes[byte] = if zero && kind == SlotKind::Zero {
                 zero_used = true;
                 SlotKind::Zero

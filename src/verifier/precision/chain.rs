@@ -110,7 +110,7 @@ impl Chain<'_> {
     ) -> VerifyResult<Backtracked> {
         let state = checkpoint.map_or(start, |id| self.arena.get(id));
         let (code, first, all) = (&self.structure.code, state.first, state.history.len());
-        let full_log = self.log.is_full();
+        let (full_log, addresses) = (self.log.is_full(), self.log.shows_addresses());
         let mut pc = last;
         let mut steps = state.history.as_slice();
         let mut executed = checkpoint.is_some();
@@ -129,7 +129,10 @@ impl Chain<'_> {
                         RegMask(marks.regs(marks.frame)),
                         SlotMask(marks.slots(marks.frame)),
                         pc,
-                        insn.text(&Loaded(self.program)),
+                        insn.text(&Loaded {
+                            program: self.program,
+                            addresses,
+                        }),
                     ));
                 }
                 let step = steps.last().filter(|step| step.pc == pc);

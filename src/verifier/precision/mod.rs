@@ -39,6 +39,9 @@ impl Verifier<'_> {
     /// Marks the scalar in this register, and its origins on the path, as precise
     /// (`mark_chain_precision`).
     pub(crate) fn mark_precise(&mut self, reg: Reg) -> VerifyResult {
+        if !self.privileges.bpf_capable {
+            return Ok(());
+        }
         if !self.reg(reg).is_scalar() {
             reject!(EFAULT, "verifier bug: backtracking misuse");
         }
@@ -57,6 +60,10 @@ impl Verifier<'_> {
     /// Marks the scalars in registers and slots of several frames
     /// (`mark_chain_precision_batch`).
     pub(crate) fn mark_chain(&mut self, marks: Marks) -> VerifyResult {
+        if !self.privileges.bpf_capable {
+            // Every scalar is precise.
+            return Ok(());
+        }
         let mut chain = Chain {
             program: self.program,
             maps: &self.maps,

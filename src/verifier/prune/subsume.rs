@@ -34,11 +34,21 @@ pub(crate) enum ExactLevel {
     RangeWithin,
 }
 
+/// What is compared in addition for some loaders; by default nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Strictness {
+    /// The program must not read unwritten stack bytes: they differ from unknown ones.
+    pub uninit: bool,
+    /// A scalar subsumes only the same scalar.
+    pub scalars: bool,
+}
+
 /// A comparison of two states.
 pub(super) struct Comparison<'a> {
     pub insns: &'a [InsnInfo],
     pub ids: &'a mut IdMap,
     pub level: ExactLevel,
+    pub strictness: Strictness,
     /// The register of the innermost frame that differed last.
     pub hint: u8,
 }
@@ -47,6 +57,10 @@ impl Comparison<'_> {
     /// Whether `old` subsumes `current`.
     pub(super) fn states(&mut self, old: &State, current: &State) -> bool {
         if old.sleepable != current.sleepable || !old.same_callsites(current) {
+            return false;
+        }
+        // On a speculative path errors are no rejects.
+        if old.speculative && !current.speculative {
             return false;
         }
         // The register that differed last time is the most likely to differ again.
@@ -140,6 +154,9 @@ impl Comparison<'_> {
     /// Compares scalars. An imprecise old scalar subsumes any scalar. A precise one needs
     /// the range, and its links: a bound of one linked scalar is a bound of the other.
     fn number(&mut self, old: &RegState, current: &RegState) -> bool {
+        if self.strictness.scalars {
+            return same_value(old, current) && self.ids.same_number(old.id, current.id);
+        }
         if !old.precise && self.level == ExactLevel::NotExact {
             return true;
         }
@@ -170,7 +187,8 @@ impl Comparison<'_> {
     fn slot(&mut self, old: &Slot, current: Option<&Slot>) -> bool {
         // Bytes of unknown value have not been relied on.
         let inexact = self.level == ExactLevel::NotExact;
-        if inexact && old.is_all_misc() {
+        let unwritten_differ = self.strictness.uninit;
+        if inexact && (old.is_unwritten() || !unwritten_differ && old.is_all_misc()) {
             return true;
         }
         let Some(current) = current else {
@@ -180,13 +198,17 @@ impl Comparison<'_> {
         if !same && !inexact {
             return false;
         }
-        if old.is_scalar_spill64()
-            && let Some(number) = as_number(current)
-        {
-            return self.reg(&old.reg, number);
+        if let (Some(old), Some(current)) = (
+            as_number(old, unwritten_differ),
+            as_number(current, unwritten_differ),
+        ) {
+            return self.reg(old, current);
         }
-        let subsumes = |(old, current): (&SlotKind, &SlotKind)| {
-            matches!(old, SlotKind::Invalid | SlotKind::Misc) || old == current
+        let subsumes = |(old, current): (&SlotKind, &SlotKind)| match old {
+            SlotKind::Invalid => true,
+            SlotKind::Misc if !unwritten_differ => true,
+            SlotKind::Misc => matches!(current, SlotKind::Misc | SlotKind::Zero),
+            _ => old == current,
         };
         if !same && !std::iter::zip(&old.bytes, &current.bytes).all(subsumes) {
             return false;
@@ -226,13 +248,13 @@ const fn subsumes_range(old: i32, current: i32) -> bool {
 }
 
 /// The scalar that an 8-byte load would give (`scalar_reg_for_stack`): eight unknown bytes
-/// are read as an unknown scalar.
-fn as_number(slot: &Slot) -> Option<&RegState> {
+/// are read as an unknown scalar, also unwritten ones if they may be read.
+fn as_number(slot: &Slot, unwritten_differ: bool) -> Option<&RegState> {
     if slot.is_scalar_spill64() {
-        Some(&slot.reg)
-    } else {
-        slot.is_all_misc().then_some(&RegState::UNKNOWN)
+        return Some(&slot.reg);
     }
+    let readable = !unwritten_differ || slot.is_written();
+    (readable && slot.is_all_misc()).then_some(&RegState::UNKNOWN)
 }
 
 /// Whether two registers are identical except for their ids: the part that the kernel

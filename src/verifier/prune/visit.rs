@@ -3,8 +3,9 @@
 use super::arena::{Checkpoint, ListId};
 use super::ids::IdMap;
 use super::scc::Loop;
-use super::subsume::{Comparison, ExactLevel, may_loop};
+use super::subsume::{Comparison, ExactLevel, Strictness, may_loop};
 use crate::spec::ProgFlags;
+use crate::spec::limits::MAX_STATES;
 use crate::util::{Errno, Pc};
 use crate::verifier::env::Verifier;
 use crate::verifier::log::log;
@@ -23,8 +24,8 @@ const LOOP_MISSES_PER_HIT: u32 = 64;
 
 /// The result of the comparison with the checkpoints.
 enum Found {
-    /// No checkpoint ends the path.
-    Nothing,
+    /// None of so many checkpoints ends the path.
+    Nothing { compared: u64 },
     /// This checkpoint subsumes the state; `looping` if its marks are incomplete.
     Subsumed { by: StateId, looping: bool },
     /// An infinite loop: the state is identical to this checkpoint on the same path.
@@ -37,6 +38,7 @@ struct Search<'a> {
     insns: &'a [InsnInfo],
     /// Whether dead registers are compared, too, as the oracle checks them.
     strictly: bool,
+    strictness: Strictness,
     ids: IdMap,
     /// The last id assigned.
     last_id: u32,
@@ -65,6 +67,7 @@ impl Search<'_> {
             insns,
             ids: &mut self.ids,
             level,
+            strictness: self.strictness,
             hint: checkpoint.hints[0],
         };
         let subsumed = comparison.states(&checkpoint.state, self.current);
@@ -90,7 +93,8 @@ impl Verifier<'_> {
     /// Compares the current state with the checkpoints at `pc`, and creates one if the
     /// heuristics say so. Returns whether the path is pruned (`is_state_visited`).
     pub(crate) fn is_visited(&mut self, pc: Pc) -> VerifyResult<bool> {
-        let force = self.program.flags.contains(ProgFlags::TEST_STATE_FREQ)
+        let capable = self.privileges.bpf_capable;
+        let force = capable && self.program.flags.contains(ProgFlags::TEST_STATE_FREQ)
             || self.insn_info(pc).force_checkpoint
             || self.state.history.len() > LONG_HISTORY;
         let list = self.arena.list_of(pc, self.state.frame().callsite);
@@ -118,7 +122,8 @@ impl Verifier<'_> {
                 return Ok(true);
             }
             Found::InfiniteLoop { since } => return Err(self.infinite_loop(pc, since)),
-            Found::Nothing => {}
+            Found::Nothing { compared } if !capable && compared > MAX_STATES as u64 => add = false,
+            Found::Nothing { .. } => {}
         }
         if add {
             self.add_checkpoint(pc, list);
@@ -141,6 +146,10 @@ impl Verifier<'_> {
             current: &self.state,
             insns: &self.structure.insns,
             strictly: self.recorder.is_some(),
+            strictness: Strictness {
+                uninit: !self.privileges.allow_uninit_stack,
+                scalars: self.speculation.compares_scalars_exactly(),
+            },
             ids: self.arena.take_ids(last_id),
             last_id,
         };
@@ -153,7 +162,7 @@ impl Verifier<'_> {
         let found = loop {
             let Some(id) = next else {
                 arena.note_list(count);
-                break Found::Nothing;
+                break Found::Nothing { compared: count };
             };
             count += 1;
             let (checkpoint, visits) = arena.checkpoint_and_visits(id);
@@ -228,9 +237,11 @@ impl Verifier<'_> {
     fn add_checkpoint(&mut self, pc: Pc, list: ListId) {
         self.arena.counts_before = self.counts;
         self.backtrack_cache.clear();
-        for reg in self.state.all_regs_mut() {
-            if reg.is_scalar() {
-                reg.precise = false;
+        if self.privileges.bpf_capable {
+            for reg in self.state.all_regs_mut() {
+                if reg.is_scalar() {
+                    reg.precise = false;
+                }
             }
         }
         (self.state.pc, self.state.last) = (pc, self.position.prev());

@@ -12,7 +12,7 @@
 
 use super::arena::Arena;
 use super::ids::IdMap;
-use super::subsume::{Comparison, ExactLevel};
+use super::subsume::{Comparison, ExactLevel, Strictness};
 use crate::util::Pc;
 use crate::verifier::env::Verifier;
 use crate::verifier::reg::RegState;
@@ -76,6 +76,7 @@ fn widen(old: &State, current: &mut State, ids: &mut IdMap) {
         insns: &[],
         ids,
         level: ExactLevel::Exact,
+        strictness: Strictness::default(),
         hint: 0,
     };
     let mut widen = |old: &RegState, current: &mut RegState| {

@@ -229,7 +229,7 @@ impl Verifier<'_> {
         Ok(true)
     }
 
-    /// Makes the slices of the dynptrs with this reference unknown scalars: their memory goes
+    /// Makes the slices of the dynptrs with this reference invalid: their memory goes
     /// with the reference. Linux 6.18 keeps those of `bpf_dynptr_slice`.
     fn forget_slices(&mut self, ref_id: u32) {
         let slots = self.state.frames.iter().flat_map(|frame| &frame.stack);
@@ -238,9 +238,10 @@ impl Verifier<'_> {
             .filter(|reg| matches!(reg.kind, Kind::Dynptr { .. }) && reg.ref_id == ref_id)
             .map(|reg| reg.id)
             .collect();
+        let invalid = self.privileges.invalid();
         for reg in self.state.all_regs_mut() {
             if matches!(reg.kind, Kind::Mem { .. }) && ids.contains(&reg.dynptr_id) {
-                *reg = RegState::UNKNOWN;
+                *reg = invalid;
             }
         }
     }
@@ -275,10 +276,11 @@ impl Verifier<'_> {
         for slot in super::slots(main, SLOTS) {
             self.log.touch_slot(slot);
         }
+        let invalid = self.privileges.invalid();
         for reg in self.state.all_regs_mut() {
             let is_plain = TypeFlags::PTR_MAYBE_NULL.contains(reg.flags);
             if is_plain && matches!(reg.kind, Kind::Mem { .. }) && reg.dynptr_id == id {
-                *reg = RegState::UNKNOWN;
+                *reg = invalid;
             }
         }
         self.clear_dynptr(frame, main);

@@ -3,7 +3,8 @@
 //! message.
 
 use crate::program::{AttachProgram, Program};
-use crate::spec::limits::{MAX_BTF_TYPE, MAX_INSNS};
+use crate::spec::Capabilities;
+use crate::spec::limits::{MAX_BTF_TYPE, MAX_INSNS, MAX_INSNS_UNPRIVILEGED};
 use crate::spec::{ProgFlags, ProgType};
 use crate::verifier::reject::{VerifyResult, reject, unmodelled};
 
@@ -15,16 +16,33 @@ const BY_TYPE: &[ProgType] = &[
     ProgType::Ext,
 ];
 
-/// Checks the attributes in the kernel's order.
-pub(super) fn check(program: &Program) -> VerifyResult {
+/// What a loader needs to load the program and to create its maps.
+pub(in crate::verifier) fn required(program: &Program) -> Capabilities {
+    Capabilities::for_program(program.prog_type) | super::maps::required(program)
+}
+
+/// Checks the attributes in the kernel's order, for a loader with these capabilities. Its
+/// maps come first: they exist when the program is loaded.
+pub(super) fn check(program: &Program, loader: Capabilities) -> VerifyResult {
+    if !loader.allow(super::maps::required(program)) {
+        reject!(EPERM, "");
+    }
     let prog_type = program.prog_type;
     let unknown = program.flags.bits() & !ProgFlags::all().bits() != 0;
     // Programs here have no token descriptor.
     if unknown || program.flags.contains(ProgFlags::TOKEN_FD) {
         reject!(EINVAL, "");
     }
-    if program.insns.is_empty() || program.insns.len() > MAX_INSNS {
+    let most = if loader.allow(Capabilities::BPF) {
+        MAX_INSNS
+    } else {
+        MAX_INSNS_UNPRIVILEGED
+    };
+    if program.insns.is_empty() || program.insns.len() > most {
         reject!(E2BIG, "");
+    }
+    if !loader.allow(Capabilities::for_program(prog_type)) {
+        reject!(EPERM, "");
     }
     if let Some(id) = program.attach_btf_id
         && (id.0 > MAX_BTF_TYPE || !BY_TYPE.contains(&prog_type))

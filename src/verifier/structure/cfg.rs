@@ -13,6 +13,7 @@ use super::raw::{self, Callee};
 use super::summary::Callees;
 use crate::isa::{Flow, RawInsn};
 use crate::program::Program;
+use crate::spec::Capabilities;
 use crate::spec::helpers::{self, Attributes, Effects};
 use crate::spec::kfuncs::KfuncFlags;
 use crate::util::{Errno, HelperId, Pc, TypeId};
@@ -259,7 +260,10 @@ impl Search<'_> {
             }
             Reach::Explored => self.set(pc, edge.taken()),
             // A back edge: a loop, whose end is checked by exploration.
-            Reach::Discovered | Reach::Fallthrough | Reach::Branch => {}
+            _ if self.callees.caller.capabilities.allow(Capabilities::BPF) => {}
+            Reach::Discovered | Reach::Fallthrough | Reach::Branch => {
+                reject!(EINVAL, "back-edge from insn {pc} to {target}");
+            }
         }
         Ok(Step::Done)
     }

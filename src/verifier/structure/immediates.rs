@@ -6,14 +6,16 @@ use super::raw;
 use crate::btf::Kind;
 use crate::isa::{Code, Field, Insn, Problem, PseudoKind, RawInsn};
 use crate::program::{MapDef, Program};
+use crate::spec::helpers::Caller;
 use crate::spec::limits::MAX_VAR_OFFSET;
 use crate::spec::{BuildOptions, MapType};
 use crate::util::{Errno, MapId, TypeId};
 use crate::verifier::reject::{Reject, VerifyResult, reject};
 
-/// Checks every slot; `build` are the kernel's build options.
-pub(super) fn check(program: &Program, build: BuildOptions, code: &Code) -> VerifyResult {
-    let mut maps = UsedMaps::new(program);
+/// Checks every slot, for the kernel and the loader of `caller`.
+pub(super) fn check(program: &Program, caller: &Caller<'_>, code: &Code) -> VerifyResult {
+    let build = caller.kernel.build;
+    let mut maps = UsedMaps::new(program, caller.capabilities);
     for (pc, insn) in code.iter() {
         let slot = program.insns.get(pc.index()).copied().unwrap_or_default();
         let checked = if raw::is_imm64(slot) {

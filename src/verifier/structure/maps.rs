@@ -1,16 +1,18 @@
 //! The maps that a program may use (`add_used_map` and `check_map_prog_compatibility`,
 //! `kernel/bpf/verifier.c`).
 
+use super::raw;
 use crate::btf::FieldKind;
 use crate::program::{MapDef, Program};
 use crate::spec::limits::MAX_USED_MAPS;
-use crate::spec::{MapType, ProgFlags, ProgType, ValueField};
+use crate::spec::{Capabilities, MapType, ProgFlags, ProgType, ValueField};
 use crate::util::MapId;
 use crate::verifier::reject::{VerifyResult, reject};
 
 /// The maps referenced so far.
 pub(super) struct UsedMaps<'a> {
     program: &'a Program,
+    loader: Capabilities,
     used: Vec<MapId>,
 }
 
@@ -31,11 +33,22 @@ const NOT_IN_TRACING: &[(ValueField, &str)] = &[
     (ValueField::Workqueue, "bpf_wq"),
 ];
 
+/// What creating the maps requires to which the program refers, with their inner maps. The
+/// object's other maps don't count: libbpf can be told not to create them.
+pub(super) fn required(program: &Program) -> Capabilities {
+    let maps = raw::maps(&program.insns).filter_map(|id| program.map(id));
+    let all = maps.flat_map(|map| [Some(map), map.inner.as_deref()]);
+    all.flatten()
+        .map(|map| Capabilities::for_map(map.map_type, map.flags))
+        .collect()
+}
+
 impl<'a> UsedMaps<'a> {
     /// Without any maps.
-    pub(super) fn new(program: &'a Program) -> Self {
+    pub(super) fn new(program: &'a Program, loader: Capabilities) -> Self {
         Self {
             program,
+            loader,
             used: Vec::new(),
         }
     }
@@ -101,6 +114,9 @@ impl<'a> UsedMaps<'a> {
                 reject!(EBUSY, "only one cgroup storage of each type is allowed")
             }
             MapType::Arena if same_type_used() => reject!(EBUSY, "Only one arena per program"),
+            MapType::Arena if !self.loader.allow(Capabilities::BPF | Capabilities::PERFMON) => {
+                reject!(EPERM, "CAP_BPF and CAP_PERFMON are required to use arena")
+            }
             _ => Ok(()),
         }
     }

@@ -36,6 +36,7 @@ mod subprograms;
 pub(in crate::verifier) mod summary;
 mod usage;
 
+pub(in crate::verifier) use attributes::required;
 pub(crate) use functions::SubprogramInfo;
 pub(crate) use license::is_gpl_compatible;
 pub(crate) use model::{InsnInfo, Structure};
@@ -69,15 +70,16 @@ pub(crate) fn check<T>(
     attach: impl FnOnce(&[SubprogramInfo]) -> VerifyResult<T>,
     log: &mut Log,
 ) -> VerifyResult<(Structure, T)> {
-    attributes::check(program)?;
+    let loader = caller.capabilities;
+    attributes::check(program, loader)?;
     info::check_functions_early(program)?;
-    let (mut subprograms, exception_callback) = subprograms::find(program)?;
+    let (mut subprograms, exception_callback) = subprograms::find(program, loader)?;
     subprograms::log(log, &subprograms);
     subprograms::check(&program.insns, &mut subprograms)?;
     info::check(program, &mut subprograms)?;
     let code = Code::new(&program.insns);
     let kernel_btf = program.kernel_btf.as_ref();
-    immediates::check(program, caller.kernel.build, &code)?;
+    immediates::check(program, caller, &code)?;
     // Before its target is resolved, an extension has no rules but its own.
     let own = Caller {
         prog_type: program.prog_type,

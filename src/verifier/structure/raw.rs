@@ -3,7 +3,7 @@
 //! out only on an explored path), or the second slot of a 64-bit immediate.
 
 use crate::isa::{Flow, PseudoKind, RawInsn};
-use crate::util::{HelperId, Pc, TypeId};
+use crate::util::{HelperId, MapId, Pc, TypeId};
 
 /// `BPF_JMP | BPF_CALL`.
 const CALL: u8 = 0x85;
@@ -80,6 +80,18 @@ pub(super) fn callback(raw: RawInsn, pc: Pc) -> Option<i64> {
 
 fn relative(pc: Pc, raw: RawInsn) -> i64 {
     i64::from(pc.0) + 1 + i64::from(raw.imm)
+}
+
+/// The maps to which these slots refer.
+pub(super) fn maps(slots: &[RawInsn]) -> impl Iterator<Item = MapId> + '_ {
+    let loads = slots.iter().filter(|slot| is_imm64(**slot));
+    let refers = loads.filter(|slot| {
+        matches!(
+            PseudoKind::from_src(slot.src()),
+            Some(PseudoKind::MapIdx | PseudoKind::MapIdxValue)
+        )
+    });
+    refers.map(|slot| MapId(slot.imm.cast_unsigned()))
 }
 
 /// Whether the slot is the first of a 64-bit immediate.

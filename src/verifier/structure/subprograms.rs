@@ -10,18 +10,29 @@ use super::raw::{self, Callee};
 use crate::btf::{Kind, Linkage};
 use crate::isa::RawInsn;
 use crate::program::Program;
+use crate::spec::Capabilities;
 use crate::spec::helpers::id;
 use crate::spec::limits::MAX_SUBPROGS;
 use crate::util::{Errno, Pc};
 use crate::verifier::log::Log;
 use crate::verifier::reject::{Reject, VerifyResult, reject};
 
+/// The message for a loader without the right to more than one function.
+const ONE_FUNCTION: &str = "loading/calling other bpf or kernel functions are allowed for CAP_BPF \
+     and CAP_SYS_ADMIN";
+
 /// The functions of a program, and the number of the exception callback.
-pub(super) fn find(program: &Program) -> VerifyResult<(Vec<SubprogramInfo>, Option<usize>)> {
+pub(super) fn find(
+    program: &Program,
+    loader: Capabilities,
+) -> VerifyResult<(Vec<SubprogramInfo>, Option<usize>)> {
     let slots = &program.insns;
     let mut starts = vec![Pc(0)];
     let mut kfuncs = Kfuncs::new(program);
     for (pc, &slot) in (0..).map(Pc).zip(slots) {
+        if refers_to_function(slot, pc) && !loader.allow(Capabilities::BPF) {
+            return Err(Reject::new(Errno::EPERM, ONE_FUNCTION).at(pc));
+        }
         let target = match raw::callee(slot, pc) {
             Some(Callee::Subprogram(target)) => Some(target),
             Some(Callee::Kfunc { id, fd_index }) => {
@@ -49,6 +60,15 @@ pub(super) fn find(program: &Program) -> VerifyResult<(Vec<SubprogramInfo>, Opti
         sub.is_exception_cb = true;
     }
     Ok((subprograms, exceptions))
+}
+
+/// Whether a slot calls a subprogram or a kfunc, or loads the address of a callback.
+fn refers_to_function(slot: RawInsn, pc: Pc) -> bool {
+    let calls = matches!(
+        raw::callee(slot, pc),
+        Some(Callee::Subprogram(_) | Callee::Kfunc { .. })
+    );
+    calls || raw::callback(slot, pc).is_some()
 }
 
 /// Logs the start of each function at level 2: `func#1 @9`.

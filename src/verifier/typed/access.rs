@@ -46,6 +46,7 @@ impl Verifier<'_> {
         let btf = btf_of(program, ty)?;
         let name = btf.ty(ty.id).name();
         let (at, off) = (a.base.number(), a.off);
+        self.check_may_look(name)?;
         if !ty.own && !is_gpl_compatible(&program.license) {
             reject!(
                 EINVAL,
@@ -109,6 +110,17 @@ impl Verifier<'_> {
         }
     }
 
+    /// Checks that the loader may see what kernel objects contain.
+    fn check_may_look(&self, name: &str) -> VerifyResult {
+        if self.privileges.allow_ptr_leaks {
+            return Ok(());
+        }
+        reject!(
+            EPERM,
+            "'struct {name}' access is allowed only to CAP_PERFMON and CAP_SYS_ADMIN"
+        )
+    }
+
     /// A pointer to an object after a load (`mark_btf_ld_reg`). A nullable one gets a new id.
     pub(super) fn loaded_object(&mut self, ty: ObjectType, flags: TypeFlags) -> RegState {
         let mut reg = RegState::pointer(Kind::BtfId { ty }, flags);
@@ -169,6 +181,7 @@ impl Verifier<'_> {
             );
         };
         let (at, off, name) = (a.base.number(), a.off, structure.name());
+        self.check_may_look(name)?;
         let Ok(place) = u32::try_from(off) else {
             reject!(EACCES, "R{at} is {name} invalid negative access: off={off}");
         };

@@ -49,8 +49,14 @@ impl Verifier<'_> {
         precondition: &Precondition,
     ) -> VerifyResult {
         match *precondition {
-            // Pointers may leak: we verify for a privileged user.
-            Precondition::Initialised => self.check_read(reg),
+            Precondition::Initialised => {
+                self.check_read(reg)?;
+                match arg.preconditions {
+                    // The helper does anything with the value.
+                    [Precondition::Initialised] => self.check_pointer_leak(reg, "helper function"),
+                    _ => Ok(()),
+                }
+            }
             Precondition::PacketAccess(allowed) => self.check_packet_argument(reg, allowed),
             Precondition::Is(types) => self.check_argument_type(call, reg, types),
             Precondition::NotObject => self.check_no_object(call, reg),

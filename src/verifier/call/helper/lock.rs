@@ -118,13 +118,14 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// Makes non-owning references unknown scalars: without the lock, others may remove and
+    /// Makes non-owning references invalid: without the lock, others may remove and
     /// drop the objects (`invalidate_non_owning_refs`).
     fn invalidate_borrowed(&mut self) {
         let borrowed = TypeFlags::MEM_ALLOC | TypeFlags::NON_OWN_REF;
+        let invalid = self.privileges.invalid();
         for reg in self.state.all_regs_mut() {
             if matches!(reg.kind, Kind::BtfId { .. }) && reg.flags.contains(borrowed) {
-                *reg = RegState::UNKNOWN;
+                *reg = invalid;
             }
         }
     }

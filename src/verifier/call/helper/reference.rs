@@ -7,7 +7,7 @@ use crate::spec::ProgType;
 use crate::spec::call::TypeFlags;
 use crate::util::Errno;
 use crate::verifier::env::Verifier;
-use crate::verifier::reg::{Kind, RegState};
+use crate::verifier::reg::Kind;
 use crate::verifier::reject::{Reject, VerifyResult, reject};
 use crate::verifier::state::{Reference, ReferenceKind};
 
@@ -81,24 +81,26 @@ impl Verifier<'_> {
             return false;
         };
         refs.remove(at);
+        let invalid = self.privileges.invalid();
         for reg in self.state.all_regs_mut() {
             if reg.ref_id == id {
-                *reg = RegState::UNKNOWN;
+                *reg = invalid;
             }
         }
         true
     }
 
-    /// Makes pointers to the packet, and slices of dynptrs of the packet, unknown scalars: the
-    /// packet may have moved (`clear_all_pkt_pointers`).
+    /// Makes pointers to the packet, and slices of dynptrs of the packet, invalid: the packet may
+    /// have moved (`clear_all_pkt_pointers`).
     pub(crate) fn forget_packet_pointers(&mut self) {
         let slice = TypeFlags::DYNPTR_TYPE_SKB
             | TypeFlags::DYNPTR_TYPE_XDP
             | TypeFlags::DYNPTR_TYPE_SKB_META;
+        let invalid = self.privileges.invalid();
         for reg in self.state.all_regs_mut() {
             let is_packet = reg.flags.is_empty() && reg.is_packet_any();
             if is_packet || matches!(reg.kind, Kind::Mem { .. }) && reg.flags.intersects(slice) {
-                *reg = RegState::UNKNOWN;
+                *reg = invalid;
             }
         }
     }

@@ -12,7 +12,7 @@ use crate::verifier::stack::{SLOT, Slot, SlotKind, in_frame, slot_of};
 impl Verifier<'_> {
     /// Checks stack bytes that a helper reads or may write. With `fills`, the helper
     /// overwrites them: if so, returns `true` and leaves their state to the caller.
-    /// Privileged programs may pass uninitialised bytes.
+    /// With `CAP_PERFMON` a program may pass uninitialised bytes.
     pub(super) fn check_stack_range(
         &mut self,
         base: Reg,
@@ -39,7 +39,7 @@ impl Verifier<'_> {
             self.check_no_dynptr(frame, start, end)?;
             return Ok(true);
         }
-        self.check_unspecial(base, &reg, frame, (start, end))?;
+        self.check_initialised(base, &reg, frame, (start, end))?;
         let mut slots = 0;
         for off in start..end {
             let number = slot_of(off);
@@ -66,6 +66,7 @@ impl Verifier<'_> {
 
     /// Makes a byte unknown that a helper may write.
     fn blur(&mut self, frame: u8, number: usize, off: i32) {
+        let may_read_unwritten = self.privileges.allow_uninit_stack;
         let frames = &mut self.state.frames;
         let Some(slot) = frames
             .get_mut(usize::from(frame))
@@ -76,11 +77,12 @@ impl Verifier<'_> {
         let at = byte_of(off);
         match slot.bytes.get_mut(at) {
             Some(SlotKind::Misc) | None => {}
-            Some(SlotKind::Spill) => {
+            Some(kind @ SlotKind::Zero) => *kind = SlotKind::Misc,
+            Some(kind @ SlotKind::Invalid) if may_read_unwritten => *kind = SlotKind::Misc,
+            Some(_) => {
                 slot.reg = RegState::UNKNOWN;
                 slot.scrub();
             }
-            Some(kind) => *kind = SlotKind::Misc,
         }
     }
 

@@ -8,6 +8,7 @@
 
 mod calls;
 mod graphs;
+mod loader;
 mod memory;
 mod objects;
 mod pointers;
@@ -33,6 +34,7 @@ pub(super) fn advice<'l>(
         calls::ADVICE,
         structure::ADVICE,
         targets::ADVICE,
+        loader::ADVICE,
     ];
     lines.rev().find_map(|line| {
         tables.iter().copied().flatten().find_map(|row| {
@@ -60,6 +62,7 @@ mod tests {
             calls::ADVICE,
             structure::ADVICE,
             targets::ADVICE,
+            loader::ADVICE,
         ]
         .into_iter()
         .flatten()

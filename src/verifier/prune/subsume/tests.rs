@@ -29,6 +29,7 @@ fn compare<T>(level: ExactLevel, check: impl FnOnce(&mut Comparison<'_>) -> T) -
         insns: &[live],
         ids: &mut ids,
         level,
+        strictness: Strictness::default(),
         hint: 0,
     })
 }
@@ -483,6 +484,7 @@ fn a_register_that_is_dead_is_no_difference() {
         insns: &[live],
         ids: &mut ids,
         level: NotExact,
+        strictness: Strictness::default(),
         hint: 0,
     };
     let (mut old, mut current) = (state(&[], Pc(0)), state(&[], Pc(0)));
