@@ -6,11 +6,12 @@
 //! with a packet's end sets the range of packet pointers.
 
 use super::env::Verifier;
+use super::history::{Linked, LinkedSet};
 use super::maps::Maps;
 use super::reg::{ADD_CONST, ADD_CONST32, Kind, MapRef, RegState};
 use super::reject::{VerifyResult, reject};
 use super::scalar::Scalar;
-use super::state::{Linked, LinkedSet, State};
+use super::state::State;
 use crate::btf::FieldKind;
 use crate::isa::{AluOp, JumpOp, Operand, Reg, Width};
 use crate::spec::MapType;

@@ -12,6 +12,7 @@
 //! | `explore` | the main loop: one instruction, branches, the end of a path |
 //! | `tnum`, `scalar` | scalars: known bits, bounds, arithmetic, comparisons |
 //! | `reg`, `stack`, `state` | the state of registers, stack slots, frames, references |
+//! | `history` | the steps of a path that the code alone doesn't determine |
 //! | `stack_object` | dynptrs and open-coded iterators on the stack |
 //! | `alu`, `branch`, `packet` | pointer arithmetic, bounds refined by a branch |
 //! | `memory` | loads and stores, by kind of pointer |
@@ -45,6 +46,7 @@ pub mod diagnose;
 mod env;
 mod explore;
 mod facts;
+mod history;
 mod id;
 mod liveness;
 mod log;

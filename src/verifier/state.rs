@@ -1,6 +1,9 @@
 //! The verifier state: call frames, acquired references and the link to the parent
 //! checkpoint (`struct bpf_verifier_state`).
 
+use std::rc::Rc;
+
+use super::history::{History, NO_PC, Steps};
 use super::reg::{MapRef, RegState};
 use super::stack::{SLOT, Slot};
 use crate::isa::Reg;
@@ -13,9 +16,6 @@ pub(crate) const MAX_SLOTS: usize = STACK_SIZE / SLOT;
 /// The index of a checkpoint in the [`Arena`](super::prune::Arena).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct StateId(pub u32);
-
-/// No instruction: the predecessor of the first instruction.
-pub(crate) const NO_PC: Pc = Pc(u32::MAX);
 
 /// The values allowed in `r0` at an exit (`struct bpf_retval_range`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,11 +37,13 @@ pub(crate) enum Entry {
 }
 
 /// The registers and the stack of a function call (`struct bpf_func_state`).
+///
+/// A state that is being explored owns them. Checkpoints [share](SavedState) them.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Frame {
-    pub regs: [RegState; Reg::COUNT],
+pub(crate) struct Frame<R = RegState, S = Slot> {
+    pub regs: [R; Reg::COUNT],
     /// The slots touched so far; slots beyond them were never written.
-    pub stack: Vec<Slot>,
+    pub stack: Vec<S>,
     /// The call instruction; `None` for the main function.
     pub callsite: Option<Pc>,
     /// The function's number.
@@ -74,10 +76,6 @@ impl Frame {
         }
     }
 
-    pub(crate) const fn in_callback(&self) -> bool {
-        !matches!(self.entry, Entry::Call)
-    }
-
     /// Extends the stack up to and including this slot.
     pub(crate) fn grow(&mut self, slot: usize) {
         if self.stack.len() <= slot && slot < MAX_SLOTS {
@@ -91,6 +89,30 @@ impl Frame {
         self.regs
             .iter_mut()
             .chain(spilled.map(|slot| &mut slot.reg))
+    }
+}
+
+impl<R, S> Frame<R, S> {
+    pub(crate) const fn in_callback(&self) -> bool {
+        !matches!(self.entry, Entry::Call)
+    }
+
+    /// The same call with other registers and another stack.
+    pub(crate) const fn with<R2, S2>(
+        &self,
+        regs: [R2; Reg::COUNT],
+        stack: Vec<S2>,
+    ) -> Frame<R2, S2> {
+        Frame {
+            regs,
+            stack,
+            callsite: self.callsite,
+            subprogram: self.subprogram,
+            entry: self.entry,
+            callback_range: self.callback_range,
+            callback_depth: self.callback_depth,
+            callback_of: self.callback_of,
+        }
     }
 }
 
@@ -145,81 +167,11 @@ pub(crate) enum LockOwner {
     Object,
 }
 
-/// One entry of the jump history (`struct bpf_jmp_history_entry`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Step {
-    /// The instruction.
-    pub pc: Pc,
-    /// The instruction before it.
-    pub prev: Pc,
-    /// The slot that it spilled to or filled from, through any pointer: frame and slot.
-    pub stack: Option<(u8, u8)>,
-    /// Whether the operands of its comparison, destination and source, are pointers to
-    /// the stack.
-    pub stack_operands: (bool, bool),
-    /// The linked registers and slots that its comparison bounded together.
-    pub linked: LinkedSet,
-}
-
-/// A register or slot of a frame.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Linked {
-    pub frame: u8,
-    /// Number of a register or of a slot.
-    pub at: u8,
-    pub is_reg: bool,
-}
-
-/// Up to six linked registers and slots, packed (`linked_regs_pack`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct LinkedSet {
-    packed: u64,
-}
-
-impl LinkedSet {
-    /// The maximum number of entries (`LINKED_REGS_MAX`).
-    pub(crate) const MAX: usize = 6;
-    /// Bits of an entry: 3 for the frame, 6 for the number, 1 for register or slot.
-    const BITS: u32 = 10;
-
-    pub(crate) const fn len(self) -> usize {
-        (self.packed & 0xf) as usize
-    }
-
-    pub(crate) const fn is_empty(self) -> bool {
-        self.packed == 0
-    }
-
-    /// Adds one; `false` if there is no room.
-    pub(crate) fn push(&mut self, linked: Linked) -> bool {
-        let len = self.len();
-        if len >= Self::MAX {
-            return false;
-        }
-        let entry =
-            u64::from(linked.frame) | u64::from(linked.at) << 3 | u64::from(linked.is_reg) << 9;
-        let shift = 4 + Self::BITS * u32::try_from(len).unwrap_or(0);
-        self.packed = (self.packed & !0xf) | entry << shift | (len as u64 + 1);
-        true
-    }
-
-    pub(crate) fn iter(self) -> impl Iterator<Item = Linked> + Clone {
-        (0..self.len()).map(move |n| {
-            let entry = self.packed >> (4 + Self::BITS as usize * n);
-            Linked {
-                frame: (entry & 7) as u8,
-                at: (entry >> 3 & 0x3f) as u8,
-                is_reg: entry >> 9 & 1 == 1,
-            }
-        })
-    }
-}
-
 /// A verifier state.
 #[derive(Clone, Debug)]
-pub(crate) struct State {
+pub(crate) struct State<R = RegState, S = Slot> {
     /// The calls, the outermost first; never empty.
-    pub frames: Vec<Frame>,
+    pub frames: Vec<Frame<R, S>>,
     /// The references acquired and not yet released.
     pub refs: Vec<Reference>,
     /// The checkpoint that this state descends from.
@@ -233,7 +185,7 @@ pub(crate) struct State {
     /// The last instruction before the checkpoint.
     pub last: Pc,
     /// The steps since the parent that the code alone doesn't determine.
-    pub history: Vec<Step>,
+    pub history: History,
     /// The number of checkpoints above it.
     pub depth: u32,
     pub callback_unroll_depth: u32,
@@ -254,6 +206,23 @@ pub(crate) struct State {
     pub equal_to: Option<StateId>,
 }
 
+/// A state that is not explored any further: a checkpoint. Most registers and slots are as
+/// they were at the checkpoint before it; such a register is stored once, for both.
+pub(crate) type SavedState = State<Rc<RegState>, Rc<Slot>>;
+/// A frame of a checkpoint.
+pub(crate) type SavedFrame = Frame<Rc<RegState>, Rc<Slot>>;
+
+/// The way from the parent checkpoint to a state.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Segment<'a> {
+    pub parent: Option<StateId>,
+    /// The first and the last instruction.
+    pub first: Pc,
+    pub last: Pc,
+    /// The steps that the code alone doesn't determine.
+    pub history: Steps<'a>,
+}
+
 impl State {
     /// The initial state, with this frame.
     pub(crate) fn new(frame: Frame) -> Self {
@@ -265,7 +234,7 @@ impl State {
             pc: NO_PC,
             first: NO_PC,
             last: NO_PC,
-            history: Vec::new(),
+            history: History::default(),
             depth: 0,
             callback_unroll_depth: 0,
             may_goto_depth: 0,
@@ -277,20 +246,6 @@ impl State {
             cleaned: false,
             equal_to: None,
         }
-    }
-
-    /// The number of the innermost frame.
-    pub(crate) fn current(&self) -> usize {
-        self.frames.len().saturating_sub(1)
-    }
-
-    /// The innermost frame.
-    #[expect(
-        clippy::expect_used,
-        reason = "a state has a frame from its making to its end"
-    )]
-    pub(crate) fn frame(&self) -> &Frame {
-        self.frames.last().expect("a state has a frame")
     }
 
     /// The innermost frame.
@@ -322,6 +277,74 @@ impl State {
         }
     }
 
+    /// Whether one more frame may be entered.
+    pub(crate) fn can_enter(&self) -> bool {
+        self.frames.len() < MAX_CALL_FRAMES
+    }
+}
+
+impl<R, S> State<R, S> {
+    /// The same state with other frames, without the history.
+    pub(crate) const fn with<R2, S2>(
+        &self,
+        frames: Vec<Frame<R2, S2>>,
+        refs: Vec<Reference>,
+        history: History,
+    ) -> State<R2, S2> {
+        State {
+            frames,
+            refs,
+            history,
+            parent: self.parent,
+            branches: self.branches,
+            pc: self.pc,
+            first: self.first,
+            last: self.last,
+            depth: self.depth,
+            callback_unroll_depth: self.callback_unroll_depth,
+            may_goto_depth: self.may_goto_depth,
+            sleepable: self.sleepable,
+            rcu_locks: self.rcu_locks,
+            preempt_locks: self.preempt_locks,
+            irq_id: self.irq_id,
+            cleaned: self.cleaned,
+            equal_to: self.equal_to,
+        }
+    }
+
+    /// The number of the innermost frame.
+    pub(crate) fn current(&self) -> usize {
+        self.frames.len().saturating_sub(1)
+    }
+
+    /// The innermost frame.
+    #[expect(
+        clippy::expect_used,
+        reason = "a state has a frame from its making to its end"
+    )]
+    pub(crate) fn frame(&self) -> &Frame<R, S> {
+        self.frames.last().expect("a state has a frame")
+    }
+
+    /// The function of the outermost frame, and whether exploration began with it and is in
+    /// it.
+    pub(crate) fn root(&self) -> (u32, bool) {
+        let outermost = self.frames.first();
+        let alone = outermost.is_some_and(|frame| frame.callsite.is_none());
+        let subprogram = outermost.map_or(0, |frame| frame.subprogram);
+        (subprogram, alone && self.frames.len() == 1)
+    }
+
+    /// The way from the parent checkpoint.
+    pub(crate) fn segment(&self) -> Segment<'_> {
+        Segment {
+            parent: self.parent,
+            first: self.first,
+            last: self.last,
+            history: self.history.steps(),
+        }
+    }
+
     /// The current instruction of a frame: `pc` for the innermost one, the call for the
     /// others (`frame_insn_idx`).
     pub(crate) fn frame_pc(&self, frame: usize) -> Pc {
@@ -332,36 +355,8 @@ impl State {
     }
 
     /// Whether both states have the same call chain (`same_callsites`).
-    pub(crate) fn same_callsites(&self, other: &Self) -> bool {
+    pub(crate) fn same_callsites<R2, S2>(&self, other: &State<R2, S2>) -> bool {
         self.frames.len() == other.frames.len()
             && std::iter::zip(&self.frames, &other.frames).all(|(a, b)| a.callsite == b.callsite)
-    }
-
-    /// Whether one more frame may be entered.
-    pub(crate) fn can_enter(&self) -> bool {
-        self.frames.len() < MAX_CALL_FRAMES
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn six_links_fit_into_a_step() {
-        let mut set = LinkedSet::default();
-        let link = |n: u8| Linked {
-            frame: n % 8,
-            at: 63 - n,
-            is_reg: n.is_multiple_of(2),
-        };
-        for n in 0..6 {
-            assert!(set.push(link(n)));
-        }
-        assert!(!set.push(link(6)));
-        assert_eq!(
-            set.iter().collect::<Vec<_>>(),
-            (0..6).map(link).collect::<Vec<_>>()
-        );
     }
 }

@@ -2,8 +2,7 @@
 
 use super::env::Verifier;
 use super::log::RegText;
-use super::precision::before;
-use super::state::State;
+use super::state::Segment;
 use super::trail::Trail;
 use crate::isa::Reg;
 use crate::util::Pc;
@@ -25,33 +24,30 @@ impl Verifier<'_> {
     pub(super) fn path(&self, longest: usize) -> Vec<Pc> {
         let code = &self.structure.code;
         let mut path = vec![self.pc()];
-        let mut state = &self.state;
-        let mut steps = state.history.as_slice();
+        let mut segment = self.state.segment();
         // The step to the current instruction may not be in the history yet.
-        let noted = before(state.first, self.pc(), &mut steps);
-        let parent_of = |state: &State| state.parent.map(|id| self.arena.get(id));
+        let noted = segment.history.before(segment.first, self.pc());
+        let parent_of = |of: Segment<'_>| Some(self.arena.get(of.parent?).segment());
         let mut pc = self.position.prev();
         if noted.is_none()
-            && let Some(parent) = parent_of(state).filter(|parent| parent.last == pc)
+            && let Some(parent) = parent_of(segment).filter(|parent| parent.last == pc)
         {
-            state = parent;
-            steps = state.history.as_slice();
+            segment = parent;
         }
         while pc.index() < code.len() && path.len() < longest {
             // The second slot of a 64-bit immediate is not an instruction.
             if code.insn(pc).is_some() {
                 path.push(pc);
             }
-            if let Some(earlier) = before(state.first, pc, &mut steps) {
+            if let Some(earlier) = segment.history.before(segment.first, pc) {
                 pc = earlier;
                 continue;
             }
-            let Some(parent) = parent_of(state) else {
+            let Some(parent) = parent_of(segment) else {
                 break;
             };
-            state = parent;
-            steps = state.history.as_slice();
-            pc = state.last;
+            segment = parent;
+            pc = segment.last;
         }
         path.reverse();
         path

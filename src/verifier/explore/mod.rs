@@ -13,6 +13,7 @@ use self::worklist::Pending;
 use super::branch::Comparison;
 use super::call::helper::Exit;
 use super::env::Verifier;
+use super::history::{LinkedSet, NO_PC};
 use super::liveness::CallChain;
 use super::log::log;
 use super::memory::insn::MemoryOperand;
@@ -20,7 +21,7 @@ use super::missing::Feature;
 use super::reg::{Kind, MapRef, RegState};
 use super::reject::{Reject, VerifyResult, reject};
 use super::speculation::is_recoverable;
-use super::state::{Frame, LinkedSet, NO_PC, State, Step};
+use super::state::{Frame, State};
 use super::structure::{self, PriorCheck};
 use crate::isa::{CallTarget, DecodeError, Insn, Pseudo, Reg};
 use crate::spec::kfuncs::THROW;
@@ -54,6 +55,7 @@ impl Verifier<'_> {
         self.log.touch_all();
         self.log_restart();
         self.set_arguments(number)?;
+        self.backtrack_cache.resume(&self.state);
         self.liveness.reset_current();
         self.explore()?;
         self.arena.clear();
@@ -140,6 +142,7 @@ impl Verifier<'_> {
                     };
                     self.arena
                         .recycle(std::mem::replace(&mut self.state, pending.state));
+                    self.backtrack_cache.resume(&self.state);
                     self.position.go_to(pending.pc);
                     prev = pending.prev;
                     if !self.log.is_full() {
@@ -518,20 +521,10 @@ impl Verifier<'_> {
     /// doesn't determine (`push_jmp_history`). Two entries of one instruction are merged.
     pub(crate) fn note_step(&mut self, stack: Option<(u8, u8)>, linked: LinkedSet) {
         let (pc, prev) = (self.pc(), self.position.prev());
-        if self.position.note()
-            && let Some(step) = self.state.history.last_mut()
-        {
-            step.stack = step.stack.or(stack);
-            step.linked = linked;
-            return;
+        if !self.position.note() || self.state.history.len() == 0 {
+            self.state.history.push(pc, prev);
         }
-        self.state.history.push(Step {
-            pc,
-            prev,
-            stack,
-            stack_operands: (false, false),
-            linked,
-        });
+        self.state.history.note(stack, linked);
     }
 
     /// Notes an access to a stack slot that the `bpf_fastcall` pattern may use for spills

@@ -1,7 +1,7 @@
 //! The current instruction.
 
 use crate::util::Pc;
-use crate::verifier::state::NO_PC;
+use crate::verifier::history::NO_PC;
 
 /// The current instruction. Only exploration changes it.
 #[derive(Debug)]

@@ -41,7 +41,7 @@ impl CallChain {
     }
 
     /// The chain to frame number `frame` of a state.
-    pub(crate) fn of(state: &State, structure: &Structure, frame: usize) -> Self {
+    pub(crate) fn of<R, S>(state: &State<R, S>, structure: &Structure, frame: usize) -> Self {
         Self::new((0..=frame).filter_map(|number| {
             let this = state.frames.get(number)?;
             let start = structure.subprograms.get(this.subprogram as usize)?.start;

@@ -5,6 +5,7 @@ use smallvec::SmallVec;
 
 use crate::spec::limits::MAX_CALL_FRAMES;
 use crate::util::Pc;
+use crate::verifier::history::History;
 use crate::verifier::state::State;
 
 /// A program point: an instruction, with the chain of calls that led there.
@@ -72,7 +73,7 @@ impl Recorder {
         let kept = State {
             frames: state.frames.clone(),
             refs: state.refs.clone(),
-            history: Vec::new(),
+            history: History::default(),
             ..*state
         };
         self.recording.states.entry(point).or_default().push(kept);

@@ -4,8 +4,8 @@
 use super::marks::Marks;
 use crate::isa::{AluOp, CallTarget, Insn, Operand, Reg};
 use crate::util::{HelperId, Pc};
+use crate::verifier::history::{LinkedSet, Step};
 use crate::verifier::reject::{VerifyResult, reject};
-use crate::verifier::state::Step;
 use crate::verifier::structure::Structure;
 
 /// The result of a step back.
@@ -42,8 +42,9 @@ pub(super) struct StepBack<'a> {
     pub insn: Insn,
     /// The instruction executed next; `None` if there is none.
     pub next: Option<Pc>,
-    /// Its entry in the jump history.
-    pub step: Option<&'a Step>,
+    /// Its entry in the jump history, and the registers and slots linked there.
+    pub step: Option<Step>,
+    pub links: LinkedSet,
 }
 
 impl StepBack<'_> {
@@ -104,10 +105,8 @@ impl StepBack<'_> {
 
     /// If one of the scalars linked here is wanted, all are.
     fn sync_links(&self, marks: &mut Marks) {
-        if let Some(step) = self.step
-            && !step.linked.is_empty()
-        {
-            marks.sync(step.linked.iter());
+        if !self.links.is_empty() {
+            marks.sync(self.links.iter());
         }
     }
 
@@ -126,9 +125,9 @@ impl StepBack<'_> {
     /// earlier origin.
     fn load(&self, marks: &mut Marks, dst: Reg) -> Back {
         if marks.take(dst)
-            && let Some((frame, slot)) = self.step.and_then(|step| step.stack)
+            && let Some((frame, slot)) = self.step.and_then(Step::slot)
         {
-            marks.set_slot(frame.into(), slot.into());
+            marks.set_slot(frame, slot);
         }
         Back::Traced
     }
@@ -138,8 +137,8 @@ impl StepBack<'_> {
             // A scalar as address: it is the difference of two pointers.
             return Back::Unsupported;
         }
-        if let Some((frame, slot)) = self.step.and_then(|step| step.stack)
-            && marks.take_slot(frame.into(), slot.into())
+        if let Some((frame, slot)) = self.step.and_then(Step::slot)
+            && marks.take_slot(frame, slot)
             && let Some(src) = src
         {
             marks.want(src);
@@ -151,7 +150,7 @@ impl StepBack<'_> {
     /// not scalars.
     fn compare(&self, marks: &mut Marks, dst: Reg, src: Reg) -> Back {
         if marks.wants(dst) || marks.wants(src) {
-            let pointers = self.step.map_or((false, false), |step| step.stack_operands);
+            let pointers = self.step.map_or((false, false), Step::stack_operands);
             if !pointers.1 {
                 marks.want(src);
             }

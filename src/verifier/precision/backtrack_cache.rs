@@ -18,38 +18,75 @@
 //! Remembered are the registers and slots wanted at each step of the history (a loop has
 //! one in each iteration), and at each instruction since the last step, which are
 //! consecutive.
+//!
+//! A path that waited, and now continues, has the steps of the path that pushed it, up to the
+//! last one. So what was wanted there is remembered beyond the end of a path.
 
 use super::marks::Marks;
 use crate::util::Pc;
-use crate::verifier::state::Step;
+use crate::verifier::history::Steps;
+use crate::verifier::state::{State, StateId};
 
-/// The registers and slots that were wanted at an instruction.
+/// Registers and slots of one frame that were wanted.
+#[derive(Clone, Copy, Debug, Default)]
+struct Wanted {
+    regs: u16,
+    slots: u64,
+}
+
+impl Wanted {
+    /// Adds registers and slots; returns whether all were there.
+    fn add(&mut self, more: Self) -> bool {
+        let known = more.regs & !self.regs == 0 && more.slots & !self.slots == 0;
+        self.regs |= more.regs;
+        self.slots |= more.slots;
+        known
+    }
+}
+
+/// What was wanted at an instruction after the last step.
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
-    /// [`BacktrackCache::epoch`] at that time.
+    /// [`BacktrackCache::epoch`] at that time; 0 if it is unused.
     epoch: u32,
     /// The number of history steps before it.
     steps: u32,
-    regs: u16,
-    slots: u64,
+    wanted: Wanted,
 }
 
 /// The registers and slots wanted at each instruction since the last checkpoint.
 #[derive(Debug, Default)]
 pub(crate) struct BacktrackCache {
     /// By the number of history steps, for the instructions of steps.
-    at_steps: Vec<Entry>,
+    at_steps: Vec<Wanted>,
     /// By instruction, for those after the last step.
     at_insns: Vec<Entry>,
+    /// The number of paths and checkpoints so far.
     epoch: u32,
+    /// The last checkpoint.
+    checkpoint: Option<StateId>,
 }
 
 impl BacktrackCache {
-    /// Clears the cache: another path continues, or a checkpoint was created.
-    pub(crate) fn clear(&mut self) {
+    /// Begins a path from this checkpoint: it was just created.
+    pub(crate) fn begin(&mut self, checkpoint: StateId) {
+        self.forget(0);
+        self.checkpoint = Some(checkpoint);
+    }
+
+    /// Continues with a state that was pushed earlier.
+    pub(crate) fn resume(&mut self, state: &State) {
+        // The path that pushed it may have changed the last step since.
+        let same = self.checkpoint == state.parent;
+        self.forget(if same { state.history.len() } else { 0 });
+        self.checkpoint = state.parent;
+    }
+
+    /// Forgets what was wanted, except at the first `steps` steps.
+    fn forget(&mut self, steps: usize) {
+        self.at_steps.truncate(steps);
         self.epoch = self.epoch.wrapping_add(1);
         if self.epoch == 0 {
-            self.at_steps.clear();
             self.at_insns.clear();
         }
     }
@@ -57,46 +94,45 @@ impl BacktrackCache {
     /// Whether each of `marks` was wanted after this instruction before; adds them.
     /// `earlier` are the history steps before it, out of `all`.
     #[inline]
-    pub(super) fn visit(&mut self, pc: Pc, earlier: &[Step], all: usize, marks: &Marks) -> bool {
-        let (entries, at) = if earlier.last().is_some_and(|step| step.pc == pc) {
-            (&mut self.at_steps, earlier.len())
-        } else if earlier.len() == all {
-            (&mut self.at_insns, pc.index())
-        } else {
+    pub(super) fn visit(&mut self, pc: Pc, earlier: Steps<'_>, all: usize, marks: &Marks) -> bool {
+        let at_step = earlier.last_at(pc).is_some();
+        if !at_step && earlier.len() != all {
             return false;
-        };
+        }
         let Some((regs, slots)) = marks.only_here() else {
             return false;
         };
-        if entries.len() <= at {
-            entries.resize(at + 1, Entry::default());
+        let more = Wanted { regs, slots };
+        if at_step {
+            return entry(&mut self.at_steps, earlier.len()).add(more);
         }
-        let Some(entry) = entries.get_mut(at) else {
-            return false;
-        };
-        // Epoch 0 marks an unused entry.
         let epoch = self.epoch.wrapping_add(1);
         let steps = u32::try_from(earlier.len()).unwrap_or(u32::MAX);
+        let entry = entry(&mut self.at_insns, pc.index());
         if (entry.epoch, entry.steps) != (epoch, steps) {
             *entry = Entry {
                 epoch,
                 steps,
-                regs,
-                slots,
+                wanted: Wanted::default(),
             };
-            return false;
         }
-        let known = regs & !entry.regs == 0 && slots & !entry.slots == 0;
-        entry.regs |= regs;
-        entry.slots |= slots;
-        known
+        entry.wanted.add(more)
     }
+}
+
+/// An entry of a list that grows as needed.
+fn entry<T: Copy + Default>(entries: &mut Vec<T>, at: usize) -> &mut T {
+    if entries.len() <= at {
+        entries.resize(at + 1, T::default());
+    }
+    &mut entries[at]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verifier::state::LinkedSet;
+    use crate::verifier::history::History;
+    use crate::verifier::state::Frame;
 
     fn marks(slots: &[usize]) -> Marks {
         let mut marks = Marks::new(0);
@@ -106,46 +142,66 @@ mod tests {
         marks
     }
 
-    fn steps(pcs: &[u32]) -> Vec<Step> {
-        let step = |pc: &u32| Step {
-            pc: Pc(*pc),
-            prev: Pc(0),
-            stack: None,
-            stack_operands: (false, false),
-            linked: LinkedSet::default(),
-        };
-        pcs.iter().map(step).collect()
+    /// The history of steps to these instructions.
+    fn history(pcs: &[u32]) -> History {
+        let mut history = History::default();
+        pcs.iter().for_each(|pc| history.push(Pc(*pc), Pc(0)));
+        history
     }
 
     #[test]
     fn a_way_is_gone_once() {
         let mut cache = BacktrackCache::default();
-        let steps = steps(&[2]);
-        let mut visit = |wanted: &[usize]| cache.visit(Pc(3), &steps, 1, &marks(wanted));
+        let history = history(&[2]);
+        let steps = history.steps();
+        let mut visit = |wanted: &[usize]| cache.visit(Pc(3), steps, 1, &marks(wanted));
         assert!(!visit(&[1]) && visit(&[1]));
         assert!(!visit(&[1, 2]), "more is wanted");
         assert!(visit(&[2]));
-        cache.clear();
-        assert!(!cache.visit(Pc(3), &steps, 1, &marks(&[2])), "another way");
+        cache.begin(StateId(0));
+        assert!(!cache.visit(Pc(3), steps, 1, &marks(&[2])), "another way");
+    }
+
+    /// A path that waited knows what was wanted at the steps before its last one.
+    #[test]
+    fn a_path_that_waited_has_the_steps_of_another() {
+        let mut cache = BacktrackCache::default();
+        let rounds = [1, 2, 3].map(|rounds| history(&[2; 3][..rounds]));
+        let steps = |round: usize| rounds[round - 1].steps();
+        let wanted = marks(&[1]);
+        let mut state = State::new(Frame::new(None, 0, 0));
+        state.parent = Some(StateId(7));
+        state.history = rounds[1].clone();
+        cache.begin(StateId(7));
+        for round in 1..=3 {
+            cache.visit(Pc(2), steps(round), 3, &wanted);
+        }
+        cache.resume(&state);
+        let mut known = |round: usize| cache.visit(Pc(2), steps(round), 3, &wanted);
+        assert_eq!([known(1), known(2), known(3)], [true, false, false]);
+        cache.begin(StateId(8));
+        cache.resume(&state);
+        assert!(!cache.visit(Pc(2), steps(1), 2, &wanted));
     }
 
     /// A loop from 2 to 5: every iteration counts separately.
     #[test]
     fn rounds_are_told_apart() {
         let mut cache = BacktrackCache::default();
-        let steps = steps(&[2, 2, 2]);
+        let rounds = [1, 2, 3].map(|rounds| history(&[2; 3][..rounds]));
+        let steps = |round: usize| rounds[round - 1].steps();
         let wanted = marks(&[1]);
         for round in 1..=3 {
-            assert!(!cache.visit(Pc(2), &steps[..round], 3, &wanted));
+            assert!(!cache.visit(Pc(2), steps(round), 3, &wanted));
         }
         for round in 1..=3 {
-            assert!(cache.visit(Pc(2), &steps[..round], 3, &wanted));
+            assert!(cache.visit(Pc(2), steps(round), 3, &wanted));
         }
-        assert!(!cache.visit(Pc(4), &steps, 3, &wanted));
+        assert!(!cache.visit(Pc(4), steps(3), 3, &wanted));
         assert!(
-            !cache.visit(Pc(4), &steps[..2], 3, &wanted),
+            !cache.visit(Pc(4), steps(2), 3, &wanted),
             "not in the last row"
         );
-        assert!(cache.visit(Pc(4), &steps, 3, &wanted));
+        assert!(cache.visit(Pc(4), steps(3), 3, &wanted));
     }
 }

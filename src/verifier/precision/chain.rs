@@ -6,16 +6,19 @@
 //! all of it is marked already. The current state gets no marks: only checkpoints are
 //! compared.
 
+use std::rc::Rc;
+
 use super::back::{Back, StepBack, is_neutral};
 use super::backtrack_cache::BacktrackCache;
 use super::marks::{Marks, bits};
 use crate::program::Program;
 use crate::util::Pc;
+use crate::verifier::history::{LinkedSet, NO_PC};
 use crate::verifier::log::{Loaded, Log, RegMask, SlotMask, StateText, Touched};
 use crate::verifier::maps::Maps;
 use crate::verifier::prune::Arena;
 use crate::verifier::reject::{VerifyResult, reject};
-use crate::verifier::state::{NO_PC, State, StateId, Step};
+use crate::verifier::state::{Segment, State, StateId};
 use crate::verifier::structure::Structure;
 
 /// The parts of the verifier that backtracking uses.
@@ -80,7 +83,10 @@ impl Chain<'_> {
                     return Ok(changed);
                 }
             }
-            let Some(parent) = checkpoint.map_or(start, |id| self.arena.get(id)).parent else {
+            let Some(parent) = checkpoint
+                .map_or(start.segment(), |id| self.arena.get(id).segment())
+                .parent
+            else {
                 break;
             };
             changed |= self.mark_checkpoint(parent, &mut marks)?;
@@ -88,8 +94,7 @@ impl Chain<'_> {
                 return Ok(changed);
             }
             next = Some(first);
-            let state = self.arena.get(parent);
-            (first, last) = (state.first, state.last);
+            Segment { first, last, .. } = self.arena.get(parent).segment();
             checkpoint = Some(parent);
         }
         // The origin was not found.
@@ -108,11 +113,12 @@ impl Chain<'_> {
         marks: &mut Marks,
         mut cache: Option<&mut BacktrackCache>,
     ) -> VerifyResult<Backtracked> {
-        let state = checkpoint.map_or(start, |id| self.arena.get(id));
-        let (code, first, all) = (&self.structure.code, state.first, state.history.len());
+        let Segment { first, history, .. } =
+            checkpoint.map_or(start.segment(), |id| self.arena.get(id).segment());
+        let (code, all) = (&self.structure.code, history.len());
         let (full_log, addresses) = (self.log.is_full(), self.log.shows_addresses());
         let mut pc = last;
-        let mut steps = state.history.as_slice();
+        let mut steps = history;
         let mut executed = checkpoint.is_some();
         loop {
             // Skips the second slot of a 64-bit immediate.
@@ -135,15 +141,16 @@ impl Chain<'_> {
                         }),
                     ));
                 }
-                let step = steps.last().filter(|step| step.pc == pc);
-                let linked = step.is_some_and(|step| !step.linked.is_empty());
-                if linked || !is_neutral(&insn) {
+                let step = steps.last_at(pc);
+                let links = step.map_or(LinkedSet::default(), |_| steps.links());
+                if !links.is_empty() || !is_neutral(&insn) {
                     let back = StepBack {
                         structure: self.structure,
                         pc,
                         insn,
                         next: *next,
                         step,
+                        links,
                     };
                     if back.take(marks)? == Back::Unsupported {
                         return Ok(Backtracked::Unsupported);
@@ -155,7 +162,7 @@ impl Chain<'_> {
                 return Ok(Backtracked::Done);
             }
             *next = Some(pc);
-            match before(first, pc, &mut steps) {
+            match steps.before(first, pc) {
                 None => return Ok(Backtracked::AtCheckpoint),
                 Some(before) => pc = before,
             }
@@ -179,7 +186,7 @@ impl Chain<'_> {
                 for at in bits(marks.regs(number).into()) {
                     match frame.regs.get_mut(at) {
                         Some(reg) if reg.is_scalar() && !reg.precise => {
-                            reg.precise = true;
+                            Rc::make_mut(reg).precise = true;
                             changed = true;
                         }
                         _ => marks.clear_reg(number, at),
@@ -189,7 +196,7 @@ impl Chain<'_> {
                 for at in bits(marks.slots(number)) {
                     match frame.stack.get_mut(at) {
                         Some(slot) if slot.is_scalar_spill() && !slot.reg.precise => {
-                            slot.reg.precise = true;
+                            Rc::make_mut(slot).reg.precise = true;
                             changed = true;
                         }
                         Some(_) => marks.clear_slot(number, at),
@@ -209,7 +216,7 @@ impl Chain<'_> {
                     StateText {
                         program: self.program,
                         maps: self.maps,
-                        state: self.arena.get(id),
+                        state: &self.arena.get(id).restored(),
                         frame: number,
                         touched: Touched::ALL,
                     },
@@ -227,14 +234,12 @@ impl Chain<'_> {
         start: &State,
         marks: &mut Marks,
     ) -> VerifyResult<bool> {
-        let state = checkpoint.map_or(start, |id| self.arena.get(id));
-        let outermost = state.frames.first();
-        let subprogram = outermost.map_or(0, |frame| frame.subprogram);
+        let (subprogram, alone) = match checkpoint {
+            Some(id) => self.arena.get(id).root(),
+            None => start.root(),
+        };
         let (regs, slots) = (marks.regs(marks.frame), marks.slots(marks.frame));
-        let own = state.frames.len() == 1
-            && subprogram > 0
-            && outermost.is_some_and(|frame| frame.callsite.is_none());
-        if !own || slots != 0 || regs & !Marks::ARGUMENTS != 0 {
+        if subprogram == 0 || !alone || slots != 0 || regs & !Marks::ARGUMENTS != 0 {
             reject!(
                 EFAULT,
                 "verifier bug: backtracking func entry subprog {subprogram} \
@@ -251,7 +256,7 @@ impl Chain<'_> {
             .flat_map(|frame| frame.regs.iter_mut().enumerate())
         {
             if regs >> at & 1 == 1 && reg.is_scalar() {
-                reg.precise = true;
+                Rc::make_mut(reg).precise = true;
                 changed = true;
             }
         }
@@ -274,7 +279,7 @@ impl Chain<'_> {
                 // The last register is the frame pointer.
                 for (at, reg) in frame.regs.iter_mut().enumerate().rev().skip(1).rev() {
                     if reg.is_scalar() && !reg.precise {
-                        reg.precise = true;
+                        Rc::make_mut(reg).precise = true;
                         if self.log.is_full() {
                             self.log.write(format_args!(
                                 "force_precise: frame{number}: forcing r{at} to be precise\n"
@@ -284,7 +289,7 @@ impl Chain<'_> {
                 }
                 for (at, slot) in frame.stack.iter_mut().enumerate() {
                     if slot.is_scalar_spill() && !slot.reg.precise {
-                        slot.reg.precise = true;
+                        Rc::make_mut(slot).reg.precise = true;
                         if self.log.is_full() {
                             self.log.write(format_args!(
                                 "force_precise: frame{number}: forcing fp-{} to be precise\n",
@@ -295,22 +300,5 @@ impl Chain<'_> {
                 }
             }
         }
-    }
-}
-
-/// The instruction executed before the one at `pc`, given the remaining `steps` of the
-/// history; `None` at the start (`get_prev_insn_idx`). The first instruction may be
-/// executed more than once: the start is where its steps end, or where it was jumped to.
-#[inline]
-pub(crate) fn before(first: Pc, pc: Pc, steps: &mut &[Step]) -> Option<Pc> {
-    if pc == first && (steps.is_empty() || steps.len() == 1 && steps[0].pc == pc) {
-        return None;
-    }
-    match steps.split_last() {
-        Some((step, earlier)) if step.pc == pc => {
-            *steps = earlier;
-            Some(step.prev)
-        }
-        _ => Some(Pc(pc.0.wrapping_sub(1))),
     }
 }

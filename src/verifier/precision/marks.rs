@@ -3,7 +3,7 @@
 
 use crate::isa::Reg;
 use crate::spec::limits::MAX_CALL_FRAMES;
-use crate::verifier::state::Linked;
+use crate::verifier::history::Linked;
 
 /// Sets of registers and slots, one for each frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -27,12 +27,12 @@ mod marks;
 mod tests;
 
 pub(crate) use backtrack_cache::BacktrackCache;
-pub(crate) use chain::{Chain, before};
+pub(crate) use chain::Chain;
 pub(crate) use marks::Marks;
 
 use super::env::Verifier;
+use super::history::LinkedSet;
 use super::reject::{VerifyResult, reject};
-use super::state::LinkedSet;
 use crate::isa::Reg;
 
 impl Verifier<'_> {
@@ -84,8 +84,6 @@ impl Verifier<'_> {
             return;
         }
         self.note_step(None, LinkedSet::default());
-        if let Some(step) = self.state.history.last_mut() {
-            step.stack_operands = (dst, src);
-        }
+        self.state.history.note_stack_operands(dst, src);
     }
 }

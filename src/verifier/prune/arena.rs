@@ -4,16 +4,19 @@
 //! (`explored_states`). A checkpoint that rarely prunes anything leaves its list. It is
 //! freed once all paths from it are explored (`free_list`).
 
+use std::mem::take;
+
 use super::ids::IdMap;
+use super::saved::Blank;
 use super::scc::{VisitId, Visits};
 use crate::util::Pc;
 use crate::verifier::explore::counts::Counts;
-use crate::verifier::state::{Frame, State, StateId};
+use crate::verifier::state::{Frame, SavedState, State, StateId};
 
 /// A checkpoint (`struct bpf_verifier_state_list`).
 #[derive(Debug)]
 pub(super) struct Checkpoint {
-    pub state: State,
+    pub state: SavedState,
     /// Its list, and the next checkpoint there.
     pub list: ListId,
     pub next: Option<StateId>,
@@ -47,6 +50,7 @@ pub(crate) struct Arena {
     checkpoints: Vec<Checkpoint>,
     /// The indices of freed checkpoints, whose memory is reused.
     free: Vec<StateId>,
+    blank: Blank,
     /// States whose memory can be reused.
     spare: Vec<State>,
     lists: Vec<List>,
@@ -74,26 +78,26 @@ impl Arena {
         }
     }
 
-    pub(crate) fn get(&self, id: StateId) -> &State {
+    pub(crate) fn get(&self, id: StateId) -> &SavedState {
         &self.checkpoint(id).state
     }
 
-    pub(crate) fn get_mut(&mut self, id: StateId) -> &mut State {
+    pub(crate) fn get_mut(&mut self, id: StateId) -> &mut SavedState {
         &mut self.checkpoint_mut(id).state
     }
 
     /// Removes every state, before the next function is explored (`free_states`). The
     /// statistics continue, as in the kernel.
     pub(crate) fn clear(&mut self) {
-        let len = u32::try_from(self.checkpoints.len()).unwrap_or(u32::MAX);
-        self.free = (0..len).rev().map(StateId).collect();
+        self.checkpoints.clear();
+        self.free.clear();
         self.lists.fill(List::default());
         self.visits.clear();
     }
 
     /// Takes the id map for comparisons; `last_id` is the last id assigned.
     pub(super) fn take_ids(&mut self, last_id: u32) -> IdMap {
-        let mut ids = std::mem::take(&mut self.ids);
+        let mut ids = take(&mut self.ids);
         ids.reset(last_id);
         ids
     }
@@ -137,6 +141,11 @@ impl Arena {
         &mut self.checkpoints[id.0 as usize]
     }
 
+    /// A state, to clean, and the blank registers and slots.
+    pub(super) fn get_mut_with_blank(&mut self, id: StateId) -> (&mut SavedState, &Blank) {
+        (&mut self.checkpoints[id.0 as usize].state, &self.blank)
+    }
+
     /// A checkpoint, and the visits of loops.
     pub(super) fn checkpoint_and_visits(&mut self, id: StateId) -> (&mut Checkpoint, &Visits) {
         (&mut self.checkpoints[id.0 as usize], &self.visits)
@@ -161,45 +170,52 @@ impl Arena {
     /// Stores a copy of a state at the head of its list, with its jump history, which is
     /// cleared in `state`.
     pub(super) fn insert(&mut self, state: &mut State, list: ListId) -> StateId {
-        let id = self.store(state, list);
-        let next = self.list_mut(list).head.replace(id);
-        let checkpoint = self.checkpoint_mut(id);
+        let free = self.free.pop();
+        // The memory of the freed checkpoint.
+        let (mut frames, mut refs, mut history) = match free {
+            Some(id) => {
+                let old = &mut self.checkpoint_mut(id).state;
+                (
+                    take(&mut old.frames),
+                    take(&mut old.refs),
+                    take(&mut old.history),
+                )
+            }
+            None => Default::default(),
+        };
+        let parent = state.parent.map(|parent| self.get(parent));
+        frames.extend(state.frames.iter().enumerate().map(|(number, frame)| {
+            let parent = parent.and_then(|parent| parent.frames.get(number));
+            self.blank.save(frame, parent)
+        }));
+        refs.clone_from(&state.refs);
         // The copy is as long as it has to be; `state` keeps its memory for the next one.
-        checkpoint.state.history.clone_from(&state.history);
+        history.copy(&state.history);
         state.history.clear();
-        checkpoint.next = next;
+        let checkpoint = Checkpoint {
+            state: state.with(frames, refs, history),
+            list,
+            next: self.list(list).head,
+            hits: 0,
+            misses: 0,
+            hints: [0; 2],
+            dropped: false,
+            visit: None,
+        };
+        let id = match free {
+            Some(id) => {
+                *self.checkpoint_mut(id) = checkpoint;
+                id
+            }
+            None => {
+                let id = u32::try_from(self.checkpoints.len()).unwrap_or(u32::MAX);
+                self.checkpoints.push(checkpoint);
+                StateId(id)
+            }
+        };
+        self.list_mut(list).head = Some(id);
         self.listed += 1;
         self.total += 1;
-        id
-    }
-
-    /// Stores a copy of a state, without its history, in a freed entry or at the end.
-    fn store(&mut self, state: &State, list: ListId) -> StateId {
-        let Some(id) = self.free.pop() else {
-            let id = u32::try_from(self.checkpoints.len()).unwrap_or(u32::MAX);
-            let state = State {
-                frames: state.frames.clone(),
-                refs: state.refs.clone(),
-                history: Vec::new(),
-                ..*state
-            };
-            self.checkpoints.push(Checkpoint {
-                state,
-                list,
-                next: None,
-                hits: 0,
-                misses: 0,
-                hints: [0; 2],
-                dropped: false,
-                visit: None,
-            });
-            return StateId(id);
-        };
-        let checkpoint = self.checkpoint_mut(id);
-        copy_state(&mut checkpoint.state, state);
-        (checkpoint.list, checkpoint.next) = (list, None);
-        (checkpoint.hits, checkpoint.misses) = (0, 0);
-        (checkpoint.dropped, checkpoint.visit) = (false, None);
         id
     }
 
@@ -225,7 +241,9 @@ impl Arena {
         if !checkpoint.dropped || checkpoint.state.branches != 0 || self.is_incomplete(id) {
             return;
         }
-        self.checkpoint_mut(id).dropped = false;
+        let checkpoint = self.checkpoint_mut(id);
+        checkpoint.dropped = false;
+        checkpoint.state.frames.clear();
         self.dropped -= 1;
         self.free.push(id);
     }
@@ -250,7 +268,7 @@ impl Arena {
         match self.spare.pop() {
             Some(mut copy) => {
                 copy_state(&mut copy, state);
-                copy.history.clone_from(&state.history);
+                copy.history.copy(&state.history);
                 copy
             }
             None => state.clone(),
@@ -265,18 +283,18 @@ impl Arena {
 
 /// Copies a state without its history, reusing the memory of `to`.
 fn copy_state(to: &mut State, from: &State) {
-    let mut frames = std::mem::take(&mut to.frames);
+    let mut frames = take(&mut to.frames);
     frames.truncate(from.frames.len());
     for (to, from) in frames.iter_mut().zip(&from.frames) {
-        let mut stack = std::mem::take(&mut to.stack);
+        let mut stack = take(&mut to.stack);
         stack.clone_from(&from.stack);
         *to = Frame { stack, ..*from };
     }
     let there = frames.len();
     frames.extend(from.frames.iter().skip(there).cloned());
-    let mut refs = std::mem::take(&mut to.refs);
+    let mut refs = take(&mut to.refs);
     refs.clone_from(&from.refs);
-    let history = std::mem::take(&mut to.history);
+    let history = take(&mut to.history);
     *to = State {
         frames,
         refs,

@@ -1,12 +1,12 @@
 //! Removes dead registers and slots from checkpoints, so that comparisons ignore them
 //! (`clean_live_states`).
 
+use std::rc::Rc;
+
 use super::arena::{Arena, ListId};
 use crate::isa::Reg;
 use crate::util::Pc;
 use crate::verifier::liveness::{CallChain, StackLiveness};
-use crate::verifier::reg::RegState;
-use crate::verifier::stack::Slot;
 use crate::verifier::state::State;
 use crate::verifier::structure::Structure;
 
@@ -36,7 +36,7 @@ impl Arena {
             let clean = state.pc == pc && state.same_callsites(current) && !self.is_incomplete(id);
             uncleaned |= !clean;
             if clean {
-                let state = self.get_mut(id);
+                let (state, blank) = self.get_mut_with_blank(id);
                 let last = state.current();
                 let chain = |frame| CallChain::of(state, structure, frame);
                 liveness.query(chain, last, pc);
@@ -52,12 +52,12 @@ impl Arena {
                     };
                     for (at, reg) in frame.regs.iter_mut().enumerate().take(Reg::FP.index()) {
                         if live >> at & 1 == 0 {
-                            *reg = RegState::NOT_INIT;
+                            *reg = Rc::clone(&blank.reg);
                         }
                     }
                     for (at, slot) in frame.stack.iter_mut().enumerate() {
                         if !liveness.is_alive(number, at) {
-                            *slot = Slot::EMPTY;
+                            *slot = Rc::clone(&blank.slot);
                         }
                     }
                 }

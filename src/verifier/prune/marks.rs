@@ -9,7 +9,7 @@ use crate::verifier::env::Verifier;
 use crate::verifier::log::{Log, log};
 use crate::verifier::precision::{Chain, Marks};
 use crate::verifier::reject::VerifyResult;
-use crate::verifier::state::{State, StateId};
+use crate::verifier::state::{SavedState, State, StateId};
 
 /// The maximum number of rounds over a loop's back edges; then all of its scalars are
 /// marked (`MAX_BACKEDGE_ITERS`).
@@ -25,7 +25,6 @@ impl Verifier<'_> {
 
     /// Ends a path: updates the branch counts of its checkpoints (`update_branch_counts`).
     pub(crate) fn end_of_path(&mut self) -> VerifyResult {
-        self.backtrack_cache.clear();
         self.state.branches = self.state.branches.saturating_sub(1);
         let mut parent = self.state.parent;
         while let Some(id) = parent {
@@ -135,7 +134,7 @@ impl Arena {
 }
 
 /// The precise scalars of a state.
-fn wanted(state: &State, log: &mut Log) -> Marks {
+fn wanted(state: &SavedState, log: &mut Log) -> Marks {
     let mut marks = Marks::new(state.current());
     for (number, frame) in state.frames.iter().enumerate().rev() {
         let mut first = true;

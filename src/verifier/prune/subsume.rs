@@ -16,10 +16,12 @@
 //! At insn 4, `r6` is live and precise in `old`, and `[-8, -8]` doesn't contain -1000: the
 //! current state has to be explored.
 
+use std::rc::Rc;
+
 use super::ids::IdMap;
 use crate::verifier::reg::{ADD_CONST, Kind, RegState};
 use crate::verifier::stack::{SLOT, Slot, SlotKind};
-use crate::verifier::state::{Frame, Reference, State};
+use crate::verifier::state::{Frame, Reference, SavedFrame, SavedState, State};
 use crate::verifier::structure::InsnInfo;
 
 /// How strictly two states are compared (`enum exact_level`).
@@ -55,7 +57,7 @@ pub(super) struct Comparison<'a> {
 
 impl Comparison<'_> {
     /// Whether `old` subsumes `current`.
-    pub(super) fn states(&mut self, old: &State, current: &State) -> bool {
+    pub(super) fn states(&mut self, old: &SavedState, current: &State) -> bool {
         if old.sleepable != current.sleepable || !old.same_callsites(current) {
             return false;
         }
@@ -72,8 +74,7 @@ impl Comparison<'_> {
             return false;
         }
         self.ids.clear();
-        let sections = |state: &State| (state.rcu_locks, state.preempt_locks);
-        if sections(old) != sections(current)
+        if (old.rcu_locks, old.preempt_locks) != (current.rcu_locks, current.preempt_locks)
             || !self.references(&old.refs, &current.refs)
             || !self.ids.same(old.irq_id, current.irq_id)
         {
@@ -87,7 +88,7 @@ impl Comparison<'_> {
     }
 
     /// The live registers of a frame.
-    fn live(&self, state: &State, frame: usize) -> u16 {
+    fn live(&self, state: &SavedState, frame: usize) -> u16 {
         let info = self.insns.get(state.frame_pc(frame).index());
         info.map_or(u16::MAX, |info| info.live)
     }
@@ -102,7 +103,7 @@ impl Comparison<'_> {
     }
 
     /// `func_states_equal`: `live` are the live registers.
-    fn frames(&mut self, old: &Frame, current: &Frame, live: u16) -> bool {
+    fn frames(&mut self, old: &SavedFrame, current: &Frame, live: u16) -> bool {
         if old.callback_depth > current.callback_depth {
             return false;
         }
@@ -179,7 +180,7 @@ impl Comparison<'_> {
     }
 
     /// `stacksafe`: slots beyond the old stack were not used by the old state.
-    fn stacks(&mut self, old: &[Slot], current: &[Slot]) -> bool {
+    fn stacks(&mut self, old: &[Rc<Slot>], current: &[Slot]) -> bool {
         let mut slots = old.iter().enumerate();
         slots.all(|(number, slot)| self.slot(slot, current.get(number)))
     }
@@ -271,7 +272,7 @@ pub(super) fn same_value(old: &RegState, current: &RegState) -> bool {
 /// Whether the innermost frames are identical, as a quick check (`states_maybe_looping`).
 /// `hint` is the register that differed last: inlined is the test that it still does.
 #[inline]
-pub(super) fn may_loop(old: &State, current: &State, hint: &mut u8) -> bool {
+pub(super) fn may_loop(old: &SavedState, current: &State, hint: &mut u8) -> bool {
     let (old_regs, regs) = (&old.frame().regs, &current.frame().regs);
     match (
         old_regs.get(usize::from(*hint)),
@@ -283,9 +284,10 @@ pub(super) fn may_loop(old: &State, current: &State, hint: &mut u8) -> bool {
 }
 
 /// Whether two frames have the same registers; sets `hint` to the first that differs.
-fn same_registers(old: &[RegState], current: &[RegState], hint: &mut u8) -> bool {
-    let same =
-        |(a, b): (&RegState, &RegState)| same_value(a, b) && (a.id, a.ref_id) == (b.id, b.ref_id);
+fn same_registers(old: &[Rc<RegState>], current: &[RegState], hint: &mut u8) -> bool {
+    let same = |(a, b): (&Rc<RegState>, &RegState)| {
+        same_value(a, b) && (a.id, a.ref_id) == (b.id, b.ref_id)
+    };
     let mut pairs = (0..).zip(std::iter::zip(old, current));
     let different = pairs.find(|(_, pair)| !same(*pair));
     different.inspect(|(at, _)| *hint = *at).is_none()

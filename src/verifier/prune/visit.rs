@@ -8,10 +8,11 @@ use crate::spec::ProgFlags;
 use crate::spec::limits::MAX_STATES;
 use crate::util::{Errno, Pc};
 use crate::verifier::env::Verifier;
+use crate::verifier::history::LinkedSet;
 use crate::verifier::log::log;
 use crate::verifier::reject::{Reject, VerifyResult};
 use crate::verifier::stack_object::iterator::steps_differ;
-use crate::verifier::state::{Entry, LinkedSet, State, StateId};
+use crate::verifier::state::{Entry, SavedState, State, StateId};
 use crate::verifier::structure::InsnInfo;
 
 /// The history length from which a checkpoint is always created.
@@ -47,7 +48,7 @@ struct Search<'a> {
 impl Search<'_> {
     /// Whether the checkpoint is in the same entry of an asynchronous callback; if not,
     /// reaching its instruction again is not a loop.
-    fn is_same_entry(&self, old: &State) -> bool {
+    fn is_same_entry(&self, old: &SavedState) -> bool {
         match (old.frame().entry, self.current.frame().entry) {
             (Entry::AsyncCallback(old), Entry::AsyncCallback(current)) => old == current,
             (Entry::AsyncCallback(_), _) => false,
@@ -223,20 +224,22 @@ impl Verifier<'_> {
 
     fn infinite_loop(&self, pc: Pc, since: StateId) -> Reject {
         let frame = self.state.current();
-        let text = |state| self.state_text(state, frame);
+        let text = |state: &State| self.state_text(state, frame).to_string();
         Reject::new(
             Errno::EINVAL,
             format!("infinite loop detected at insn {pc}"),
         )
         .and(format_args!("cur state:{}", text(&self.state)))
-        .and(format_args!("old state:{}", text(self.arena.get(since))))
+        .and(format_args!(
+            "old state:{}",
+            text(&self.arena.get(since).restored())
+        ))
     }
 
     /// Makes the current state a checkpoint. Its precision marks are cleared: the code that
     /// follows has not required any yet.
     fn add_checkpoint(&mut self, pc: Pc, list: ListId) {
         self.arena.counts_before = self.counts;
-        self.backtrack_cache.clear();
         if self.privileges.bpf_capable {
             for reg in self.state.all_regs_mut() {
                 if reg.is_scalar() {
@@ -246,6 +249,7 @@ impl Verifier<'_> {
         }
         (self.state.pc, self.state.last) = (pc, self.position.prev());
         let id = self.arena.insert(&mut self.state, list);
+        self.backtrack_cache.begin(id);
         self.arena.note_peak();
         if let Some(of) = Loop::of(&self.state, &self.structure.insns) {
             let (visit, first) = self.arena.visits.enter(of, id);

@@ -17,7 +17,7 @@ use crate::util::Pc;
 use crate::verifier::env::Verifier;
 use crate::verifier::reg::RegState;
 use crate::verifier::reject::VerifyResult;
-use crate::verifier::state::{State, StateId};
+use crate::verifier::state::{SavedState, State, StateId};
 
 impl Verifier<'_> {
     /// After the return from a callback to the call at `pc`: widens the scalars that differ
@@ -51,7 +51,7 @@ impl Verifier<'_> {
 impl Arena {
     /// The last checkpoint at `pc`, in a call from `callsite`, above the state `below`
     /// (`find_prev_entry`).
-    fn above(&self, below: &State, callsite: Option<Pc>, pc: Pc) -> Option<StateId> {
+    fn above<R, S>(&self, below: &State<R, S>, callsite: Option<Pc>, pc: Pc) -> Option<StateId> {
         let mut next = self.list(self.list_of(pc, callsite)).head;
         while let Some(id) = next {
             let checkpoint = self.checkpoint(id);
@@ -71,7 +71,7 @@ impl Arena {
 
 /// Makes imprecise scalars unknown that differ from the old state
 /// (`widen_imprecise_scalars`).
-fn widen(old: &State, current: &mut State, ids: &mut IdMap) {
+fn widen(old: &SavedState, current: &mut State, ids: &mut IdMap) {
     let mut comparison = Comparison {
         insns: &[],
         ids,

@@ -15,7 +15,7 @@ use crate::verifier::env::Verifier;
 use crate::verifier::reg::{IterState, Kind, RegState};
 use crate::verifier::reject::{VerifyResult, reject, unmodelled};
 use crate::verifier::stack::{SLOT, Slot, SlotKind};
-use crate::verifier::state::State;
+use crate::verifier::state::{SavedState, State};
 
 /// How messages call it.
 const NAME: &str = "iter";
@@ -239,7 +239,7 @@ fn kind_at(state: &mut State, place: IteratorPlace) -> Option<&mut Kind> {
 
 /// Whether an iterator that is active in the old state has taken another number of steps in
 /// the current one (`iter_active_depths_differ`): then the loop may end.
-pub(crate) fn steps_differ(old: &State, current: &State) -> bool {
+pub(crate) fn steps_differ(old: &SavedState, current: &State) -> bool {
     let mut frames = old.frames.iter().zip(&current.frames);
     frames.any(|(old, current)| {
         let mut slots = old.stack.iter().enumerate();
