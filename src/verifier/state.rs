@@ -304,6 +304,7 @@ impl<R, S> State<R, S> {
             callback_unroll_depth: self.callback_unroll_depth,
             may_goto_depth: self.may_goto_depth,
             sleepable: self.sleepable,
+            speculative: self.speculative,
             rcu_locks: self.rcu_locks,
             preempt_locks: self.preempt_locks,
             irq_id: self.irq_id,
