@@ -18,14 +18,10 @@
 //! Remembered are the registers and slots wanted at each step of the history (a loop has
 //! one in each iteration), and at each instruction since the last step, which are
 //! consecutive.
-//!
-//! A path that waited, and now continues, has the steps of the path that pushed it, up to the
-//! last one. So what was wanted there is remembered beyond the end of a path.
 
 use super::marks::Marks;
 use crate::util::Pc;
 use crate::verifier::history::Steps;
-use crate::verifier::state::{State, StateId};
 
 /// Registers and slots of one frame that were wanted.
 #[derive(Clone, Copy, Debug, Default)]
@@ -63,28 +59,12 @@ pub(crate) struct BacktrackCache {
     at_insns: Vec<Entry>,
     /// The number of paths and checkpoints so far.
     epoch: u32,
-    /// The last checkpoint.
-    checkpoint: Option<StateId>,
 }
 
 impl BacktrackCache {
-    /// Begins a path from this checkpoint: it was just created.
-    pub(crate) fn begin(&mut self, checkpoint: StateId) {
-        self.forget(0);
-        self.checkpoint = Some(checkpoint);
-    }
-
-    /// Continues with a state that was pushed earlier.
-    pub(crate) fn resume(&mut self, state: &State) {
-        // The path that pushed it may have changed the last step since.
-        let same = self.checkpoint == state.parent;
-        self.forget(if same { state.history.len() } else { 0 });
-        self.checkpoint = state.parent;
-    }
-
-    /// Forgets what was wanted, except at the first `steps` steps.
-    fn forget(&mut self, steps: usize) {
-        self.at_steps.truncate(steps);
+    /// Clears the cache: another path continues, or a checkpoint was created.
+    pub(crate) fn clear(&mut self) {
+        self.at_steps.clear();
         self.epoch = self.epoch.wrapping_add(1);
         if self.epoch == 0 {
             self.at_insns.clear();
@@ -132,7 +112,6 @@ fn entry<T: Copy + Default>(entries: &mut Vec<T>, at: usize) -> &mut T {
 mod tests {
     use super::*;
     use crate::verifier::history::History;
-    use crate::verifier::state::Frame;
 
     fn marks(slots: &[usize]) -> Marks {
         let mut marks = Marks::new(0);
@@ -158,30 +137,8 @@ mod tests {
         assert!(!visit(&[1]) && visit(&[1]));
         assert!(!visit(&[1, 2]), "more is wanted");
         assert!(visit(&[2]));
-        cache.begin(StateId(0));
+        cache.clear();
         assert!(!cache.visit(Pc(3), steps, 1, &marks(&[2])), "another way");
-    }
-
-    /// A path that waited knows what was wanted at the steps before its last one.
-    #[test]
-    fn a_path_that_waited_has_the_steps_of_another() {
-        let mut cache = BacktrackCache::default();
-        let rounds = [1, 2, 3].map(|rounds| history(&[2; 3][..rounds]));
-        let steps = |round: usize| rounds[round - 1].steps();
-        let wanted = marks(&[1]);
-        let mut state = State::new(Frame::new(None, 0, 0));
-        state.parent = Some(StateId(7));
-        state.history = rounds[1].clone();
-        cache.begin(StateId(7));
-        for round in 1..=3 {
-            cache.visit(Pc(2), steps(round), 3, &wanted);
-        }
-        cache.resume(&state);
-        let mut known = |round: usize| cache.visit(Pc(2), steps(round), 3, &wanted);
-        assert_eq!([known(1), known(2), known(3)], [true, false, false]);
-        cache.begin(StateId(8));
-        cache.resume(&state);
-        assert!(!cache.visit(Pc(2), steps(1), 2, &wanted));
     }
 
     /// A loop from 2 to 5: every iteration counts separately.

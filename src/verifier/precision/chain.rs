@@ -83,10 +83,7 @@ impl Chain<'_> {
                     return Ok(changed);
                 }
             }
-            let Some(parent) = checkpoint
-                .map_or(start.segment(), |id| self.arena.get(id).segment())
-                .parent
-            else {
+            let Some(parent) = self.arena.segment(start, checkpoint).parent else {
                 break;
             };
             changed |= self.mark_checkpoint(parent, &mut marks)?;
@@ -113,8 +110,7 @@ impl Chain<'_> {
         marks: &mut Marks,
         mut cache: Option<&mut BacktrackCache>,
     ) -> VerifyResult<Backtracked> {
-        let Segment { first, history, .. } =
-            checkpoint.map_or(start.segment(), |id| self.arena.get(id).segment());
+        let Segment { first, history, .. } = self.arena.segment(start, checkpoint);
         let (code, all) = (&self.structure.code, history.len());
         let (full_log, addresses) = (self.log.is_full(), self.log.shows_addresses());
         let mut pc = last;

@@ -11,7 +11,7 @@ use super::saved::Blank;
 use super::scc::{VisitId, Visits};
 use crate::util::Pc;
 use crate::verifier::explore::counts::Counts;
-use crate::verifier::state::{Frame, SavedState, State, StateId};
+use crate::verifier::state::{Frame, SavedState, Segment, State, StateId};
 
 /// A checkpoint (`struct bpf_verifier_state_list`).
 #[derive(Debug)]
@@ -80,6 +80,15 @@ impl Arena {
 
     pub(crate) fn get(&self, id: StateId) -> &SavedState {
         &self.checkpoint(id).state
+    }
+
+    /// The way to a checkpoint; without one, to the state `start`.
+    pub(crate) fn segment<'a>(
+        &'a self,
+        start: &'a State,
+        checkpoint: Option<StateId>,
+    ) -> Segment<'a> {
+        checkpoint.map_or(start.segment(), |id| self.get(id).segment())
     }
 
     pub(crate) fn get_mut(&mut self, id: StateId) -> &mut SavedState {

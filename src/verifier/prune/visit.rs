@@ -249,7 +249,7 @@ impl Verifier<'_> {
         }
         (self.state.pc, self.state.last) = (pc, self.position.prev());
         let id = self.arena.insert(&mut self.state, list);
-        self.backtrack_cache.begin(id);
+        self.backtrack_cache.clear();
         self.arena.note_peak();
         if let Some(of) = Loop::of(&self.state, &self.structure.insns) {
             let (visit, first) = self.arena.visits.enter(of, id);
