@@ -8,7 +8,7 @@ use crate::isa::assemble;
 use crate::object::cases::Cases;
 use crate::object::{Object, Target};
 use crate::program::Program;
-use crate::spec::{KernelConfig, ProgType};
+use crate::spec::ProgType;
 use crate::verifier::{Options, Unverified, caller_of, verify};
 
 /// The missing feature at which a program's exploration stopped, if any.
@@ -21,7 +21,7 @@ fn stopped(program: &Arc<Program>) -> Option<Missing> {
 
 /// Whether [`scan`] finds the feature at which exploration stops; otherwise what it finds.
 fn is_in_list(program: &Arc<Program>, stopped: &Missing) -> Result<(), Vec<Missing>> {
-    let found = scan(program, &caller_of(program, KernelConfig::default()));
+    let found = scan(program, &caller_of(program, &Options::default()));
     if found.contains(stopped) {
         return Ok(());
     }
