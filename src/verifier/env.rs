@@ -20,7 +20,7 @@ use super::prune::Arena;
 use super::reg::{MapRef, RegState};
 use super::reject::VerifyResult;
 use super::requirements::Required;
-use super::speculation::Speculation;
+use super::speculation::mitigations::Speculation;
 use super::state::{Frame, State};
 use super::struct_ops::ArgumentReferences;
 use super::structure::{self, InsnInfo, Structure, SubprogramInfo, Usage};

@@ -1,7 +1,6 @@
 //! What the verifier allows a loader: the booleans of `struct bpf_verifier_env` that
 //! `bpf_check` derives from the loader's capabilities.
 
-use super::env::Verifier;
 use super::reg::RegState;
 use crate::spec::{Arch, Capabilities};
 
@@ -46,12 +45,5 @@ impl Privileges {
         } else {
             RegState::NOT_INIT
         }
-    }
-}
-
-impl Verifier<'_> {
-    /// Whether a number made of this register would leak a pointer (`is_pointer_value`).
-    pub(crate) fn is_pointer_value(&self, reg: &RegState) -> bool {
-        !self.privileges.allow_ptr_leaks && !reg.is_scalar()
     }
 }

@@ -26,6 +26,11 @@ impl Verifier<'_> {
         Ok(())
     }
 
+    /// Whether a number made of this register would leak a pointer (`is_pointer_value`).
+    pub(crate) fn is_pointer_value(&self, reg: &RegState) -> bool {
+        !self.privileges.allow_ptr_leaks && !reg.is_scalar()
+    }
+
     /// Makes the register an unknown scalar (`mark_reg_unknown`).
     pub(crate) fn set_unknown(&mut self, reg: Reg) {
         self.set_reg(reg, RegState::UNKNOWN);

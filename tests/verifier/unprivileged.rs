@@ -129,7 +129,7 @@ fn types_and_maps_that_a_loader_may_load() {
     assert_eq!(errno(plain(ProgType::SocketFilter), none), "none");
     assert_eq!(errno(plain(ProgType::CgroupSkb), none), "none");
     for (prog_type, missing, enough) in [
-        (ProgType::SkLookup, none, bpf),
+        (ProgType::SkReuseport, none, bpf),
         (ProgType::Xdp, bpf, bpf | Capabilities::NET_ADMIN),
         (ProgType::Tracepoint, bpf, bpf | Capabilities::PERFMON),
         (
@@ -145,7 +145,7 @@ fn types_and_maps_that_a_loader_may_load() {
         assert_eq!(errno(plain(prog_type), enough), "none", "{prog_type}");
     }
     let with_map = |map_type| {
-        let text = "r1 = map[0] ll\nr0 = 0\nexit";
+        let text = "r1 = map[idx:0]\nr0 = 0\nexit";
         let mut program = Program::new("f", ProgType::SocketFilter, assemble(text).unwrap());
         program.maps = [MapDef::new("map", map_type, 4, 8, 4)].into();
         program

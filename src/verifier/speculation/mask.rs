@@ -5,37 +5,13 @@
 //! checked path did becomes 0. One instruction has one mask, so all paths must agree on it. The
 //! path with the number 0 is explored as a speculative one.
 
-use super::Speculation;
+use super::mitigations::{Distance, Mask};
 use crate::isa::{AluOp, Operand, Reg, low32};
 use crate::spec::limits::STACK_SIZE;
 use crate::util::{Errno, Pc};
 use crate::verifier::env::Verifier;
 use crate::verifier::reg::{Kind, RegState};
 use crate::verifier::reject::{Reject, VerifyResult, reject};
-
-/// How the operand of an instruction is masked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mask {
-    /// Not at all: both operands are numbers.
-    Number,
-    /// To at most this distance.
-    Distance(Distance),
-}
-
-/// The distance that a pointer is moved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::verifier) struct Distance {
-    /// Whether the number is negative.
-    negative: bool,
-    /// Whether the number is constant.
-    constant: bool,
-    /// Whether the source is masked, not the destination.
-    masks_source: bool,
-    /// The maximum, in bytes.
-    limit: u32,
-    /// Whether the pointer moves towards the start of the object. It follows from the others.
-    to_left: bool,
-}
 
 /// An addition or subtraction of a pointer and a number.
 #[derive(Debug, Clone, Copy)]
@@ -77,19 +53,6 @@ impl PointerSum {
     }
 }
 
-impl Speculation {
-    /// Records the mask of an instruction, unless another path needs a different one
-    /// (`update_alu_sanitation_state`).
-    fn set_mask(&mut self, pc: Pc, mask: Mask) -> Result<(), Obstacle> {
-        let known = &mut self.at.entry(pc).or_default().mask;
-        if *known.get_or_insert(mask) == mask {
-            Ok(())
-        } else {
-            Err(Obstacle::Paths)
-        }
-    }
-}
-
 impl Verifier<'_> {
     /// Whether an addition or subtraction needs no mask (`can_skip_alu_sanitation`).
     fn needs_no_mask(&self, op: AluOp, src: Operand) -> bool {
@@ -118,7 +81,7 @@ impl Verifier<'_> {
         let pc = self.pc();
         self.speculation
             .set_mask(pc, Mask::Number)
-            .map_err(|why| sum.refused(why))
+            .map_err(|_| sum.refused(Obstacle::Paths))
     }
 
     /// Before a pointer is moved by a number: returns how far it may move, if the number has to
@@ -139,7 +102,9 @@ impl Verifier<'_> {
         } else {
             let distance = self.distance(sum, pointer, number);
             let distance = distance.map_err(|why| sum.refused(why))?;
-            self.speculation.exact_scalars |= !constant;
+            if !constant {
+                self.speculation.compare_scalars_exactly();
+            }
             Some(distance)
         };
         if constant {
@@ -181,7 +146,7 @@ impl Verifier<'_> {
         let pc = self.pc();
         self.speculation
             .set_mask(pc, Mask::Distance(distance))
-            .map_err(|why| sum.refused(why))
+            .map_err(|_| sum.refused(Obstacle::Paths))
     }
 
     /// The distance before the move.

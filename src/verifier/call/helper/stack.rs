@@ -86,8 +86,12 @@ impl Verifier<'_> {
         }
     }
 
-    /// The value of a key on the stack, if it is constant; it becomes precise.
+    /// The value of a key on the stack, if it is constant; it becomes precise. Not for loaders
+    /// without `CAP_BPF`.
     pub(super) fn constant_key(&mut self, reg: Reg, key_size: u32) -> VerifyResult<Option<u64>> {
+        if !self.privileges.bpf_capable {
+            return Ok(None);
+        }
         let state = *self.reg(reg);
         let (Kind::Stack { frame }, Some(var)) = (state.kind, state.var.value()) else {
             return Ok(None);
