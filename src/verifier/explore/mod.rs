@@ -55,7 +55,6 @@ impl Verifier<'_> {
         self.log.touch_all();
         self.log_restart();
         self.set_arguments(number)?;
-        self.backtrack_cache.clear();
         self.liveness.reset_current();
         self.explore()?;
         self.arena.clear();
@@ -142,7 +141,6 @@ impl Verifier<'_> {
                     };
                     self.arena
                         .recycle(std::mem::replace(&mut self.state, pending.state));
-                    self.backtrack_cache.clear();
                     self.position.go_to(pending.pc);
                     prev = pending.prev;
                     if !self.log.is_full() {

@@ -25,6 +25,7 @@ impl Verifier<'_> {
 
     /// Ends a path: updates the branch counts of its checkpoints (`update_branch_counts`).
     pub(crate) fn end_of_path(&mut self) -> VerifyResult {
+        self.backtrack_cache.clear();
         self.state.branches = self.state.branches.saturating_sub(1);
         let mut parent = self.state.parent;
         while let Some(id) = parent {
