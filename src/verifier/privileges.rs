@@ -35,9 +35,7 @@ impl Privileges {
             bypass_spec_v4: perfmon || matches!(arch, Arch::Arm64),
         }
     }
-}
 
-impl Privileges {
     /// A pointer to an object that is gone (`mark_reg_invalid`). As a number it would leak.
     pub(crate) const fn invalid(self) -> RegState {
         if self.allow_ptr_leaks {
