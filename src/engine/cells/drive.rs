@@ -104,17 +104,16 @@ impl Run<'_> {
     }
 
     /// Loads the host registers from the run.
+    // Always inline: a function that gets the registers through memory of its own can't end
+    // with a jump to the next cell's function, and the stack would grow.
+    #[inline(always)]
     pub(crate) fn reload(&self) -> Regs {
-        let hot = self.code.map_or([0; 4], Threaded::hot);
+        let [a, b, c, d] = self.code.map_or([0; 4], Threaded::hot);
         let reg = |number: u8| {
-            self.host
-                .regs
-                .get(usize::from(number))
-                .copied()
-                .unwrap_or(0)
+            let reg = self.host.regs.get(usize::from(number));
+            reg.copied().unwrap_or(0)
         };
-        let [a, b, c, d] = hot.map(reg);
-        Regs(a, b, c, d)
+        Regs(reg(a), reg(b), reg(c), reg(d))
     }
 }
 
