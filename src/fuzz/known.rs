@@ -33,6 +33,17 @@ const KNOWN: &[Known] = &[
         kind: "kernel's log: a register has a value that it excludes",
         can_have: has_signed_fill,
     },
+    // So bpflab explores more of such programs, or rejects them.
+    Known {
+        oracle: Oracle::VERDICT,
+        kind: "processed: more",
+        can_have: has_signed_fill,
+    },
+    Known {
+        oracle: Oracle::VERDICT,
+        kind: "false-reject",
+        can_have: has_signed_fill,
+    },
     // bpflab gives the slice of a ring buffer's record the record's reference
     // (docs/verifier-differences.md). Without the slice in a register, more states are subsumed.
     Known {
