@@ -1,6 +1,7 @@
 //! Problems that are explained.
 
 use super::candidate::Candidate;
+use super::listing::CALL;
 use super::oracle::Oracle;
 use super::problem::Problem;
 use super::strategy::Strategy;
@@ -68,9 +69,6 @@ const KNOWN: &[Known] = &[
         can_have: ignores_arguments,
     },
 ];
-
-/// The opcode of calls.
-const CALL: u8 = 0x85;
 
 /// Whether a program makes two calls, of which one passes arguments that the verifier ignores.
 fn ignores_arguments(program: &Program) -> bool {

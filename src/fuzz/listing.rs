@@ -8,11 +8,11 @@ use crate::util::{Pc, TypeId};
 /// Identifies an item of a listing, also after items before it are inserted or removed.
 pub type Label = u32;
 
-const LOAD_64: u8 = 0x18;
-const CALL: u8 = 0x85;
+pub(super) const LOAD_64: u8 = 0x18;
+pub(super) const CALL: u8 = 0x85;
 const JUMP_LONG: u8 = 0x06;
 const PSEUDO_SUBPROGRAM: u8 = 1;
-const PSEUDO_FUNCTION: u8 = 4;
+pub(super) const PSEUDO_FUNCTION: u8 = 4;
 
 /// An instruction, of one slot or two.
 #[derive(Debug, Clone, Copy)]

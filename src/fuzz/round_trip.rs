@@ -1,5 +1,6 @@
 //! The *round-trip* oracle: pairs of functions of which one undoes the other.
 
+use super::listing::{LOAD_64, PSEUDO_FUNCTION};
 use super::oracle::Oracle;
 use super::problem::Problem;
 use crate::btf::Btf;
@@ -19,11 +20,8 @@ fn differs(what: &str, given: impl Into<String>, back: impl Into<String>) -> Opt
     Some(Problem::new(Oracle::ROUND_TRIP, what, given, back))
 }
 
-/// The opcodes of `exit` and of a load of 64 bits; the source that makes the latter a function's
-/// address.
+/// The opcode of `exit`.
 const EXIT: u8 = 0x95;
-const LD_IMM64: u8 = 0x18;
-const FUNCTION: u8 = 4;
 
 /// The instructions with 0 in the fields that the kernel never checks, and which decoding ignores:
 /// the offset of `exit`, and the upper half of a function's address.
@@ -34,7 +32,7 @@ fn canonical(program: &Program) -> Vec<RawInsn> {
         if is_function {
             insn.imm = 0;
         }
-        is_function = insn.opcode == LD_IMM64 && insn.src() == FUNCTION;
+        is_function = insn.opcode == LOAD_64 && insn.src() == PSEUDO_FUNCTION;
         if insn.opcode == EXIT {
             insn.off = 0;
         }

@@ -6,16 +6,8 @@ use crate::spec::{AttachType, ProgType, lsm};
 use crate::util::HelperId;
 use crate::verifier::env::Verifier;
 use crate::verifier::reject::{VerifyResult, reject};
+use crate::verifier::structure::is_gpl_compatible;
 
-/// The GPL-compatible licenses (`license_is_gpl_compatible`, `include/linux/license.h`).
-const GPL_COMPATIBLE: [&str; 6] = [
-    "GPL",
-    "GPL v2",
-    "GPL and additional rights",
-    "Dual BSD/GPL",
-    "Dual MIT/GPL",
-    "Dual MPL/GPL",
-];
 /// The functions in which `bpf_d_path` may be called (`btf_allowlist_d_path`,
 /// `kernel/trace/bpf_trace.c`).
 const D_PATH_CALLERS: [&str; 9] = [
@@ -44,7 +36,7 @@ impl Verifier<'_> {
             );
         };
         let is = |attribute| prototype.attributes.contains(attribute);
-        if is(Attributes::GPL_ONLY) && !GPL_COMPATIBLE.contains(&&*self.program.license) {
+        if is(Attributes::GPL_ONLY) && !is_gpl_compatible(&self.program.license) {
             reject!(
                 EINVAL,
                 "cannot call GPL-restricted function from non-GPL compatible program"
