@@ -3,6 +3,7 @@
 mod bench;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod compare;
+mod counted;
 mod coverage;
 mod datum;
 #[cfg(feature = "cli")]

@@ -139,7 +139,7 @@ fn what_tools_put_around_a_log_is_taken_away() {
         let report = explained.report.as_ref().expect("a report");
         assert_eq!(report.problem, "number used as a pointer", "{text}");
         assert_eq!(explained.refused.insn, Some(1));
-        assert_eq!(report.held, ["R1 held the number 5: 5"], "{text}");
+        assert_eq!(report.held, ["R1 held the number 5"], "{text}");
         assert_eq!(report.labels[1].text, "R1 gets its value here");
     }
 }

@@ -8,6 +8,7 @@ use serde_json::{Value as Json, json};
 use crate::compare::live::Summary;
 use crate::compare::replay::{Gap, ProgramReport, Report, Verdict, Word};
 use crate::harness::EngineKind;
+use crate::report::counted::counted;
 use crate::report::page::{differences, document, escaped, write_table, write_verdict};
 use crate::report::record::RecordReport;
 use crate::report::replay::{Explained, ReplayView, said_of_map, said_of_output, said_of_program};
@@ -178,6 +179,31 @@ impl CompareReport {
         table
     }
 
+    /// What differs, each text once, with the engines that have it.
+    fn differences_by_engine(&self) -> Vec<(String, Vec<&'static str>)> {
+        let mut texts: Vec<(String, Vec<_>)> = Vec::new();
+        let mut add = |text: String, engine: EngineKind| match texts
+            .iter_mut()
+            .find(|(known, _)| *known == text)
+        {
+            Some((_, engines)) => engines.push(engine.name()),
+            None => texts.push((text, vec![engine.name()])),
+        };
+        for report in self.reports() {
+            for program in &report.programs {
+                if let Verdict::Different(first) = &program.verdict {
+                    add(Explained(&program.name, first).to_string(), report.engine);
+                }
+            }
+        }
+        for report in self.reports() {
+            for finding in &report.findings {
+                add(finding.to_string(), report.engine);
+            }
+        }
+        texts
+    }
+
     /// Notes that don't fit into the table.
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
@@ -214,9 +240,9 @@ impl CompareReport {
                         ));
                     }
                     _ if program.raced > 0 => add(format!(
-                        "{name}: in {} firings a map value differed from the replay's own: the \
+                        "{name}: in {} a map value differed from the replay's own: the \
                          recorded value was used",
-                        program.raced
+                        counted(program.raced, "firing")
                     )),
                     _ => {}
                 }
@@ -288,22 +314,8 @@ impl fmt::Display for CompareReport {
         for note in self.notes() {
             writeln!(f, "{note}")?;
         }
-        for (report, _) in &self.replays {
-            for program in &report.programs {
-                if let Verdict::Different(first) = &program.verdict {
-                    write!(
-                        f,
-                        "\non {}: {}",
-                        report.engine,
-                        Explained(&program.name, first)
-                    )?;
-                }
-            }
-        }
-        for (report, _) in &self.replays {
-            for finding in &report.findings {
-                write!(f, "\non {}: {finding}", report.engine)?;
-            }
+        for (text, engines) in self.differences_by_engine() {
+            write!(f, "\non {}: {text}", engines.join(", "))?;
         }
         let times = self.replays.iter().filter_map(|(report, elapsed)| {
             let ns = self.view(report, *elapsed).ns_per_firing()?;

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::activity::{LossRow, MapActivity, MapReading, ReadState, RecordingReport};
 use crate::compare::recording::{Ended, Filter, How, RecordedMap, RecordedProgram, Summary};
+use crate::report::counted::counted;
 use crate::report::table::{Table, section};
 
 impl fmt::Display for RecordingReport {
@@ -208,15 +209,6 @@ fn ended_words(end: &Summary) -> String {
     format!("after {seconds}.{:03} s: {how}", rest / 1_000_000)
 }
 
-/// A count with its noun.
-fn counted(count: u64, noun: &str) -> String {
-    match (count, noun.strip_suffix('y')) {
-        (1, _) => format!("1 {noun}"),
-        (_, Some(stem)) => format!("{count} {stem}ies"),
-        (_, None) => format!("{count} {noun}s"),
-    }
-}
-
 /// A moment in nanoseconds since 1970, to the second.
 fn utc(realtime: u64) -> String {
     let seconds = realtime / 1_000_000_000;
@@ -260,12 +252,5 @@ mod tests {
         assert_eq!(text(1_709_251_200), "2024-03-01 00:00:00 UTC");
         assert_eq!(text(1_798_761_599), "2026-12-31 23:59:59 UTC");
         assert_eq!(text(4_107_542_400), "2100-03-01 00:00:00 UTC");
-    }
-
-    #[test]
-    fn nouns_follow_their_counts() {
-        assert_eq!(counted(1, "entry"), "1 entry");
-        assert_eq!(counted(0, "entry"), "0 entries");
-        assert_eq!(counted(2, "firing"), "2 firings");
     }
 }

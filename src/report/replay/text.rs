@@ -11,6 +11,7 @@ use crate::compare::replay::{
 };
 use crate::harness::EngineKind;
 use crate::instrument::What;
+use crate::report::counted::counted;
 use crate::report::datum::Datum;
 
 /// The verdict on a program, as one line.
@@ -75,7 +76,8 @@ pub(in crate::report) fn said_of_map(map: &MapReport) -> String {
             is_outside,
         } => {
             let mut said = format!(
-                "{word} in {entries} entries, first [{}]: {} in the kernel, {} in the replay",
+                "{word} in {}, first [{}]: {} in the kernel, {} in the replay",
+                counted(*entries as u64, "entry"),
                 Datum::plain(key),
                 value_or_none(expected.as_ref()),
                 value_or_none(got.as_ref()),
@@ -90,7 +92,9 @@ pub(in crate::report) fn said_of_map(map: &MapReport) -> String {
             format!("{word}: {why}; its entries are the same")
         }
         MapVerdict::OrderUnknown { why, differing } => {
-            format!("{word}: {why}; {differing} entries differ")
+            let differ = if *differing == 1 { "differs" } else { "differ" };
+            let entries = counted(*differing as u64, "entry");
+            format!("{word}: {why}; {entries} {differ}")
         }
         MapVerdict::NotCompared(why) => not_compared(why),
     }

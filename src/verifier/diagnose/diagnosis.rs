@@ -539,11 +539,14 @@ impl Builder<'_> {
         }
         let held = regs.into_iter().filter_map(|reg| {
             let state = trail.register(reg)?;
-            Some(format!(
-                "R{} held {}: {state}",
-                reg.number(),
-                describe(state)
-            ))
+            let held = format!("R{} held {}", reg.number(), describe(state));
+            // A constant is written the same in both notations.
+            let is_said = held.ends_with(&format!(" {state}"));
+            Some(if is_said {
+                held
+            } else {
+                format!("{held}: {state}")
+            })
         });
         held.collect()
     }
