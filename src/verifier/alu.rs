@@ -12,7 +12,7 @@ use super::reject::{VerifyResult, reject};
 use super::scalar::Scalar;
 use super::speculation::PointerSum;
 use super::tnum::Tnum;
-use crate::isa::{AluOp, EndianOp, EndianSize, Insn, Operand, Reg, SignedSize, Width, low32};
+use crate::isa::{AluOp, EndianOp, EndianSize, Operand, Reg, SignedSize, Width, low32};
 use crate::spec::ProgFlags;
 use crate::spec::helpers::TypeFlags;
 use crate::spec::limits::MAX_VAR_OFFSET;
@@ -35,12 +35,9 @@ impl Verifier<'_> {
             return self.check_mov(width, dst, src);
         }
         self.check_read(dst)?;
-        super::structure::constant_operand(&Insn::Alu {
-            op,
-            width,
-            dst,
-            src,
-        })?;
+        if let Operand::Imm(imm) = src {
+            super::structure::constant_operand(op, width, imm)?;
+        }
         self.check_write(dst)?;
         self.check_arithmetic(op, width, dst, src)?;
         self.keep_consistent(dst, "alu")
@@ -169,16 +166,15 @@ impl Verifier<'_> {
         src: Operand,
     ) -> VerifyResult {
         // An arena's address has 32 bits, and every one of them may be accessed.
-        let arena = |reg: &RegState| reg.kind == Kind::Arena;
-        let operand = self.operand(src);
-        if arena(self.reg(dst)) {
-            return Ok(());
-        }
-        if arena(&operand) {
-            *self.reg_mut(dst) = operand;
+        let is_arena = |reg: &RegState| matches!(reg.kind, Kind::Arena);
+        if is_arena(self.reg(dst)) {
             return Ok(());
         }
         let by_scalar = match src {
+            Operand::Reg(src) if is_arena(self.reg(src)) => {
+                *self.reg_mut(dst) = *self.reg(src);
+                return Ok(());
+            }
             Operand::Reg(src) => self.reg(src).is_scalar(),
             Operand::Imm(_) => true,
         };
@@ -221,20 +217,24 @@ impl Verifier<'_> {
             (true, true, _) => {}
         }
         self.mask_numbers(op, dst, src)?;
-        let (mut target, by) = (self.reg(dst).var, self.operand(src).var);
-        if let Some((later, now)) = Scalar::fork(op, &target, &by) {
+        let by = match src {
+            Operand::Reg(src) => self.reg(src).var,
+            Operand::Imm(value) => Scalar::constant(i64::from(value).cast_unsigned()),
+        };
+        if let Some((later, now)) = Scalar::fork(op, &self.reg(dst).var, &by) {
             // The value is 0 or -1: both are explored, the other one from this instruction
             // again.
             let pc = self.pc();
             self.push_branch(pc, pc, Errno::ENOMEM)?.reg_mut(dst).var = later;
-            target = now;
+            self.reg_mut(dst).var = now;
         }
         let same_register = src == Operand::Reg(dst);
         let links = self.privileges.bpf_capable;
         let reg = self.reg_mut(dst);
-        reg.var = Scalar::alu(op, width, &target, &by);
+        let delta = added(op, width, &reg.var, &by);
+        reg.var.apply(op, width, &by);
         // `r2 = r1; r2 += 4`: both stay linked, at a distance of 4.
-        match added(op, width, &target, &by) {
+        match delta {
             Some(delta) if links && !same_register && reg.id != 0 && reg.id & ADD_CONST == 0 => {
                 reg.id |= match width {
                     Width::W64 => ADD_CONST64,

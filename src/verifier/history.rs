@@ -4,6 +4,8 @@
 //! A loop leaves a million steps, and each branch copies those since the last checkpoint. So a
 //! step is one word, and so are several equal ones in a row.
 
+use smallvec::SmallVec;
+
 use crate::isa::low32;
 use crate::util::Pc;
 
@@ -99,7 +101,7 @@ impl Step {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
     /// Steps and sets of links.
-    words: Vec<u64>,
+    words: SmallVec<[u64; 2]>,
     /// The number of steps.
     len: usize,
 }
@@ -214,6 +216,27 @@ impl Steps<'_> {
     pub(crate) fn last_at(&self, pc: Pc) -> Option<Step> {
         let last = self.words.last().copied().map(Step);
         last.filter(|step| step.pc() == pc)
+    }
+
+    /// How many equal steps come before the last step, if that is to `pc`.
+    #[inline]
+    pub(crate) fn repeats_at(&self, pc: Pc) -> u64 {
+        let step = self.last_at(pc);
+        step.map_or(0, |step| Step::REPEATS.of(step) - self.returned)
+    }
+
+    /// The number of words that are left: the same for all equal steps in a row.
+    pub(crate) const fn words(&self) -> usize {
+        self.words.len()
+    }
+
+    /// Goes back to the first of the equal steps in a row.
+    pub(crate) fn skip_repeats(&mut self) {
+        if let Some(last) = self.words.last() {
+            let repeats = Step::REPEATS.of(Step(*last));
+            self.len -= (repeats - self.returned) as usize;
+            self.returned = repeats;
+        }
     }
 
     /// The linked registers and slots of the last step.
@@ -377,6 +400,34 @@ mod tests {
         );
         assert!(seen.len() == 5003 && steps.len() == 0);
         assert!(seen[3..].iter().all(|step| *step == (3, None, 0)));
+    }
+
+    /// Skipping gives what as many single steps back give.
+    #[test]
+    fn equal_steps_are_skipped_at_once() {
+        let mut history = History::default();
+        history.push(Pc(1), Pc(0));
+        for _ in 0..100 {
+            history.push(Pc(1), Pc(3));
+        }
+        let (mut one_by_one, mut at_once) = (history.steps(), history.steps());
+        assert_eq!(
+            (at_once.repeats_at(Pc(1)), at_once.repeats_at(Pc(2))),
+            (99, 0)
+        );
+        at_once.before(Pc(9), Pc(1));
+        at_once.skip_repeats();
+        for _ in 0..99 {
+            one_by_one.before(Pc(9), Pc(1));
+        }
+        for steps in [one_by_one, at_once] {
+            assert_eq!(
+                (steps.len(), steps.words(), steps.repeats_at(Pc(1))),
+                (2, 2, 0)
+            );
+        }
+        at_once.before(Pc(9), Pc(1));
+        assert_eq!((at_once.len(), at_once.words()), (1, 1));
     }
 
     /// A loop from 1 to 3 that began at 1: the first step there ends the path back.

@@ -56,6 +56,7 @@ mod missing;
 mod options;
 pub mod oracle;
 mod packet;
+mod pool;
 mod precision;
 mod privileges;
 mod prune;

@@ -1,8 +1,6 @@
 //! The verifier state: call frames, acquired references and the link to the parent
 //! checkpoint (`struct bpf_verifier_state`).
 
-use std::rc::Rc;
-
 use super::history::{History, NO_PC, Steps};
 use super::reg::{MapRef, RegState};
 use super::stack::{SLOT, Slot};
@@ -16,6 +14,10 @@ pub(crate) const MAX_SLOTS: usize = STACK_SIZE / SLOT;
 /// The index of a checkpoint in the [`Arena`](super::prune::Arena).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct StateId(pub u32);
+
+/// The index of a register or slot of a checkpoint in its [`Pool`](super::pool::Pool).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct ValueId(pub u32);
 
 /// The values allowed in `r0` at an exit (`struct bpf_retval_range`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,6 +76,29 @@ impl Frame {
             callback_depth: 0,
             callback_of: None,
         }
+    }
+
+    /// Copies another frame, reusing the memory of this one's stack. The registers are copied
+    /// once: they are large.
+    pub(crate) fn copy(&mut self, from: &Self) {
+        let Self {
+            regs,
+            stack,
+            callsite,
+            subprogram,
+            entry,
+            callback_range,
+            callback_depth,
+            callback_of,
+        } = self;
+        *regs = from.regs;
+        stack.clone_from(&from.stack);
+        *callsite = from.callsite;
+        *subprogram = from.subprogram;
+        *entry = from.entry;
+        *callback_range = from.callback_range;
+        *callback_depth = from.callback_depth;
+        *callback_of = from.callback_of;
     }
 
     /// Extends the stack up to and including this slot.
@@ -208,9 +233,9 @@ pub(crate) struct State<R = RegState, S = Slot> {
 
 /// A state that is not explored any further: a checkpoint. Most registers and slots are as
 /// they were at the checkpoint before it; such a register is stored once, for both.
-pub(crate) type SavedState = State<Rc<RegState>, Rc<Slot>>;
+pub(crate) type SavedState = State<ValueId, ValueId>;
 /// A frame of a checkpoint.
-pub(crate) type SavedFrame = Frame<Rc<RegState>, Rc<Slot>>;
+pub(crate) type SavedFrame = Frame<ValueId, ValueId>;
 
 /// The way from the parent checkpoint to a state.
 #[derive(Clone, Copy, Debug)]

@@ -6,8 +6,6 @@
 //! all of it is marked already. The current state gets no marks: only checkpoints are
 //! compared.
 
-use std::rc::Rc;
-
 use super::back::{Back, StepBack, is_neutral};
 use super::backtrack_cache::BacktrackCache;
 use super::marks::{Marks, bits};
@@ -116,9 +114,20 @@ impl Chain<'_> {
         let mut pc = last;
         let mut steps = history;
         let mut executed = checkpoint.is_some();
+        let mut iteration = None;
         loop {
             // Skips the second slot of a 64-bit immediate.
             if executed && let Some(insn) = code.insn(pc) {
+                if !full_log
+                    && steps.repeats_at(pc) > 1
+                    && let Some(here) = marks.only_here()
+                {
+                    // An iteration of a loop that changes nothing, nor do equal ones before it.
+                    let same = (steps.words(), *next, here);
+                    if iteration.replace(same) == Some(same) {
+                        steps.skip_repeats();
+                    }
+                }
                 if let Some(cache) = &mut cache
                     && cache.visit(pc, steps, all, marks)
                 {
@@ -177,25 +186,19 @@ impl Chain<'_> {
     fn mark_checkpoint(&mut self, id: StateId, marks: &mut Marks) -> VerifyResult<bool> {
         let mut changed = false;
         for number in (0..=marks.frame).rev() {
-            let state = self.arena.get_mut(id);
+            let (state, pools) = self.arena.state_and_pools(id);
             if let Some(frame) = state.frames.get_mut(number) {
                 for at in bits(marks.regs(number).into()) {
-                    match frame.regs.get_mut(at) {
-                        Some(reg) if reg.is_scalar() && !reg.precise => {
-                            Rc::make_mut(reg).precise = true;
-                            changed = true;
-                        }
+                    match frame.regs.get_mut(at).map(|reg| pools.mark_reg(reg)) {
+                        Some(true) => changed = true,
                         _ => marks.clear_reg(number, at),
                     }
                 }
                 let total = frame.stack.len();
                 for at in bits(marks.slots(number)) {
-                    match frame.stack.get_mut(at) {
-                        Some(slot) if slot.is_scalar_spill() && !slot.reg.precise => {
-                            Rc::make_mut(slot).reg.precise = true;
-                            changed = true;
-                        }
-                        Some(_) => marks.clear_slot(number, at),
+                    match frame.stack.get_mut(at).map(|slot| pools.mark_slot(slot)) {
+                        Some(true) => changed = true,
+                        Some(false) => marks.clear_slot(number, at),
                         None => reject!(
                             EFAULT,
                             "verifier bug: stack slot {at}, total slots {total} \
@@ -212,7 +215,7 @@ impl Chain<'_> {
                     StateText {
                         program: self.program,
                         maps: self.maps,
-                        state: &self.arena.get(id).restored(),
+                        state: &self.arena.pools().restored(self.arena.get(id)),
                         frame: number,
                         touched: Touched::ALL,
                     },
@@ -246,13 +249,11 @@ impl Chain<'_> {
         let Some(id) = checkpoint else {
             return Ok(changed);
         };
-        let frame = self.arena.get_mut(id).frames.first_mut();
-        for (at, reg) in frame
-            .into_iter()
-            .flat_map(|frame| frame.regs.iter_mut().enumerate())
-        {
-            if regs >> at & 1 == 1 && reg.is_scalar() {
-                Rc::make_mut(reg).precise = true;
+        let (state, pools) = self.arena.state_and_pools(id);
+        let frame = state.frames.first_mut().into_iter();
+        for (at, reg) in frame.flat_map(|frame| frame.regs.iter_mut().enumerate()) {
+            if regs >> at & 1 == 1 && pools.regs.get(*reg).is_scalar() {
+                pools.mark_reg(reg);
                 changed = true;
             }
         }
@@ -269,29 +270,23 @@ impl Chain<'_> {
         }
         let mut parent = start.parent;
         while let Some(id) = parent {
-            let state = self.arena.get_mut(id);
+            let (state, pools) = self.arena.state_and_pools(id);
             parent = state.parent;
             for (number, frame) in state.frames.iter_mut().enumerate() {
                 // The last register is the frame pointer.
                 for (at, reg) in frame.regs.iter_mut().enumerate().rev().skip(1).rev() {
-                    if reg.is_scalar() && !reg.precise {
-                        Rc::make_mut(reg).precise = true;
-                        if self.log.is_full() {
-                            self.log.write(format_args!(
-                                "force_precise: frame{number}: forcing r{at} to be precise\n"
-                            ));
-                        }
+                    if pools.mark_reg(reg) && self.log.is_full() {
+                        self.log.write(format_args!(
+                            "force_precise: frame{number}: forcing r{at} to be precise\n"
+                        ));
                     }
                 }
                 for (at, slot) in frame.stack.iter_mut().enumerate() {
-                    if slot.is_scalar_spill() && !slot.reg.precise {
-                        Rc::make_mut(slot).reg.precise = true;
-                        if self.log.is_full() {
-                            self.log.write(format_args!(
-                                "force_precise: frame{number}: forcing fp-{} to be precise\n",
-                                (at + 1) * 8
-                            ));
-                        }
+                    if pools.mark_slot(slot) && self.log.is_full() {
+                        self.log.write(format_args!(
+                            "force_precise: frame{number}: forcing fp-{} to be precise\n",
+                            (at + 1) * 8
+                        ));
                     }
                 }
             }

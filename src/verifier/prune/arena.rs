@@ -7,11 +7,13 @@
 use std::mem::take;
 
 use super::ids::IdMap;
-use super::saved::Blank;
 use super::scc::{VisitId, Visits};
+use super::subsume::Differed;
+use crate::isa::Reg;
 use crate::util::Pc;
 use crate::verifier::explore::counts::Counts;
-use crate::verifier::state::{Frame, SavedState, Segment, State, StateId};
+use crate::verifier::pool::Pools;
+use crate::verifier::state::{SavedState, Segment, State, StateId};
 
 /// A checkpoint (`struct bpf_verifier_state_list`).
 #[derive(Debug)]
@@ -23,9 +25,10 @@ pub(super) struct Checkpoint {
     /// How many states it pruned, and how many it was compared with in vain.
     pub hits: u32,
     pub misses: u32,
-    /// The register that differed last, in a full comparison and in the quick one for
-    /// loops.
-    pub hints: [u8; 2],
+    /// The register that differed last in a full comparison.
+    pub hint: u8,
+    /// The same in the quick comparison for loops.
+    pub differed: Differed,
     /// Whether it left its list.
     pub dropped: bool,
     /// The loop visit that it belongs to.
@@ -50,10 +53,12 @@ pub(crate) struct Arena {
     checkpoints: Vec<Checkpoint>,
     /// The indices of freed checkpoints, whose memory is reused.
     free: Vec<StateId>,
-    blank: Blank,
+    pools: Pools,
     /// States whose memory can be reused.
     spare: Vec<State>,
     lists: Vec<List>,
+    /// The number of the list for instruction 0 of the main program.
+    main_list: u32,
     /// The number of checkpoints in lists, and of those that left their list but aren't
     /// freed.
     listed: u64,
@@ -72,8 +77,10 @@ pub(crate) struct Arena {
 impl Arena {
     /// The explored states of a program with `slots` slots.
     pub(crate) fn new(slots: usize) -> Self {
+        let lists = u32::try_from(slots).unwrap_or(u32::MAX);
         Self {
             lists: vec![List::default(); slots],
+            main_list: u32::MAX.checked_rem(lists).unwrap_or(0),
             ..Self::default()
         }
     }
@@ -102,6 +109,7 @@ impl Arena {
         self.free.clear();
         self.lists.fill(List::default());
         self.visits.clear();
+        self.pools.clear();
     }
 
     /// Takes the id map for comparisons; `last_id` is the last id assigned.
@@ -150,22 +158,37 @@ impl Arena {
         &mut self.checkpoints[id.0 as usize]
     }
 
-    /// A state, to clean, and the blank registers and slots.
-    pub(super) fn get_mut_with_blank(&mut self, id: StateId) -> (&mut SavedState, &Blank) {
-        (&mut self.checkpoints[id.0 as usize].state, &self.blank)
+    /// The registers and slots of the states.
+    pub(crate) const fn pools(&self) -> &Pools {
+        &self.pools
     }
 
-    /// A checkpoint, and the visits of loops.
-    pub(super) fn checkpoint_and_visits(&mut self, id: StateId) -> (&mut Checkpoint, &Visits) {
-        (&mut self.checkpoints[id.0 as usize], &self.visits)
+    /// A state, with the registers and slots.
+    pub(crate) fn state_and_pools(&mut self, id: StateId) -> (&mut SavedState, &mut Pools) {
+        (&mut self.checkpoints[id.0 as usize].state, &mut self.pools)
+    }
+
+    /// A checkpoint, with the registers and slots, and the visits of loops.
+    pub(super) fn to_compare(&mut self, id: StateId) -> (&mut Checkpoint, &Pools, &Visits) {
+        (
+            &mut self.checkpoints[id.0 as usize],
+            &self.pools,
+            &self.visits,
+        )
     }
 
     /// The list for an instruction in a call from `callsite`. The kernel hashes the two, so
     /// the list may contain checkpoints of other instructions.
     pub(super) fn list_of(&self, pc: Pc, callsite: Option<Pc>) -> ListId {
-        let main = Pc(u32::MAX);
-        let hash = pc.0 ^ callsite.unwrap_or(main).0;
-        ListId(hash % u32::try_from(self.lists.len()).unwrap_or(u32::MAX))
+        let lists = u32::try_from(self.lists.len()).unwrap_or(u32::MAX);
+        ListId(match callsite {
+            Some(callsite) => (pc.0 ^ callsite.0) % lists,
+            // The kernel's callsite is u32::MAX then: `u32::MAX - pc`, without a division.
+            None => match self.main_list.checked_sub(pc.0) {
+                Some(list) => list,
+                None => self.main_list + lists - pc.0,
+            },
+        })
     }
 
     pub(super) fn list(&self, list: ListId) -> &List {
@@ -192,10 +215,13 @@ impl Arena {
             }
             None => Default::default(),
         };
-        let parent = state.parent.map(|parent| self.get(parent));
+        let parent = state
+            .parent
+            .map(|id| &self.checkpoints[id.0 as usize].state);
+        let pools = &mut self.pools;
         frames.extend(state.frames.iter().enumerate().map(|(number, frame)| {
             let parent = parent.and_then(|parent| parent.frames.get(number));
-            self.blank.save(frame, parent)
+            pools.save(frame, parent)
         }));
         refs.clone_from(&state.refs);
         // The copy is as long as it has to be; `state` keeps its memory for the next one.
@@ -207,7 +233,8 @@ impl Arena {
             next: self.list(list).head,
             hits: 0,
             misses: 0,
-            hints: [0; 2],
+            hint: 0,
+            differed: Differed::new(0, state.reg(Reg::R0)),
             dropped: false,
             visit: None,
         };
@@ -250,9 +277,9 @@ impl Arena {
         if !checkpoint.dropped || checkpoint.state.branches != 0 || self.is_incomplete(id) {
             return;
         }
-        let checkpoint = self.checkpoint_mut(id);
+        let checkpoint = &mut self.checkpoints[id.0 as usize];
         checkpoint.dropped = false;
-        checkpoint.state.frames.clear();
+        self.pools.release(&mut checkpoint.state.frames);
         self.dropped -= 1;
         self.free.push(id);
     }
@@ -295,9 +322,7 @@ fn copy_state(to: &mut State, from: &State) {
     let mut frames = take(&mut to.frames);
     frames.truncate(from.frames.len());
     for (to, from) in frames.iter_mut().zip(&from.frames) {
-        let mut stack = take(&mut to.stack);
-        stack.clone_from(&from.stack);
-        *to = Frame { stack, ..*from };
+        to.copy(from);
     }
     let there = frames.len();
     frames.extend(from.frames.iter().skip(there).cloned());

@@ -1,8 +1,6 @@
 //! Removes dead registers and slots from checkpoints, so that comparisons ignore them
 //! (`clean_live_states`).
 
-use std::rc::Rc;
-
 use super::arena::{Arena, ListId};
 use crate::isa::Reg;
 use crate::util::Pc;
@@ -36,7 +34,7 @@ impl Arena {
             let clean = state.pc == pc && state.same_callsites(current) && !self.is_incomplete(id);
             uncleaned |= !clean;
             if clean {
-                let (state, blank) = self.get_mut_with_blank(id);
+                let (state, pools) = self.state_and_pools(id);
                 let last = state.current();
                 let chain = |frame| CallChain::of(state, structure, frame);
                 liveness.query(chain, last, pc);
@@ -52,12 +50,12 @@ impl Arena {
                     };
                     for (at, reg) in frame.regs.iter_mut().enumerate().take(Reg::FP.index()) {
                         if live >> at & 1 == 0 {
-                            *reg = Rc::clone(&blank.reg);
+                            pools.regs.release(reg);
                         }
                     }
                     for (at, slot) in frame.stack.iter_mut().enumerate() {
                         if !liveness.is_alive(number, at) {
-                            *slot = Rc::clone(&blank.slot);
+                            pools.slots.release(slot);
                         }
                     }
                 }

@@ -7,6 +7,7 @@ use crate::isa::Reg;
 use crate::util::Pc;
 use crate::verifier::env::Verifier;
 use crate::verifier::log::{Log, log};
+use crate::verifier::pool::Pools;
 use crate::verifier::precision::{Chain, Marks};
 use crate::verifier::reject::VerifyResult;
 use crate::verifier::state::{SavedState, State, StateId};
@@ -19,7 +20,8 @@ impl Verifier<'_> {
     /// A checkpoint prunes the current state: marks on the current path what is precise in
     /// the checkpoint (`propagate_precision`).
     pub(super) fn propagate_to_current(&mut self, from: StateId) -> VerifyResult {
-        let marks = wanted(self.arena.get(from), &mut self.log);
+        let from = self.arena.get(from);
+        let marks = wanted(from, self.arena.pools(), &mut self.log);
         self.mark_chain(marks)
     }
 
@@ -99,7 +101,8 @@ impl Verifier<'_> {
                 let Some(subsuming) = edge.equal_to else {
                     continue;
                 };
-                let marks = wanted(chain.arena.get(subsuming), chain.log);
+                let subsuming = chain.arena.get(subsuming);
+                let marks = wanted(subsuming, chain.arena.pools(), chain.log);
                 changed |= chain.mark(edge, edge.pc, marks, None)?;
             }
             if !changed {
@@ -135,7 +138,7 @@ impl Arena {
 }
 
 /// The precise scalars of a state.
-fn wanted(state: &SavedState, log: &mut Log) -> Marks {
+fn wanted(state: &SavedState, pools: &Pools, log: &mut Log) -> Marks {
     let mut marks = Marks::new(state.current());
     for (number, frame) in state.frames.iter().enumerate().rev() {
         let mut first = true;
@@ -151,12 +154,14 @@ fn wanted(state: &SavedState, log: &mut Log) -> Marks {
             first = false;
         };
         for (at, reg) in frame.regs.iter().enumerate().take(Reg::FP.index()) {
+            let reg = pools.regs.get(*reg);
             if reg.is_scalar() && reg.precise {
                 note("r", at);
                 marks.set_reg(number, at);
             }
         }
         for (at, slot) in frame.stack.iter().enumerate() {
+            let slot = pools.slots.get(*slot);
             if slot.is_scalar_spill() && slot.reg.precise {
                 note("fp-", (at + 1) * 8);
                 marks.set_slot(number, at);

@@ -10,8 +10,7 @@
 //! |---|---|
 //! | `visit` | compares, prunes, creates checkpoints (`is_state_visited`) |
 //! | `arena` | the checkpoints, in lists by instruction |
-//! | `saved` | the states in them, which share registers and slots |
-//! | `subsume`, `ids` | whether one state subsumes another |
+//! //! | `subsume`, `ids` | whether one state subsumes another |
 //! | `clean` | removes dead registers and slots from checkpoints |
 //! | `scc` | loops, whose checkpoints get their precision marks late |
 //! | `marks` | propagates precision to the pruned state; the end of a path |
@@ -21,7 +20,6 @@ mod arena;
 mod clean;
 mod ids;
 mod marks;
-mod saved;
 mod scc;
 mod subsume;
 #[cfg(test)]

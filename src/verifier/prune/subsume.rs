@@ -16,13 +16,13 @@
 //! At insn 4, `r6` is live and precise in `old`, and `[-8, -8]` doesn't contain -1000: the
 //! current state has to be explored.
 
-use std::rc::Rc;
-
 use super::ids::IdMap;
+use crate::verifier::pool::Pools;
 use crate::verifier::reg::{ADD_CONST, Kind, RegState};
 use crate::verifier::stack::{SLOT, Slot, SlotKind};
-use crate::verifier::state::{Frame, Reference, SavedFrame, SavedState, State};
+use crate::verifier::state::{Frame, Reference, SavedFrame, SavedState, State, ValueId};
 use crate::verifier::structure::InsnInfo;
+use crate::verifier::tnum::Tnum;
 
 /// How strictly two states are compared (`enum exact_level`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,6 +48,8 @@ pub(super) struct Strictness {
 /// A comparison of two states.
 pub(super) struct Comparison<'a> {
     pub insns: &'a [InsnInfo],
+    /// The registers and slots of the old states.
+    pub pools: &'a Pools,
     pub ids: &'a mut IdMap,
     pub level: ExactLevel,
     pub strictness: Strictness,
@@ -69,7 +71,7 @@ impl Comparison<'_> {
         let hint = usize::from(self.hint);
         if let (Some(a), Some(b)) = (old.frame().regs.get(hint), current.frame().regs.get(hint))
             && self.live(old, old.current()) >> hint & 1 == 1
-            && !self.reg(a, b)
+            && !self.reg(self.pools.regs.get(*a), b)
         {
             return false;
         }
@@ -108,7 +110,7 @@ impl Comparison<'_> {
             return false;
         }
         for (number, (a, b)) in (0u8..).zip(old.regs.iter().zip(&current.regs)) {
-            if live >> number & 1 == 1 && !self.reg(a, b) {
+            if live >> number & 1 == 1 && !self.reg(self.pools.regs.get(*a), b) {
                 self.hint = number;
                 return false;
             }
@@ -180,9 +182,10 @@ impl Comparison<'_> {
     }
 
     /// `stacksafe`: slots beyond the old stack were not used by the old state.
-    fn stacks(&mut self, old: &[Rc<Slot>], current: &[Slot]) -> bool {
+    fn stacks(&mut self, old: &[ValueId], current: &[Slot]) -> bool {
+        let pools = self.pools;
         let mut slots = old.iter().enumerate();
-        slots.all(|(number, slot)| self.slot(slot, current.get(number)))
+        slots.all(|(number, slot)| self.slot(pools.slots.get(*slot), current.get(number)))
     }
 
     fn slot(&mut self, old: &Slot, current: Option<&Slot>) -> bool {
@@ -269,28 +272,51 @@ pub(super) fn same_value(old: &RegState, current: &RegState) -> bool {
         && old.kind == current.kind
 }
 
-/// Whether the innermost frames are identical, as a quick check (`states_maybe_looping`).
-/// `hint` is the register that differed last: inlined is the test that it still does.
-#[inline]
-pub(super) fn may_loop(old: &SavedState, current: &State, hint: &mut u8) -> bool {
-    let (old_regs, regs) = (&old.frame().regs, &current.frame().regs);
-    match (
-        old_regs.get(usize::from(*hint)),
-        regs.get(usize::from(*hint)),
-    ) {
-        (Some(a), Some(b)) if a.var.bits != b.var.bits => false,
-        _ => old.frames.len() == current.frames.len() && same_registers(old_regs, regs, hint),
+/// The register of the innermost frame that differed last, with its bits in the checkpoint.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Differed {
+    number: u8,
+    bits: Tnum,
+}
+
+impl Differed {
+    /// The register `old`, which has this number.
+    pub(super) const fn new(number: u8, old: &RegState) -> Self {
+        Self {
+            number,
+            bits: old.var.bits,
+        }
+    }
+
+    /// Whether the register still differs from that of the current frame.
+    #[inline]
+    pub fn still(&self, current: &[RegState]) -> bool {
+        let reg = current.get(usize::from(self.number));
+        reg.is_some_and(|reg| reg.var.bits != self.bits)
     }
 }
 
-/// Whether two frames have the same registers; sets `hint` to the first that differs.
-fn same_registers(old: &[Rc<RegState>], current: &[RegState], hint: &mut u8) -> bool {
-    let same = |(a, b): (&Rc<RegState>, &RegState)| {
-        same_value(a, b) && (a.id, a.ref_id) == (b.id, b.ref_id)
-    };
-    let mut pairs = (0..).zip(std::iter::zip(old, current));
-    let different = pairs.find(|(_, pair)| !same(*pair));
-    different.inspect(|(at, _)| *hint = *at).is_none()
+/// Whether the innermost frames have the same registers, as a quick check
+/// (`states_maybe_looping`); notes the first that differs.
+pub(super) fn may_loop(
+    old: &SavedState,
+    pools: &Pools,
+    current: &State,
+    differed: &mut Differed,
+) -> bool {
+    if old.frames.len() != current.frames.len() {
+        return false;
+    }
+    let pairs = std::iter::zip(&old.frame().regs, &current.frame().regs);
+    for (number, (old, current)) in (0..).zip(pairs) {
+        let old = pools.regs.get(*old);
+        let same = same_value(old, current) && (old.id, old.ref_id) == (current.id, current.ref_id);
+        if !same {
+            *differed = Differed::new(number, old);
+            return false;
+        }
+    }
+    true
 }
 
 #[cfg(test)]

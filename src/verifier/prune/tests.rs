@@ -1,8 +1,8 @@
 //! Hand-made states for the tests of this module.
 
-use super::saved::Blank;
 use crate::util::Pc;
 use crate::verifier::history::History;
+use crate::verifier::pool::Pools;
 use crate::verifier::state::{Frame, SavedState, State};
 
 /// A state before `pc`, with calls at these instructions.
@@ -16,9 +16,9 @@ pub(super) fn state(calls: &[u32], pc: Pc) -> State {
     state
 }
 
-/// The state as a checkpoint has it.
-pub(super) fn saved(state: &State) -> SavedState {
-    let blank = Blank::default();
-    let frames = state.frames.iter().map(|frame| blank.save(frame, None));
-    state.with(frames.collect(), state.refs.clone(), History::default())
+/// The state as a checkpoint has it, with its registers and slots in `pools`.
+pub(super) fn saved(state: &State, pools: &mut Pools) -> SavedState {
+    let frames = state.frames.iter().map(|frame| pools.save(frame, None));
+    let frames = frames.collect();
+    state.with(frames, state.refs.clone(), History::default())
 }

@@ -10,6 +10,8 @@ use crate::util::{Errno, Pc};
 use crate::verifier::env::Verifier;
 use crate::verifier::history::LinkedSet;
 use crate::verifier::log::log;
+use crate::verifier::pool::Pools;
+use crate::verifier::reg::RegState;
 use crate::verifier::reject::{Reject, VerifyResult};
 use crate::verifier::stack_object::iterator::steps_differ;
 use crate::verifier::state::{Entry, SavedState, State, StateId};
@@ -36,6 +38,8 @@ enum Found {
 /// The comparison of the current state with checkpoints.
 struct Search<'a> {
     current: &'a State,
+    /// The registers of its innermost frame.
+    regs: &'a [RegState],
     insns: &'a [InsnInfo],
     /// Whether dead registers are compared, too, as the oracle checks them.
     strictly: bool,
@@ -57,7 +61,12 @@ impl Search<'_> {
     }
 
     /// Whether the checkpoint subsumes the current state.
-    fn is_subsumed(&mut self, checkpoint: &mut Checkpoint, level: ExactLevel) -> bool {
+    fn is_subsumed(
+        &mut self,
+        checkpoint: &mut Checkpoint,
+        pools: &Pools,
+        level: ExactLevel,
+    ) -> bool {
         let (insns, level) = if self.strictly {
             ([].as_slice(), ExactLevel::RangeWithin)
         } else {
@@ -66,27 +75,30 @@ impl Search<'_> {
         self.ids.reset(self.last_id);
         let mut comparison = Comparison {
             insns,
+            pools,
             ids: &mut self.ids,
             level,
             strictness: self.strictness,
-            hint: checkpoint.hints[0],
+            hint: checkpoint.hint,
         };
         let subsumed = comparison.states(&checkpoint.state, self.current);
-        checkpoint.hints[0] = comparison.hint;
+        checkpoint.hint = comparison.hint;
         subsumed
     }
 
     /// Whether the current state is a repetition: the same path passed an identical state,
     /// and nothing has changed that could end the loop.
     #[inline]
-    fn is_infinite_loop(&mut self, checkpoint: &mut Checkpoint) -> bool {
+    fn is_infinite_loop(&mut self, checkpoint: &mut Checkpoint, pools: &Pools) -> bool {
         let (old, current) = (&checkpoint.state, self.current);
-        may_loop(old, current, &mut checkpoint.hints[1])
+        // Most often, the register that differed last differs again.
+        !checkpoint.differed.still(self.regs)
+            && may_loop(old, pools, current, &mut checkpoint.differed)
             && self.is_same_entry(old)
             && old.may_goto_depth == current.may_goto_depth
             && old.callback_unroll_depth == current.callback_unroll_depth
-            && self.is_subsumed(checkpoint, ExactLevel::Exact)
-            && !steps_differ(&checkpoint.state, self.current)
+            && self.is_subsumed(checkpoint, pools, ExactLevel::Exact)
+            && !steps_differ(&checkpoint.state, pools, self.current)
     }
 }
 
@@ -145,6 +157,7 @@ impl Verifier<'_> {
         let last_id = self.ids.last();
         let mut search = Search {
             current: &self.state,
+            regs: &self.state.frame().regs,
             insns: &self.structure.insns,
             strictly: self.recorder.is_some(),
             strictness: Strictness {
@@ -166,7 +179,7 @@ impl Verifier<'_> {
                 break Found::Nothing { compared: count };
             };
             count += 1;
-            let (checkpoint, visits) = arena.checkpoint_and_visits(id);
+            let (checkpoint, pools, visits) = arena.to_compare(id);
             next = checkpoint.next;
             if checkpoint.state.pc != pc {
                 before = Some(id);
@@ -180,15 +193,15 @@ impl Verifier<'_> {
                     let other_depth =
                         checkpoint.state.may_goto_depth != search.current.may_goto_depth;
                     let converges = active_iterator || may_goto && other_depth;
-                    if converges && search.is_subsumed(checkpoint, within) {
+                    if converges && search.is_subsumed(checkpoint, pools, within) {
                         let looping = true;
                         break Found::Subsumed { by: id, looping };
                     }
-                    if calls_back && search.is_subsumed(checkpoint, within) {
+                    if calls_back && search.is_subsumed(checkpoint, pools, within) {
                         break Found::Subsumed { by: id, looping };
                     }
                 }
-                if !calls_back && !advances && search.is_infinite_loop(checkpoint) {
+                if !calls_back && !advances && search.is_infinite_loop(checkpoint, pools) {
                     break Found::InfiniteLoop { since: id };
                 }
                 if rare {
@@ -201,7 +214,7 @@ impl Verifier<'_> {
                 } else {
                     ExactLevel::NotExact
                 };
-                if search.is_subsumed(checkpoint, level) {
+                if search.is_subsumed(checkpoint, pools, level) {
                     break Found::Subsumed { by: id, looping };
                 }
             }
@@ -232,7 +245,7 @@ impl Verifier<'_> {
         .and(format_args!("cur state:{}", text(&self.state)))
         .and(format_args!(
             "old state:{}",
-            text(&self.arena.get(since).restored())
+            text(&self.arena.pools().restored(self.arena.get(since)))
         ))
     }
 

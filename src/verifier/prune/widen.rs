@@ -15,6 +15,7 @@ use super::ids::IdMap;
 use super::subsume::{Comparison, ExactLevel, Strictness};
 use crate::util::Pc;
 use crate::verifier::env::Verifier;
+use crate::verifier::pool::Pools;
 use crate::verifier::reg::RegState;
 use crate::verifier::reject::VerifyResult;
 use crate::verifier::state::{SavedState, State, StateId};
@@ -25,7 +26,8 @@ impl Verifier<'_> {
     pub(crate) fn widen_callback(&mut self, pc: Pc) -> VerifyResult {
         if let Some(before) = self.arena.above(&self.state, self.frame().callsite, pc) {
             let mut ids = self.arena.take_ids(self.ids.last());
-            widen(self.arena.get(before), &mut self.state, &mut ids);
+            let old = self.arena.get(before);
+            widen(old, self.arena.pools(), &mut self.state, &mut ids);
             self.arena.return_ids(ids);
         }
         Ok(())
@@ -35,7 +37,8 @@ impl Verifier<'_> {
     pub(crate) fn widen_pending(&mut self, before: StateId) {
         if let Some(state) = self.worklist.last_mut() {
             let mut ids = self.arena.take_ids(self.ids.last());
-            widen(self.arena.get(before), state, &mut ids);
+            let old = self.arena.get(before);
+            widen(old, self.arena.pools(), state, &mut ids);
             self.arena.return_ids(ids);
         }
     }
@@ -71,9 +74,10 @@ impl Arena {
 
 /// Makes imprecise scalars unknown that differ from the old state
 /// (`widen_imprecise_scalars`).
-fn widen(old: &SavedState, current: &mut State, ids: &mut IdMap) {
+fn widen(old: &SavedState, pools: &Pools, current: &mut State, ids: &mut IdMap) {
     let mut comparison = Comparison {
         insns: &[],
+        pools,
         ids,
         level: ExactLevel::Exact,
         strictness: Strictness::default(),
@@ -91,9 +95,10 @@ fn widen(old: &SavedState, current: &mut State, ids: &mut IdMap) {
     };
     for (old, current) in old.frames.iter().zip(&mut current.frames).rev() {
         for (a, b) in old.regs.iter().zip(&mut current.regs) {
-            widen(a, b);
+            widen(pools.regs.get(*a), b);
         }
         for (a, b) in old.stack.iter().zip(&mut current.stack) {
+            let a = pools.slots.get(*a);
             if a.is_spill() && b.is_spill() {
                 widen(&a.reg, &mut b.reg);
             }

@@ -12,17 +12,28 @@ impl Scalar {
     /// The destination after the operation. Unknown for division, modulo, and shifts by an
     /// unknown amount or by at least the width.
     #[must_use]
+    #[inline]
     pub fn alu(op: AluOp, width: Width, dst: &Self, src: &Self) -> Self {
+        let mut number = *dst;
+        number.apply(op, width, src);
+        number
+    }
+
+    /// Performs the operation on the destination, in place: see [`alu`](Self::alu).
+    #[inline]
+    pub fn apply(&mut self, op: AluOp, width: Width, src: &Self) {
         use AluOp::{Add, And, Mul, Or, Sub, Xor};
         if matches!(op, Add | Sub | Mul | And | Or | Xor)
-            && let (Some(a), Some(b)) = (dst.exact(), src.exact())
+            && let (Some(a), Some(b)) = (self.exact(), src.exact())
         {
-            return Self::constant(op.eval(width, a, b));
+            *self = Self::constant(op.eval(width, a, b));
+        } else {
+            *self = Self::bounded(op, width, self, src);
         }
-        Self::bounded(op, width, dst, src)
     }
 
     /// The destination after the operation, from the bits and the intervals.
+    #[inline(never)]
     pub(super) fn bounded(op: AluOp, width: Width, dst: &Self, src: &Self) -> Self {
         match (Self::computed(op, width, dst, src), width) {
             (None, _) => Self::UNKNOWN,

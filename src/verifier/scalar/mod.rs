@@ -120,7 +120,17 @@ impl Scalar {
     #[inline]
     fn exact(&self) -> Option<u64> {
         let value = self.value()?;
-        (*self == Self::constant(value)).then_some(value)
+        // Without a branch for each bound.
+        let wide = (self.umin ^ value)
+            | (self.umax ^ value)
+            | (self.smin.cast_unsigned() ^ value)
+            | (self.smax.cast_unsigned() ^ value);
+        let low = low32(value);
+        let half = (self.umin32 ^ low)
+            | (self.umax32 ^ low)
+            | (self.smin32.cast_unsigned() ^ low)
+            | (self.smax32.cast_unsigned() ^ low);
+        (wide == 0 && half == 0).then_some(value)
     }
 
     /// Whether any number is possible.

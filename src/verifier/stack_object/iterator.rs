@@ -12,6 +12,7 @@ use crate::spec::call::{IteratorKind, IteratorStep, TypeFlags};
 use crate::util::{Errno, Pc};
 use crate::verifier::branch::not_null;
 use crate::verifier::env::Verifier;
+use crate::verifier::pool::Pools;
 use crate::verifier::reg::{IterState, Kind, RegState};
 use crate::verifier::reject::{VerifyResult, reject, unmodelled};
 use crate::verifier::stack::{SLOT, Slot, SlotKind};
@@ -239,20 +240,23 @@ fn kind_at(state: &mut State, place: IteratorPlace) -> Option<&mut Kind> {
 
 /// Whether an iterator that is active in the old state has taken another number of steps in
 /// the current one (`iter_active_depths_differ`): then the loop may end.
-pub(crate) fn steps_differ(old: &SavedState, current: &State) -> bool {
+pub(crate) fn steps_differ(old: &SavedState, pools: &Pools, current: &State) -> bool {
     let mut frames = old.frames.iter().zip(&current.frames);
     frames.any(|(old, current)| {
         let mut slots = old.stack.iter().enumerate();
-        slots.any(|(at, slot)| match slot.reg.kind {
-            Kind::Iter {
-                state: IterState::Active,
-                depth,
-                ..
-            } if slot.bytes[0] == SlotKind::Iter => {
-                let current = current.stack.get(at).map(|slot| slot.reg.kind);
-                !matches!(current, Some(Kind::Iter { depth: steps, .. }) if steps == depth)
+        slots.any(|(at, slot)| {
+            let slot = pools.slots.get(*slot);
+            match slot.reg.kind {
+                Kind::Iter {
+                    state: IterState::Active,
+                    depth,
+                    ..
+                } if slot.bytes[0] == SlotKind::Iter => {
+                    let current = current.stack.get(at).map(|slot| slot.reg.kind);
+                    !matches!(current, Some(Kind::Iter { depth: steps, .. }) if steps == depth)
+                }
+                _ => false,
             }
-            _ => false,
         })
     })
 }

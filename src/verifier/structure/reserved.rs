@@ -3,7 +3,7 @@
 //! `check_atomic`, `check_ld_abs`, `check_ld_imm`, `kernel/bpf/verifier.c`).
 
 use super::raw::{self, Family};
-use crate::isa::{AluOp, AtomicOp, DecodeError, Field, Insn, Operand, Problem, Reg};
+use crate::isa::{AluOp, AtomicOp, DecodeError, Field, Problem, Reg, Width};
 use crate::util::Errno;
 use crate::verifier::reject::{Reject, VerifyResult, reject};
 
@@ -98,16 +98,8 @@ pub(crate) enum PriorCheck {
 
 /// Rejects a constant that divides by zero or shifts by the width or more. The kernel
 /// checks it once the operands are known to be readable.
-pub(crate) fn constant_operand(insn: &Insn) -> VerifyResult {
-    let &Insn::Alu {
-        op,
-        width,
-        src: Operand::Imm(imm),
-        ..
-    } = insn
-    else {
-        return Ok(());
-    };
+#[inline]
+pub(crate) fn constant_operand(op: AluOp, width: Width, imm: i32) -> VerifyResult {
     match op {
         AluOp::Div | AluOp::Sdiv | AluOp::Mod | AluOp::Smod if imm == 0 => {
             reject!(EINVAL, "div by zero")
@@ -122,7 +114,7 @@ pub(crate) fn constant_operand(insn: &Insn) -> VerifyResult {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::isa::{RawInsn, assemble, decode};
+    use crate::isa::{Insn, Operand, RawInsn, assemble, decode};
     use crate::util::Pc;
 
     /// Opcode, dst, src, off, imm, and the kernel's error. Each line was seen on Linux
@@ -196,7 +188,16 @@ mod tests {
     fn constants_have_a_range() {
         let message = |text: &str| {
             let insn = decode(&assemble(text).unwrap(), Pc(0)).unwrap();
-            constant_operand(&insn)
+            let Insn::Alu {
+                op,
+                width,
+                src: Operand::Imm(imm),
+                ..
+            } = insn
+            else {
+                panic!("{text}");
+            };
+            constant_operand(op, width, imm)
                 .err()
                 .map(|reject| reject.message().to_owned())
         };

@@ -9,7 +9,7 @@ use crate::verifier::reg::{
     ADD_CONST32, ADD_CONST64, AT_END, BEYOND_END, DynptrKind, IterState, MapRef,
 };
 use crate::verifier::scalar::Scalar;
-use crate::verifier::state::{Entry, Lock, LockKind, LockOwner, ReferenceKind};
+use crate::verifier::state::{Lock, LockKind, LockOwner, ReferenceKind};
 use ExactLevel::{Exact, NotExact, RangeWithin};
 
 const MAP: MapRef = MapRef {
@@ -19,6 +19,21 @@ const MAP: MapRef = MapRef {
 const VALUE: Kind = Kind::MapValue { map: MAP, uid: 0 };
 
 fn compare<T>(level: ExactLevel, check: impl FnOnce(&mut Comparison<'_>) -> T) -> T {
+    compare_with(&Pools::default(), level, check)
+}
+
+/// Whether `old` subsumes `current`, if the marks of `old` are complete.
+fn subsumes(old: &State, current: &State) -> bool {
+    let mut pools = Pools::default();
+    let old = saved(old, &mut pools);
+    compare_with(&pools, NotExact, |it| it.states(&old, current))
+}
+
+fn compare_with<T>(
+    pools: &Pools,
+    level: ExactLevel,
+    check: impl FnOnce(&mut Comparison<'_>) -> T,
+) -> T {
     let mut ids = IdMap::default();
     ids.reset(1000);
     let live = InsnInfo {
@@ -27,6 +42,7 @@ fn compare<T>(level: ExactLevel, check: impl FnOnce(&mut Comparison<'_>) -> T) -
     };
     check(&mut Comparison {
         insns: &[live],
+        pools,
         ids: &mut ids,
         level,
         strictness: Strictness::default(),
@@ -405,8 +421,11 @@ fn the_current_stack_may_be_deeper_but_not_shallower() {
         slot("mmmmmmmm", RegState::NOT_INIT),
     );
     let stacks = |level, old: &[Slot], current: &[Slot]| {
-        let old: Vec<_> = old.iter().copied().map(Rc::new).collect();
-        compare(level, |it| it.stacks(&old, current))
+        let mut frame = Frame::new(None, 0, 0);
+        frame.stack = old.to_vec();
+        let mut pools = Pools::default();
+        let old = pools.save(&frame, None);
+        compare_with(&pools, level, |it| it.stacks(&old.stack, current))
     };
     assert!(stacks(NotExact, &[zero], &[zero, any]));
     assert!(!stacks(NotExact, &[zero, zero], &[zero]));
@@ -448,8 +467,6 @@ fn the_same_is_held_in_the_same_order() {
 
 #[test]
 fn states_are_told_apart_by_more_than_registers() {
-    let subsumes =
-        |old: &State, current: &State| compare(NotExact, |it| it.states(&saved(old), current));
     let old = state(&[], Pc(0));
     let mut other = old.clone();
     assert!(subsumes(&old, &other));
@@ -483,20 +500,26 @@ fn a_register_that_is_dead_is_no_difference() {
         live: 1 << 6,
         ..InsnInfo::default()
     };
-    let mut comparison = Comparison {
-        insns: &[live],
-        ids: &mut ids,
-        level: NotExact,
-        strictness: Strictness::default(),
-        hint: 0,
+    let mut subsumes = |old: &State, current: &State| {
+        let mut pools = Pools::default();
+        let old = saved(old, &mut pools);
+        let mut comparison = Comparison {
+            insns: &[live],
+            pools: &pools,
+            ids: &mut ids,
+            level: NotExact,
+            strictness: Strictness::default(),
+            hint: 0,
+        };
+        comparison.states(&old, current)
     };
     let (mut old, mut current) = (state(&[], Pc(0)), state(&[], Pc(0)));
     old.frame_mut().regs[7] = pointer(Kind::Ctx);
-    assert!(comparison.states(&saved(&old), &current));
+    assert!(subsumes(&old, &current));
     old.frame_mut().regs[6] = pointer(Kind::Ctx);
-    assert!(!comparison.states(&saved(&old), &current));
+    assert!(!subsumes(&old, &current));
     current.frame_mut().regs[6] = pointer(Kind::Ctx);
-    assert!(comparison.states(&saved(&old), &current));
+    assert!(subsumes(&old, &current));
 }
 
 /// The hinted register is compared twice; its id must map to the same id both times.
@@ -508,22 +531,28 @@ fn a_hint_leaves_no_ids_behind() {
         ..precise(0, 9)
     };
     current.frame_mut().regs[6] = number(0, 9);
+    let mut pools = Pools::default();
+    let old = saved(&old, &mut pools);
     for hint in [0, 6] {
-        assert!(compare(NotExact, |it| {
+        assert!(compare_with(&pools, NotExact, |it| {
             it.hint = hint;
-            it.states(&saved(&old), &current)
+            it.states(&old, &current)
         }));
     }
 }
 
 #[test]
 fn a_loop_that_changes_nothing_may_be_endless() {
-    let (old, mut current) = (saved(&state(&[], Pc(0))), state(&[], Pc(0)));
-    assert!(may_loop(&old, &current, &mut 3));
+    let mut pools = Pools::default();
+    let (old, mut current) = (saved(&state(&[], Pc(0)), &mut pools), state(&[], Pc(0)));
+    let mut differed = Differed::new(3, &RegState::NOT_INIT);
+    assert!(may_loop(&old, &pools, &current, &mut differed));
     current.frame_mut().regs[6] = RegState::constant(1);
-    assert!(!may_loop(&old, &current, &mut 3));
-    current.frame_mut().entry = Entry::Call;
-    assert!(!may_loop(&old, &state(&[3], Pc(0)), &mut 3));
+    assert!(!differed.still(&current.frame().regs));
+    assert!(!may_loop(&old, &pools, &current, &mut differed));
+    assert!(differed.still(&current.frame().regs));
+    assert!(!differed.still(&state(&[], Pc(0)).frame().regs));
+    assert!(!may_loop(&old, &pools, &state(&[3], Pc(0)), &mut differed));
 }
 
 /// Objects in stack slots: what they are and their references have to match, not the steps of
