@@ -73,8 +73,10 @@ impl Code {
 
     /// Whether `pc` is the second slot of a 64-bit immediate.
     #[must_use]
+    #[inline]
     pub fn is_second_slot(&self, pc: Pc) -> bool {
-        pc.index() < self.len() && self.get(pc).is_none()
+        matches!(self.slots.get(pc.index()), Some(None))
+            && (self.errors.is_empty() || self.error(pc).is_none())
     }
 
     /// The control flow from `pc`, determined by opcode and offset only, as in the kernel's
@@ -103,6 +105,12 @@ impl Code {
         (0..self.len())
             .map(Pc::from_index)
             .filter_map(|pc| Some((pc, self.get(pc)?)))
+    }
+
+    /// Positions and valid instructions, in order.
+    pub fn insns(&self) -> impl Iterator<Item = (Pc, Insn)> + '_ {
+        let slots = self.slots.iter().zip(0..);
+        slots.filter_map(|(slot, at)| Some((Pc(at), (*slot)?)))
     }
 
     fn error(&self, pc: Pc) -> Option<DecodeError> {
@@ -138,6 +146,8 @@ mod tests {
         assert!(code.get(Pc(4)).is_none() && !code.is_second_slot(Pc(4)));
         let at: Vec<Pc> = code.iter().map(|(pc, _)| pc).collect();
         assert_eq!(at, [Pc(0), Pc(2), Pc(3)]);
+        let valid: Vec<Pc> = code.insns().map(|(pc, _)| pc).collect();
+        assert_eq!(valid, [Pc(0), Pc(3)]);
         assert_eq!(code.errors().len(), 1);
         assert_eq!(code.flow(Pc(1)), None);
     }

@@ -63,8 +63,8 @@ struct Deletes {
 impl Deletes {
     fn of(verified: &Verified, code: &Code) -> Self {
         let mut deletes = Self::default();
-        for (pc, insn) in code.iter() {
-            if let Ok(Insn::Call(CallTarget::Helper(helper))) = insn
+        for (pc, insn) in code.insns() {
+            if let Insn::Call(CallTarget::Helper(helper)) = insn
                 && removes_elements(helper)
                 && verified.is_reachable(pc)
             {

@@ -24,8 +24,7 @@ impl EscapingFrames {
     #[must_use]
     pub fn of(code: &Code) -> Self {
         let mut functions = BTreeMap::from([(Pc(0), false)]);
-        let insns = || code.iter().filter_map(|(pc, insn)| Some((pc, insn.ok()?)));
-        for (pc, insn) in insns() {
+        for (pc, insn) in code.insns() {
             let start = insn.subprogram_target(pc);
             if let Some(start) = start.and_then(|at| u32::try_from(at).ok()) {
                 functions.insert(Pc(start), false);

@@ -121,16 +121,21 @@ impl Kept {
             index: vec![NONE; code.len()],
         };
         let mut at = 0;
-        for ((pc, insn), ordinal) in code.iter().zip(0..) {
+        let mut ordinal = 0;
+        for pc in (0..code.len()).map(Pc::from_index) {
+            if code.is_second_slot(pc) {
+                continue;
+            }
+            ordinal += 1;
             if dead_code_goes && !verified.is_reachable(pc) {
                 continue;
             }
             // Only dead code can be undecodable.
-            if insn.is_err() {
+            if code.insn(pc).is_none() {
                 return Err(LowerError::Unsupported(pc));
             }
             kept.pcs.push(pc);
-            kept.ordinals.push(ordinal);
+            kept.ordinals.push(ordinal - 1);
             if let Some(index) = kept.index.get_mut(pc.index()) {
                 *index = at;
             }

@@ -26,7 +26,7 @@ const FEW_BYTES: u16 = 32;
 /// Computes for each function which bytes must be zeroed.
 pub(super) fn zeroing(program: &mut Lowered, verified: &Verified) {
     // The target of a tail call may read what the frame held before.
-    let has_tail_calls = program.ops.contains(&Op::TailCall);
+    let has_tail_calls = program.ops.iter().any(|op| matches!(op, Op::TailCall));
     let gains = program
         .functions
         .iter()

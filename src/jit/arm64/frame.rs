@@ -103,7 +103,7 @@ impl Emitter<'_> {
             }
         }
         let ops = self.lowered.ops_of(function);
-        if ops.contains(&Op::TailCall) {
+        if ops.iter().any(|op| matches!(op, Op::TailCall)) {
             self.set_head(in_head!(clean), function.stack.into());
         }
         if is_main {

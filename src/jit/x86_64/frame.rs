@@ -170,7 +170,7 @@ impl Emitter<'_> {
         }
         self.clear(&function.zeroed);
         let ops = self.lowered.ops_of(function);
-        if ops.contains(&Op::TailCall) {
+        if ops.iter().any(|op| matches!(op, Op::TailCall)) {
             let stack = i32::from(function.stack);
             asm!(self ; mov DWORD [Rq(FRAME) + Self::clean()], stack);
         }

@@ -61,7 +61,7 @@ impl<'a> Window<'a> {
                 return false;
             }
             // A function restores its caller's r6 to r9.
-            if effect.writes.contains(reg) || op == Op::Exit {
+            if effect.writes.contains(reg) || matches!(op, Op::Exit) {
                 return true;
             }
             let [next, target] = edges(op, at);
