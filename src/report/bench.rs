@@ -37,6 +37,9 @@ pub struct BenchRow {
     pub to: Option<&'static str>,
     /// Why there is no time.
     pub unavailable: Option<String>,
+    /// Nanoseconds per run in an earlier run, if it is compared with one that has them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before_ns: Option<f64>,
     #[serde(skip)]
     samples: Vec<f64>,
 }
@@ -87,6 +90,7 @@ impl BenchRow {
             ratio: None,
             to: None,
             unavailable: None,
+            before_ns: None,
             samples: Vec::new(),
         }
     }
@@ -109,6 +113,13 @@ impl BenchRow {
             unavailable: Some(why.to_owned()),
             ..self
         }
+    }
+
+    /// How much longer a run takes than in the earlier run, in percent; negative if it is faster.
+    #[must_use]
+    pub fn change(&self) -> Option<f64> {
+        let (now, before) = self.ns_per_run.zip(self.before_ns)?;
+        (before > 0.0).then(|| (now / before - 1.0) * 100.0)
     }
 
     /// Compares the rows of a program with the last one that has times: medians of the ratios of
@@ -175,8 +186,15 @@ impl fmt::Display for BenchTable<'_> {
         } = first;
         writeln!(f, "{program} ({prog_type}) on {event}{insns}")?;
         let to = self.rows.iter().find_map(|row| row.to).unwrap_or("jit");
-        let mut table = Table::default().numbers(&[1, 2, 3]);
-        table.row(["engine", "ns a run", "ns an insn", &format!("to {to}")]);
+        let mut table = Table::default().numbers(&[1, 2, 3, 4, 5]);
+        let mut heading = vec!["engine", "ns a run", "ns an insn"];
+        let to = format!("to {to}");
+        heading.push(&to);
+        let is_compared = self.rows.iter().any(|row| row.before_ns.is_some());
+        if is_compared {
+            heading.extend(["before", "change"]);
+        }
+        table.row(heading);
         for row in self.rows {
             let engine = row.engine.to_owned();
             let Some(ns) = row.ns_per_run else {
@@ -191,12 +209,18 @@ impl fmt::Display for BenchTable<'_> {
                 .map(|insns| ns / insns as f64);
             let or_none =
                 |number: Option<f64>| number.map_or("–".into(), |it| format!("{it:.2}"));
-            table.row([
+            let mut cells = vec![
                 engine,
                 format!("{ns:.1}"),
                 or_none(each),
                 or_none(row.ratio),
-            ]);
+            ];
+            if is_compared {
+                let change = row.change().map(|change| format!("{change:+.1}%"));
+                cells.push(row.before_ns.map_or("–".into(), |ns| format!("{ns:.1}")));
+                cells.push(change.unwrap_or_else(|| "–".into()));
+            }
+            table.row(cells);
         }
         write!(f, "{table}")?;
         let ready = self.ready;

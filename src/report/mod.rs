@@ -1,6 +1,7 @@
 //! Renders the results of the other layers as text (`Display`) and JSON (`Serialize`).
 
 mod bench;
+mod bench_baseline;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod compare;
 mod counted;
@@ -46,6 +47,7 @@ mod tracepoints;
 mod verdict;
 
 pub use bench::{BenchRow, BenchTable, ReadyRow};
+pub use bench_baseline::{BenchBaseline, BenchBaselineError};
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 pub use compare::{CompareReport, EngineVerdicts, FindingRow, GeneratedSummary};
 pub use coverage::{CoverageReport, CoverageRow, FailUnder, Share, cobertura, coverage_page, lcov};

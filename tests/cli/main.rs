@@ -6,6 +6,7 @@
 mod shared;
 
 mod behaviour;
+mod bench;
 mod cover;
 mod explain;
 mod findings;

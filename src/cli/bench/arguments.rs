@@ -26,6 +26,7 @@ Examples:
   bpflab bench write_hist.bpf.o --set 'args[2]=4096'
   bpflab bench filter.bpf.o --data packet.bin --vs-kernel
   bpflab bench prog.bpf.o handle_exec --engine jit --json | jq .ns_per_run
+  bpflab bench prog.bpf.o --save before.json; bpflab bench prog.bpf.o --against before.json
   bpflab bench tracepoint       what watching a tracepoint costs")]
 pub(in crate::cli) struct Arguments {
     #[cfg(all(feature = "kernel", target_os = "linux"))]
@@ -51,9 +52,29 @@ pub(in crate::cli) struct Arguments {
     /// Spend MS milliseconds on a turn, in five bursts
     #[arg(long, value_name = "MS", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
     pub(super) time: u16,
+    /// Write the times to a file, as with --json, for --against
+    #[arg(long, value_name = "FILE")]
+    pub(super) save: Option<PathBuf>,
+    /// Show how the times have changed since an earlier run, which --save has written; exit code
+    /// 1 if a run takes longer by more than --fail-above
+    #[arg(long, value_name = "FILE")]
+    pub(super) against: Option<PathBuf>,
+    /// Exit with code 1 if a run takes more than N percent longer [default: 10]
+    #[arg(long, value_name = "N", requires = "against", value_parser = percent)]
+    pub(super) fail_above: Option<f64>,
     #[cfg(all(feature = "kernel", target_os = "linux"))]
     #[command(flatten)]
     vm: VmArguments,
+}
+
+/// A number of percent.
+fn percent(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if number.is_finite() && number >= 0.0 {
+        Ok(number)
+    } else {
+        Err("not a positive number of percent".to_owned())
+    }
 }
 
 /// Benchmarks with arguments of their own.
@@ -76,6 +97,11 @@ impl Arguments {
     /// The object file; empty if only a subcommand is parsed.
     pub(super) fn object(&self) -> &Path {
         self.object.as_deref().unwrap_or(Path::new(""))
+    }
+
+    /// How many percent longer a run may take than in the earlier run.
+    pub(super) fn limit(&self) -> f64 {
+        self.fail_above.unwrap_or(10.0)
     }
 
     /// The bursts of a turn.

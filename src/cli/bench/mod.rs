@@ -12,12 +12,15 @@ pub(super) use arguments::Arguments;
 use contender::{Contender, Stopped};
 use ours::Ours;
 
+use serde::Serialize;
+
 use super::exit::{Exit, Failure};
+use super::files::{read_text, write_text};
 use super::input::skip_untyped;
 use super::printer::Printer;
 use super::run::{Engine, ScheduledEvent, machine, open, scheduled_events};
 use crate::harness::{CompileTime, EngineKind, Vm};
-use crate::report::{BenchRow, BenchTable, ReadyRow};
+use crate::report::{BenchBaseline, BenchRow, BenchTable, ReadyRow};
 use crate::util::Bursts;
 use crate::vm::ProgramHandle;
 use crate::vm::events::Event;
@@ -28,7 +31,12 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
         return tracepoint::run(arguments, printer);
     }
     check_kernel(arguments)?;
-    let mut session = Session::new(arguments, printer)?;
+    let baseline = arguments.against.as_ref().map(|file| {
+        BenchBaseline::read(&read_text(file)?)
+            .map_err(|error| Failure::bad(format!("{}: {error}", file.display())))
+    });
+    let baseline = baseline.transpose()?;
+    let mut session = Session::new(arguments, printer, baseline)?;
     let name = arguments.setup.event.event.as_deref();
     let programs = &arguments.programs;
     let (found, failures) = scheduled_events(&mut session.first, programs, &arguments.setup, name)?;
@@ -43,7 +51,7 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
             session.program(program, &event)?;
         }
     }
-    Ok(session.exit)
+    session.finish()
 }
 
 /// Fails if the kernel is to be timed and no program can be loaded.
@@ -72,11 +80,21 @@ struct Session<'a> {
     /// Holds the programs and their events; each engine gets its own machine.
     first: Vm,
     engines: Vec<EngineKind>,
+    /// The times to compare with.
+    baseline: Option<BenchBaseline>,
+    /// The lines for `--save`.
+    saved: String,
+    /// The runs that take longer than allowed.
+    slower: Vec<String>,
     exit: Exit,
 }
 
 impl<'a> Session<'a> {
-    fn new(arguments: &'a Arguments, printer: &'a mut Printer) -> Result<Self, Failure> {
+    fn new(
+        arguments: &'a Arguments,
+        printer: &'a mut Printer,
+        baseline: Option<BenchBaseline>,
+    ) -> Result<Self, Failure> {
         let engines = match arguments.engine.as_slice() {
             [] => &[Engine::Checked, Engine::Interp, Engine::Jit],
             engines => engines,
@@ -90,6 +108,9 @@ impl<'a> Session<'a> {
             engines: engines.iter().map(|engine| (*engine).into()).collect(),
             arguments,
             printer,
+            baseline,
+            saved: String::new(),
+            slower: Vec::new(),
             exit: Exit::Fine,
         })
     }
@@ -127,6 +148,13 @@ impl<'a> Session<'a> {
         for contender in &contenders {
             ready.kernel_load(contender.load_time());
         }
+        self.compare(&mut rows);
+        if self.arguments.save.is_some() {
+            for row in &rows {
+                self.save(row)?;
+            }
+            self.save(&ready)?;
+        }
         if self.printer.is_json() {
             for row in &rows {
                 self.printer.row(row)?;
@@ -138,6 +166,52 @@ impl<'a> Session<'a> {
                 ready: &ready,
             })
         }
+    }
+
+    /// Compares the rows with those of the earlier run.
+    fn compare(&mut self, rows: &mut [BenchRow]) {
+        let Some(baseline) = &mut self.baseline else {
+            return;
+        };
+        let limit = self.arguments.limit();
+        for row in rows {
+            row.before_ns = baseline.take(row);
+            if let Some(change) = row.change().filter(|change| *change > limit) {
+                let BenchRow {
+                    program, engine, ..
+                } = row;
+                self.slower
+                    .push(format!("{program} on {engine} by {change:.1} %"));
+            }
+        }
+    }
+
+    /// Adds a line to what is saved.
+    fn save(&mut self, row: &impl Serialize) -> Result<(), Failure> {
+        self.saved += &serde_json::to_string(row).map_err(Failure::bad)?;
+        self.saved.push('\n');
+        Ok(())
+    }
+
+    /// Writes what is saved, and says what has changed.
+    fn finish(self) -> Result<Exit, Failure> {
+        if let Some(file) = &self.arguments.save {
+            write_text(file, &self.saved)?;
+        }
+        let left = self.baseline.map_or(Vec::new(), |baseline| baseline.left());
+        if !left.is_empty() {
+            self.printer
+                .warn(&format!("not measured this time: {}", left.join("; ")))?;
+        }
+        if self.slower.is_empty() {
+            return Ok(self.exit);
+        }
+        if !self.printer.is_json() {
+            let (slower, limit) = (self.slower.join(", "), self.arguments.limit());
+            self.printer
+                .text(format_args!("slower by more than {limit} %: {slower}\n"))?;
+        }
+        Ok(self.exit.max(Exit::No))
     }
 
     /// The time to verify and compile a program with warm caches.
