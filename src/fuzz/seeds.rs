@@ -28,6 +28,8 @@ const fn aim(strategy: Strategy) -> Option<Aim> {
         Strategy::Precision => Aim::Precision,
         Strategy::Loops => Aim::Loops,
         Strategy::References => Aim::References,
+        Strategy::Helpers => Aim::Helpers,
+        Strategy::Idioms => Aim::Idioms,
         _ => return None,
     })
 }
@@ -87,6 +89,15 @@ impl Seeds {
         if let Some(aim) = aim(strategy) {
             let program = Arc::new(aimed::program(random, aim));
             let input = Inputs::new(random.bits()).bytes(aimed::INPUT);
+            return Candidate {
+                defined: true,
+                ..Candidate::new(program, input, random.bits())
+            };
+        }
+        if strategy == Strategy::Packets {
+            let program = Arc::new(aimed::packets::program(random));
+            let len = 14 + random.index(50);
+            let input = Inputs::new(random.bits()).bytes(len);
             return Candidate {
                 defined: true,
                 ..Candidate::new(program, input, random.bits())

@@ -27,13 +27,19 @@ pub enum Strategy {
     Loops,
     /// References across branches and calls.
     References,
+    /// Sizes and keys that helpers get.
+    Helpers,
+    /// Packet pointers and the packet's end.
+    Packets,
+    /// Sequences that engines run as one operation.
+    Idioms,
     /// Programs of the other strategies, or from files, with small changes and parts of others.
     Mutants,
 }
 
 impl Strategy {
     /// All strategies with their names and their shares of the default mix.
-    pub const ALL: [(Self, &str, u64); 13] = [
+    pub const ALL: [(Self, &str, u64); 16] = [
         (Self::Whole, "whole", 5),
         (Self::Defined, "defined", 4),
         (Self::TailCalls, "tail-calls", 1),
@@ -46,6 +52,9 @@ impl Strategy {
         (Self::Precision, "precision", 10),
         (Self::Loops, "loops", 8),
         (Self::References, "references", 6),
+        (Self::Helpers, "helpers", 5),
+        (Self::Packets, "packets", 7),
+        (Self::Idioms, "idioms", 10),
         (Self::Mutants, "mutants", 10),
     ];
 

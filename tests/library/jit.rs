@@ -568,6 +568,58 @@ fn rotations() {
     }
 }
 
+/// A number in memory is loaded, changed and stored, with operations narrower than it, as wide,
+/// and wider.
+#[test]
+fn updates_in_memory() {
+    let (value, by) = (0x8123_4567_0000_0001_u64, 0xf000_0000_8000_0003_u64);
+    let imm = -3;
+    for &size in Size::ALL {
+        let (mut code, mut expected) = (packet(16), 0u64);
+        for (op, &width) in AluOp::ALL
+            .iter()
+            .flat_map(|op| Width::ALL.iter().map(move |w| (*op, w)))
+        {
+            for src in [Operand::Reg(Reg::R7), Operand::Imm(imm)] {
+                if op == AluOp::Mov || !is_allowed(op, width, src) {
+                    continue;
+                }
+                code.extend([number(Reg::R6, 0), number(Reg::R7, 8)]);
+                code.push(put(-8, Operand::Reg(Reg::R6)));
+                let (base, off, dst) = (Reg::FP, -8, Reg::R4);
+                code.push(Insn::Load {
+                    size,
+                    dst,
+                    base,
+                    off,
+                });
+                code.push(alu(op, width, dst, src));
+                code.push(Insn::Store {
+                    size,
+                    base,
+                    off,
+                    src: Operand::Reg(dst),
+                });
+                code.push(load(Reg::R4, -8));
+                code.extend(fold_in(Reg::R4));
+                let bits = 8 * u32::from(size.bytes());
+                let mask = u64::MAX >> (64 - bits);
+                let operand = match src {
+                    Operand::Reg(_) => by,
+                    Operand::Imm(imm) => i64::from(imm).cast_unsigned(),
+                };
+                let result = op.eval(width, value & mask, operand);
+                let stored = value & !mask | result & mask;
+                expected = expected.wrapping_mul(31).wrapping_add(stored);
+            }
+        }
+        code.push(Insn::Exit);
+        let bytes = [value.to_le_bytes(), by.to_le_bytes()].concat();
+        let found = run(&code, &bytes, EngineKind::default());
+        assert_eq!(found, expected, "{size:?}");
+    }
+}
+
 /// Every size at near and far offsets of the packet and the frame, through every register.
 #[test]
 fn forms_of_addresses() {

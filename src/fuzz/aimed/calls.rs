@@ -1,6 +1,6 @@
 //! Records, look-ups, and calls of a function.
 
-use super::{AREA, FP, HASH, Maker, RECORDS, VALUE};
+use super::{AREA, FP, HASH, Maker, RECORDS, VALUE, VALUES};
 
 impl Maker {
     /// A record is reserved, perhaps moved through the stack, written, and given back.
@@ -107,6 +107,73 @@ impl Maker {
         self.known = before;
         for reg in 0..6 {
             self.forget(reg);
+        }
+    }
+
+    /// A helper reads the map value or the stack, from an offset on, with a size that mostly just
+    /// fits.
+    pub(super) fn send(&mut self) {
+        let offset = self.random.int(4) * 8;
+        let in_value = self.known.stack != u64::MAX || self.random.chance(60);
+        let room = AREA - offset;
+        let most = match self.random.below(12) {
+            0 => room + 1,
+            1..9 => room,
+            _ => 1 + self.random.int(room.cast_unsigned().into()),
+        };
+        let before = self.known;
+        let (size, index) = (3, self.number());
+        self.emit(0xbf, size, index, 0, 0);
+        self.set_number(size);
+        let skips = match self.random.below(10) {
+            0 => vec![self.jump(0x65, size, 0, most)],
+            1 => {
+                self.emit(0xb7, size, 0, 0, most);
+                Vec::new()
+            }
+            // The limit itself is in a register for a part of them: r5 is set again below.
+            _ => self.bound(size, most),
+        };
+        let (pointer, from) = if in_value {
+            (VALUE, offset)
+        } else {
+            (FP, offset - AREA)
+        };
+        self.emit(0xbf, 2, pointer, 0, 0);
+        self.emit(0x07, 2, 0, 0, from);
+        self.emit(0x18, 1, 5, 0, RECORDS);
+        self.emit(0, 0, 0, 0, 0);
+        self.emit(0xb7, 4, 0, 0, 0);
+        // bpf_ringbuf_output
+        self.helper(130);
+        for skip in &skips {
+            self.land(*skip);
+        }
+        self.known.numbers &= before.numbers;
+        for reg in 0..6 {
+            self.forget(reg);
+        }
+    }
+
+    /// A look-up in the array with a constant, whose result needs no test if the element exists.
+    pub(super) fn look_up_constant(&mut self) {
+        let slot = self.random.slot(8);
+        let key = self.random.pick(&[0, 0, 0, 0, 0, 1, -1, 2]);
+        self.emit(0x62, FP, 0, slot, key);
+        self.known.stack |= Self::mask(AREA + i32::from(slot), 4);
+        self.emit(0xbf, 2, FP, 0, 0);
+        self.emit(0x07, 2, 0, 0, slot.into());
+        self.emit(0x18, 1, 5, 0, VALUES);
+        self.emit(0, 0, 0, 0, 0);
+        self.helper(1);
+        self.forget(0);
+        let tests = self.random.chance(if key == 0 { 20 } else { 70 });
+        let skip = tests.then(|| self.jump(0x15, 0, 0, 0));
+        let off = i16::from(self.random.byte(8)) * 8;
+        self.emit(0x79, 1, 0, off, 0);
+        self.emit(0x7b, VALUE, 1, off, 0);
+        if let Some(skip) = skip {
+            self.land(skip);
         }
     }
 

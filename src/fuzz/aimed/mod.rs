@@ -1,5 +1,6 @@
 //! Programs that aim at what verifiers get wrong: ranges of scalars, spills, variable offsets,
-//! linked registers, precision, loops, references.
+//! linked registers, precision, loops, references, sizes that helpers get; and at what engines
+//! run as one operation.
 //!
 //! A program reads unknown numbers from the context of a syscall program, computes with them,
 //! and uses them as offsets into a map value or its stack. Bounds are checked before an offset
@@ -9,6 +10,8 @@
 mod access;
 mod calls;
 mod flow;
+mod idioms;
+pub(super) mod packets;
 
 use std::sync::{Arc, LazyLock};
 
@@ -47,6 +50,8 @@ pub(super) enum Aim {
     Precision,
     Loops,
     References,
+    Idioms,
+    Helpers,
 }
 
 const CONTEXT: u8 = 6;
@@ -127,6 +132,26 @@ fn steps(aim: Aim) -> &'static [(u64, Step)] {
             (6, Maker::call),
             (5, Maker::spill),
             (5, Maker::fill),
+        ],
+        Aim::Idioms => &[
+            (8, Maker::rotate),
+            (8, Maker::extract),
+            (8, Maker::select),
+            (8, Maker::test_bits),
+            (8, Maker::count_and_compare),
+            (8, Maker::load_sum),
+            (8, Maker::divide),
+            (8, Maker::exchange),
+            (8, Maker::update),
+            (3, Maker::arithmetic),
+        ],
+        Aim::Helpers => &[
+            (8, Maker::arithmetic),
+            (20, Maker::send),
+            (16, Maker::look_up_constant),
+            (6, Maker::look_up),
+            (6, Maker::branch),
+            (5, Maker::close),
         ],
     }
 }

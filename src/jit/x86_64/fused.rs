@@ -84,10 +84,14 @@ impl Emitter<'_> {
                 size,
                 mem,
                 op,
-                width: _,
+                width,
                 src,
                 dst,
-            } => dst.is_none() && self.update(at, size, mem, op, src),
+            } => {
+                // An operation on the lower half clears the upper one, which one in memory keeps.
+                let keeps_half = width == Width::W32 && size == Size::Dw;
+                dst.is_none() && !keeps_half && self.update(at, size, mem, op, src)
+            }
             Fused::Copy {
                 size,
                 from,
