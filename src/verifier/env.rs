@@ -14,7 +14,7 @@ use super::maps::Maps;
 use super::memory::pointers::Pointers;
 use super::options::Options;
 use super::oracle::record::Recorder;
-use super::precision::BacktrackCache;
+use super::precision::backtrack_cache::BacktrackCache;
 use super::privileges::Privileges;
 use super::prune::Arena;
 use super::reg::{MapRef, RegState};

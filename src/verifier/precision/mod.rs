@@ -20,13 +20,12 @@
 //! writes outside the stack.
 
 mod back;
-mod backtrack_cache;
+pub(super) mod backtrack_cache;
 mod chain;
 mod marks;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use backtrack_cache::BacktrackCache;
 pub(crate) use chain::Chain;
 pub(crate) use marks::Marks;
 
