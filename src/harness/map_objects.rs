@@ -5,12 +5,10 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use super::error::Result;
 use super::map::MapView;
-use super::vm::Vm;
 use crate::spec::UpdateFlags;
-use crate::util::Errno;
 use crate::vm::ProgramHandle;
 use crate::vm::attach::Counter;
-use crate::vm::maps::{Arena, Function, Kind, LocalStorage, StructOps};
+use crate::vm::maps::{Arena, Kind, LocalStorage};
 
 const ANY: UpdateFlags = UpdateFlags::empty();
 
@@ -241,48 +239,5 @@ impl MapView<'_> {
     {
         let written = self.arena()?.write_memory(address, value.as_bytes());
         written.map_err(|errno| self.failed("write to memory", errno))
-    }
-}
-
-impl Vm {
-    /// The programs that implement a `struct_ops` variable's functions, in the order of the
-    /// structure's members. A test calls one with [`run`](Self::run); the
-    /// values of the structure are in the map with the variable's name.
-    ///
-    /// # Errors
-    /// [`Error::NoMap`](super::Error::NoMap); [`Error::MapKind`](super::Error::MapKind)
-    /// where the map is no table of functions.
-    pub fn struct_ops(&self, name: &str) -> Result<Vec<Function>> {
-        let view = self.map(name)?;
-        match view.map.kind() {
-            Kind::StructOps(table) => Ok(table.functions()),
-            _ => Err(view.wrong_kind("a table of functions")),
-        }
-    }
-
-    /// Records which program implements a member of a `struct_ops` variable.
-    pub(super) fn set_function(
-        &self,
-        table: &StructOps,
-        index: u32,
-        program: ProgramHandle,
-    ) -> std::result::Result<(), Errno> {
-        let btf = self
-            .program(program)
-            .and_then(|program| program.btf.as_ref());
-        let ty = btf
-            .zip(table.value_type())
-            .and_then(|(btf, ty)| btf.get(ty));
-        let member = ty.and_then(|ty| {
-            let name = ty.members().nth(index as usize)?.name;
-            Some(name.to_owned())
-        });
-        let member = member.ok_or(Errno::EINVAL)?;
-        table.set(Function {
-            member,
-            index,
-            program,
-        });
-        Ok(())
     }
 }

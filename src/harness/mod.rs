@@ -35,6 +35,7 @@ mod runner;
 mod runners;
 mod runs;
 mod stacks;
+mod struct_ops;
 mod testing;
 mod unverified;
 mod usdt;

@@ -2,7 +2,6 @@
 
 use bpflab::harness::EngineKind;
 use bpflab::object::Target;
-use bpflab::vm::maps::Function;
 use bpflab::vm::{Event, RedirectTarget, World};
 use bpflab::{Error, Object, Result, Vm};
 
@@ -367,20 +366,22 @@ fn functions_of_a_struct_are_found_and_called() -> Result<()> {
     assert_eq!(value[24..28], 5u32.to_le_bytes());
     assert_eq!(&value[28..39], b"bpf_halving");
 
-    let find = |member: &str| -> &Function {
-        let found = functions.iter().find(|function| function.member == member);
-        found.expect("it is implemented")
-    };
-    let arguments = |numbers: [u64; 3]| Event::bytes(numbers.map(u64::to_le_bytes).concat());
-    let outcome = vm.run(find("ssthresh").program, &arguments([0; 3]))?;
+    let outcome = vm.call_struct_ops("halving", "ssthresh", &[0])?;
     assert_eq!(outcome.returned("half"), Some(21));
-    vm.run(find("cong_avoid").program, &arguments([0, 1, 40]))?;
-    vm.run(find("cong_avoid").program, &arguments([0, 1, 2]))?;
+    vm.call_struct_ops("halving", "cong_avoid", &[0, 1, 40])?;
+    // By the program itself.
+    let arguments = Event::bytes([0u64, 1, 2].map(u64::to_le_bytes).concat());
+    vm.run(functions[1].program, &arguments)?;
     assert_eq!(global(&vm, ".bss", 0), 42);
     assert!(matches!(
         vm.struct_ops("struct_o.bss"),
         Err(Error::MapKind { .. })
     ));
+    let error = vm.call_struct_ops("halving", "undo_cwnd", &[]).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "no program 'halving.undo_cwnd'; there are: ssthresh, cong_avoid"
+    );
     Ok(())
 }
 
