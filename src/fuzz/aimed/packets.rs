@@ -90,6 +90,9 @@ impl Maker<'_> {
             }
             false => skips.push(jump),
         }
+        if self.random.chance(12) {
+            self.cut(base);
+        }
         let (size, bytes) =
             self.random
                 .pick(&[(0x10, 1), (0x10, 1), (0x08, 2), (0x00, 4), (0x18, 8)]);
@@ -116,6 +119,30 @@ impl Maker<'_> {
             let (left, right) = self.random.pick(&[(AFTER, END), (END, AFTER)]);
             let skip = self.jump(op | 0x0d, left, right);
             self.emit(0x07, SUM, 0, 0, 1);
+            self.land(skip);
+        }
+    }
+
+    /// Cuts the packet's end off, which makes all pointers into it unusable; mostly new ones are
+    /// loaded, which no comparison has bounded.
+    fn cut(&mut self, base: u8) {
+        let by = -self.random.int(60);
+        self.emit(0xbf, 1, CONTEXT, 0, 0);
+        self.emit(0xb7, 2, 0, 0, by);
+        // bpf_xdp_adjust_tail; clobbers r1 to r5.
+        self.emit(0x85, 0, 0, 0, 65);
+        if self.random.chance(50) {
+            self.emit(0x61, START, CONTEXT, 0, 0);
+            self.emit(0x61, END, CONTEXT, 4, 0);
+            if base != START {
+                return;
+            }
+            self.emit(0xbf, AFTER, START, 0, 0);
+            self.emit(0x07, AFTER, 0, 0, 14);
+            // The rest of a packet has at least 14 bytes, but the verifier has to see it.
+            let skip = self.jump(0x3d, END, AFTER);
+            self.emit(0xb7, 0, 0, 0, 2);
+            self.emit(0x95, 0, 0, 0, 0);
             self.land(skip);
         }
     }
