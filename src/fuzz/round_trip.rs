@@ -3,6 +3,7 @@
 use super::listing::{LOAD_64, PSEUDO_FUNCTION};
 use super::oracle::Oracle;
 use super::problem::Problem;
+use super::recorded;
 use crate::btf::Btf;
 use crate::isa::{RawInsn, assemble_with, decode_program, disassemble, encode};
 use crate::object::cases::{Case, read_case};
@@ -14,6 +15,7 @@ pub(super) fn check(program: &Program) -> Option<Problem> {
         .or_else(|| text(program))
         .or_else(|| case(program))
         .or_else(|| types(program))
+        .or_else(|| recording(program))
 }
 
 fn differs(what: &str, given: impl Into<String>, back: impl Into<String>) -> Option<Problem> {
@@ -102,4 +104,10 @@ fn types(program: &Program) -> Option<Problem> {
         ),
         Err(error) => differs("BTF to bytes and back", "bytes", error.to_string()),
     }
+}
+
+/// A recording of the program, written and read.
+fn recording(program: &Program) -> Option<Problem> {
+    let failed = recorded::of_program(program).err()?;
+    differs("recording to bytes and back", "", failed.to_string())
 }
