@@ -105,12 +105,17 @@ impl Maker<'_> {
             1 => (other, off),
             _ => (base, off),
         };
+        let is_changed = self.random.chance(4);
+        let pointer = match is_changed {
+            true => self.change(pointer),
+            false => pointer,
+        };
         self.emit(0x61 | size, 1, pointer, i16::try_from(off).unwrap_or(0), 0);
         self.emit(0x0f, SUM, 1, 0, 0);
         for skip in skips {
             self.land(skip);
         }
-        if self.random.chance(40) {
+        if !is_changed && self.random.chance(40) {
             // Decided on the path where the pointer is behind the end.
             let op = self.random.pick(&ORDERS);
             let (left, right) = self.random.pick(&[(AFTER, END), (END, AFTER)]);
@@ -118,6 +123,19 @@ impl Maker<'_> {
             self.emit(0x07, SUM, 0, 0, 1);
             self.land(skip);
         }
+    }
+
+    /// A helper moves the packet's start or end, which makes its pointers invalid: verifiers must
+    /// not forget that for any register. Returns the one that has the pointer now.
+    fn change(&mut self, pointer: u8) -> u8 {
+        self.emit(0xbf, FURTHER, pointer, 0, 0);
+        self.emit(0xbf, 1, CONTEXT, 0, 0);
+        let by = 1 + self.random.int(60);
+        // bpf_xdp_adjust_tail, bpf_xdp_adjust_head
+        let (helper, by) = self.random.pick(&[(65, -by), (65, -by), (44, by)]);
+        self.emit(0xb7, 2, 0, 0, by);
+        self.emit(0x85, 0, 0, 0, helper);
+        FURTHER
     }
 
     /// Pointers with a variable offset, a byte of the packet: one to compare, and one to access,
@@ -129,6 +147,10 @@ impl Maker<'_> {
         self.emit(0x71, BY, START, 0, 0);
         let mask = self.random.pick(&[1, 7, 15, 31]);
         self.emit(0x57, BY, 0, 0, mask);
+        if self.random.chance(4) {
+            // Verifiers refuse an offset that may be negative.
+            self.emit(0x17, BY, 0, 0, mask);
+        }
         self.emit(0xbf, MOVED, START, 0, 0);
         self.emit(0x0f, MOVED, BY, 0, 0);
         if self.random.chance(60) {
