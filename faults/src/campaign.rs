@@ -51,6 +51,10 @@ impl Outcome {
 /// The time after its own that a campaign may take.
 const EXTRA_TIME: Duration = Duration::from_secs(60);
 
+/// The signals of a process that crashes: SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV. Others
+/// come from outside, and say nothing about a fault.
+const FAULTS: [i32; 6] = [4, 5, 6, 7, 8, 11];
+
 /// A line that `bpflab fuzz --json` prints.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
@@ -154,11 +158,11 @@ impl Campaign<'_> {
                 let mut lines = stderr.lines().skip_while(|line| !line.contains("panicked"));
                 outcome.says = lines.nth(1).map(str::to_owned);
             }
-            (None, Some(signal)) => {
+            (None, Some(signal)) if FAULTS.contains(&signal) => {
                 outcome.oracle = Some("crash".into());
                 outcome.says = Some(format!("signal {signal}"));
             }
-            _ => return Err(format!("{id}: the campaign failed: {stderr}").into()),
+            _ => return Err(format!("{id}: the campaign failed: {status}: {stderr}").into()),
         }
         Ok(outcome)
     }
@@ -213,4 +217,42 @@ fn reader(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String
         }
         String::from_utf8_lossy(&bytes).into_owned()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    /// The outcome of a command that ends itself by a signal.
+    fn ended_by(signal: &str) -> Result<Outcome, String> {
+        let name = format!("bpflab-faults-{}-{signal}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::write(&path, format!("#!/bin/sh\nkill -{signal} $$\n")).unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        let campaign = Campaign {
+            binary: &path,
+            seconds: 1,
+            threads: 1,
+            seed: 1,
+            kernel: false,
+            oracle: None,
+        };
+        let outcome = campaign.with_fault(1, "a", &Kinds::new());
+        std::fs::remove_file(&path).unwrap();
+        outcome.map_err(|why| why.to_string())
+    }
+
+    /// A crash finds a fault; a campaign that is ended from outside finds nothing.
+    #[test]
+    fn only_signals_of_crashes_find_a_fault() {
+        let outcome = ended_by("SEGV").unwrap();
+        assert_eq!(outcome.oracle.as_deref(), Some("crash"));
+        assert_eq!(outcome.says.as_deref(), Some("signal 11"));
+        for signal in ["TERM", "KILL", "INT"] {
+            let error = ended_by(signal).unwrap_err();
+            assert!(error.contains("the campaign failed"), "{error}");
+        }
+    }
 }

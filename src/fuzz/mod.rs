@@ -16,6 +16,7 @@
 //! | `oracle`, `problem` | the oracles; what one of them objects to |
 //! | `judge`, `known` | applies the oracles to a candidate; what Linux itself does |
 //! | `runs`, `values`, `sameness`, `round_trip` | the oracles that need no kernel |
+//! | `recorded` | recordings that are written and read |
 //! | `verdicts`, `kernel` | two verdicts and their differences; the running kernel's |
 //! | `claims` | what the kernel's log claims about registers |
 //! | `reduce` | removes what a problem does not need |
@@ -41,6 +42,7 @@ mod mutate;
 mod oracle;
 mod problem;
 mod random;
+mod recorded;
 mod reduce;
 mod round_trip;
 mod runs;

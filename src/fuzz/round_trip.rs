@@ -3,6 +3,7 @@
 use super::listing::{LOAD_64, PSEUDO_FUNCTION};
 use super::oracle::Oracle;
 use super::problem::Problem;
+use super::recorded;
 use crate::btf::Btf;
 use crate::isa::{RawInsn, assemble_with, decode_program, disassemble, encode};
 use crate::object::cases::{Case, read_case};
@@ -14,6 +15,7 @@ pub(super) fn check(program: &Program) -> Option<Problem> {
         .or_else(|| text(program))
         .or_else(|| case(program))
         .or_else(|| types(program))
+        .or_else(|| recording(program))
 }
 
 fn differs(what: &str, given: impl Into<String>, back: impl Into<String>) -> Option<Problem> {
@@ -25,8 +27,8 @@ const EXIT: u8 = 0x95;
 
 /// The instructions with 0 in the fields that the kernel never checks, and which decoding ignores:
 /// the offset of `exit`, and the upper half of a function's address.
-fn canonical(program: &Program) -> Vec<RawInsn> {
-    let mut insns = program.insns.clone();
+pub(super) fn canonical(insns: &[RawInsn]) -> Vec<RawInsn> {
+    let mut insns = insns.to_vec();
     let mut is_function = false;
     for insn in &mut insns {
         if is_function {
@@ -43,7 +45,7 @@ fn canonical(program: &Program) -> Vec<RawInsn> {
 /// Decoding and encoding. What cannot be decoded has no round trip.
 fn instructions(program: &Program) -> Option<Problem> {
     let decoded = decode_program(&program.insns).ok()?;
-    let (given, back) = (canonical(program), encode(&decoded));
+    let (given, back) = (canonical(&program.insns), encode(&decoded));
     if back == given {
         return None;
     }
@@ -61,7 +63,7 @@ fn text(program: &Program) -> Option<Problem> {
     let nameless = Program::new("text", program.prog_type, program.insns.clone());
     let text = disassemble(&nameless.insns, &nameless);
     match assemble_with(&text, &nameless) {
-        Ok(assembled) if assembled.slots == canonical(program) => None,
+        Ok(assembled) if assembled.slots == canonical(&program.insns) => None,
         Ok(assembled) => {
             let back = disassemble(&assembled.slots, &nameless);
             differs("disassemble and assemble", text, back)
@@ -102,4 +104,10 @@ fn types(program: &Program) -> Option<Problem> {
         ),
         Err(error) => differs("BTF to bytes and back", "bytes", error.to_string()),
     }
+}
+
+/// A recording of the program, written and read.
+fn recording(program: &Program) -> Option<Problem> {
+    let failed = recorded::of_program(program).err()?;
+    differs("recording to bytes and back", "", failed.to_string())
 }

@@ -181,3 +181,30 @@ fn targets_take_any_bytes() {
         }
     }
 }
+
+/// The recordings of the examples read the same when they are written again.
+#[test]
+fn recordings_are_written_again() {
+    let (_, body, _) = TARGETS
+        .iter()
+        .find(|(name, ..)| *name == "recording")
+        .unwrap();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/recordings");
+    for name in ["sizes.rec", "writes.rec"] {
+        let bytes = std::fs::read(folder.join(name)).unwrap();
+        assert!(bpflab::compare::recording::Recording::new(&bytes[..]).is_ok());
+        body(&bytes);
+    }
+}
+
+/// Fields that the kernel never checks, and decoding ignores, have no round trip: the offset of
+/// `exit`. libFuzzer found it in both targets.
+#[test]
+fn ignored_fields_are_no_difference() {
+    let input = b"\x95\0\x20\0\0\0\0\0) exit\n";
+    for wanted in ["decode", "asm_roundtrip"] {
+        let (_, body, _) = TARGETS.iter().find(|(name, ..)| *name == wanted).unwrap();
+        body(input);
+        body(&input[..8]);
+    }
+}

@@ -7,6 +7,7 @@ mod shared;
 mod attach_targets;
 mod corpus;
 mod facts;
+mod findings;
 mod formats;
 mod helpers;
 mod locks;

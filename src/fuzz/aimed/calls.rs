@@ -117,7 +117,7 @@ impl Maker {
         let in_value = self.known.stack != u64::MAX || self.random.chance(60);
         let room = AREA - offset;
         let most = match self.random.below(12) {
-            0 => room + 1 + self.random.int(200),
+            0 => room + self.random.pick(&[1, 8, AREA]),
             1..9 => room,
             _ => 1 + self.random.int(room.cast_unsigned().into()),
         };

@@ -221,14 +221,15 @@ impl Maker {
         self.set_number(reg);
     }
 
-    /// Divisions and remainders of the least number, by zero, one and minus one.
+    /// Divisions and remainders of the least number, by zero, one and minus one, and by a number
+    /// whose lower half is zero.
     pub(super) fn divide(&mut self) {
         let least = self
             .random
             .pick(&[1 << 63, 0xffff_ffff_8000_0000, 0x8000_0000, 7]);
         let by = self
             .random
-            .pick(&[u64::MAX, u64::MAX, 0xffff_ffff, 0, 1, 3]);
+            .pick(&[u64::MAX, u64::MAX, 0xffff_ffff, 1 << 32, 0, 1, 3]);
         self.hidden(ONE, least);
         self.hidden(OTHER, by);
         let (class, _) = self.width();
@@ -261,7 +262,11 @@ impl Maker {
         if self.random.chance(20) {
             self.emit(0x07, 0, 0, 0, 1);
         }
-        let src = self.unknown();
+        // Machine code needs r0 itself for some operations.
+        let src = match self.random.chance(15) {
+            true => 0,
+            false => self.unknown(),
+        };
         let op = self
             .random
             .pick(&[0xf1, 0xf1, 0xf1, 0xe1, 0x00, 0x01, 0x41, 0x51, 0xa1]);

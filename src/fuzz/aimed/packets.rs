@@ -90,9 +90,6 @@ impl Maker<'_> {
             }
             false => skips.push(jump),
         }
-        if self.random.chance(12) {
-            self.cut(base);
-        }
         let (size, bytes) =
             self.random
                 .pick(&[(0x10, 1), (0x10, 1), (0x08, 2), (0x00, 4), (0x18, 8)]);
@@ -108,12 +105,17 @@ impl Maker<'_> {
             1 => (other, off),
             _ => (base, off),
         };
+        let is_changed = self.random.chance(4);
+        let pointer = match is_changed {
+            true => self.change(pointer),
+            false => pointer,
+        };
         self.emit(0x61 | size, 1, pointer, i16::try_from(off).unwrap_or(0), 0);
         self.emit(0x0f, SUM, 1, 0, 0);
         for skip in skips {
             self.land(skip);
         }
-        if self.random.chance(40) {
+        if !is_changed && self.random.chance(40) {
             // Decided on the path where the pointer is behind the end.
             let op = self.random.pick(&ORDERS);
             let (left, right) = self.random.pick(&[(AFTER, END), (END, AFTER)]);
@@ -123,28 +125,17 @@ impl Maker<'_> {
         }
     }
 
-    /// Cuts the packet's end off, which makes all pointers into it unusable; mostly new ones are
-    /// loaded, which no comparison has bounded.
-    fn cut(&mut self, base: u8) {
-        let by = -self.random.int(60);
+    /// A helper moves the packet's start or end, which makes its pointers invalid: verifiers must
+    /// not forget that for any register. Returns the one that has the pointer now.
+    fn change(&mut self, pointer: u8) -> u8 {
+        self.emit(0xbf, FURTHER, pointer, 0, 0);
         self.emit(0xbf, 1, CONTEXT, 0, 0);
+        let by = 1 + self.random.int(60);
+        // bpf_xdp_adjust_tail, bpf_xdp_adjust_head
+        let (helper, by) = self.random.pick(&[(65, -by), (65, -by), (44, by)]);
         self.emit(0xb7, 2, 0, 0, by);
-        // bpf_xdp_adjust_tail; clobbers r1 to r5.
-        self.emit(0x85, 0, 0, 0, 65);
-        if self.random.chance(50) {
-            self.emit(0x61, START, CONTEXT, 0, 0);
-            self.emit(0x61, END, CONTEXT, 4, 0);
-            if base != START {
-                return;
-            }
-            self.emit(0xbf, AFTER, START, 0, 0);
-            self.emit(0x07, AFTER, 0, 0, 14);
-            // The rest of a packet has at least 14 bytes, but the verifier has to see it.
-            let skip = self.jump(0x3d, END, AFTER);
-            self.emit(0xb7, 0, 0, 0, 2);
-            self.emit(0x95, 0, 0, 0, 0);
-            self.land(skip);
-        }
+        self.emit(0x85, 0, 0, 0, helper);
+        FURTHER
     }
 
     /// Pointers with a variable offset, a byte of the packet: one to compare, and one to access,
@@ -156,6 +147,10 @@ impl Maker<'_> {
         self.emit(0x71, BY, START, 0, 0);
         let mask = self.random.pick(&[1, 7, 15, 31]);
         self.emit(0x57, BY, 0, 0, mask);
+        if self.random.chance(4) {
+            // Verifiers refuse an offset that may be negative.
+            self.emit(0x17, BY, 0, 0, mask);
+        }
         self.emit(0xbf, MOVED, START, 0, 0);
         self.emit(0x0f, MOVED, BY, 0, 0);
         if self.random.chance(60) {
