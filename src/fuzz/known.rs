@@ -34,16 +34,19 @@ const KNOWN: &[Known] = &[
         kind: "kernel's log: a register has a value that it excludes",
         can_have: has_signed_fill,
     },
+    // Linux 6.18: a 32-bit comparison of a pointer with 0 counts as decided
+    // (`is_branch_taken`), though the lower half of an address may be 0.
+    //
     // So bpflab explores more of such programs, or rejects them.
     Known {
         oracle: Oracle::VERDICT,
         kind: "processed: more",
-        can_have: has_signed_fill,
+        can_have: |program| has_signed_fill(program) || tests_half_for_null(program),
     },
     Known {
         oracle: Oracle::VERDICT,
         kind: "false-reject",
-        can_have: has_signed_fill,
+        can_have: |program| has_signed_fill(program) || tests_half_for_null(program),
     },
     // bpflab gives the slice of a ring buffer's record the record's reference
     // (docs/verifier-differences.md). Without the slice in a register, more states are subsumed.
@@ -103,6 +106,17 @@ fn has_signed_fill(program: &Program) -> bool {
     let is_signed_load = |opcode: u8| opcode & 7 == 1 && opcode & 0xe0 == 0x80;
     let mut insns = program.insns.iter();
     insns.any(|insn| is_signed_load(insn.opcode) && insn.src() == 10)
+}
+
+/// Whether a program compares the lower half of a register with 0, or with another register.
+fn tests_half_for_null(program: &Program) -> bool {
+    // `jeq32` and `jne32`, with a constant and with a register.
+    let mut insns = program.insns.iter();
+    insns.any(|insn| match insn.opcode {
+        0x16 | 0x56 => insn.imm == 0,
+        0x1e | 0x5e => true,
+        _ => false,
+    })
 }
 
 /// Whether a problem is a known one.

@@ -57,9 +57,11 @@ impl Vm {
         };
         let program = functions[at].program;
         let event = match self.struct_ops_call(&self.structure(name, program), member) {
-            Ok(event) => {
-                let args = args.iter().zip(1..);
-                args.fold(Ok(event), |event, (arg, number)| event?.arg(number, *arg))?
+            Ok(mut event) => {
+                for (arg, number) in args.iter().zip(1..) {
+                    event = event.arg(number, *arg)?;
+                }
+                event
             }
             // Without the kernel's BTF nothing is known of the arguments.
             Err(_) => {

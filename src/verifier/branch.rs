@@ -265,17 +265,12 @@ fn outcome(op: JumpOp, width: Width, left: &RegState, right: &RegState) -> Optio
     if left.is_scalar() && right.is_scalar() {
         return Scalar::is_taken(op, width, &left.var, &right.var);
     }
-    // A pointer and a constant: a non-null pointer is not 0.
-    let constant = |reg: &RegState| match width {
-        _ if !reg.is_scalar() => None,
-        Width::W64 => reg.var.value(),
-        Width::W32 => reg
-            .var
-            .bits
-            .low()
-            .is_const()
-            .then(|| reg.var.bits.low().min()),
-    };
+    // A pointer and a constant: a non-null pointer is not 0. Its lower half may be 0, for all
+    // that Linux 6.18 says (`is_branch_taken`).
+    if width == Width::W32 {
+        return None;
+    }
+    let constant = |reg: &RegState| reg.var.value().filter(|_| reg.is_scalar());
     let (pointer, value) = match (constant(right), constant(left)) {
         (Some(value), _) => (left, value),
         (None, Some(value)) => (right, value),

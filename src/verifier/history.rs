@@ -234,7 +234,7 @@ impl Steps<'_> {
     pub(crate) fn skip_repeats(&mut self) {
         if let Some(last) = self.words.last() {
             let repeats = Step::REPEATS.of(Step(*last));
-            self.len -= (repeats - self.returned) as usize;
+            self.len -= low32(repeats - self.returned) as usize;
             self.returned = repeats;
         }
     }

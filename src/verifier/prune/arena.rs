@@ -168,8 +168,8 @@ impl Arena {
         (&mut self.checkpoints[id.0 as usize].state, &mut self.pools)
     }
 
-    /// A checkpoint, with the registers and slots, and the visits of loops.
-    pub(super) fn to_compare(&mut self, id: StateId) -> (&mut Checkpoint, &Pools, &Visits) {
+    /// A checkpoint with what a comparison needs: the registers and slots, and the visits of loops.
+    pub(super) fn checkpoint_in_use(&mut self, id: StateId) -> (&mut Checkpoint, &Pools, &Visits) {
         (
             &mut self.checkpoints[id.0 as usize],
             &self.pools,

@@ -179,7 +179,7 @@ impl Verifier<'_> {
                 break Found::Nothing { compared: count };
             };
             count += 1;
-            let (checkpoint, pools, visits) = arena.to_compare(id);
+            let (checkpoint, pools, visits) = arena.checkpoint_in_use(id);
             next = checkpoint.next;
             if checkpoint.state.pc != pc {
                 before = Some(id);
