@@ -182,7 +182,9 @@ pub(super) fn select(window: &Window<'_>) -> Option<(Fused, u8)> {
         && shifted == dst
         && width == no.width
     {
-        no.right = u8::try_from(by).ok().filter(|by| *by < width.bits())?;
+        // A shift by 0 would not be told from none.
+        let is_valid = |by: &u8| (1..width.bits()).contains(by);
+        no.right = u8::try_from(by).ok().filter(is_valid)?;
         n += 1;
     }
     let as_it_is = SelectValue {
@@ -198,8 +200,7 @@ pub(super) fn select(window: &Window<'_>) -> Option<(Fused, u8)> {
     // With a move first, the condition and the other move read its result.
     let reads_dst = left == dst || right == Operand::Reg(dst) || no.from == Operand::Reg(dst);
     let is_it = target == window.after(n) && !(first.is_some() && reads_dst);
-    let is_shift = no.right == 0 || n == at + 3;
-    (is_it && is_shift).then_some(())?;
+    is_it.then_some(())?;
     let fused = Fused::Select {
         op,
         width,

@@ -396,6 +396,14 @@ fn a_branch_over_moves_is_a_choice() {
     let text = "r0 = r6\n if r6 < 15 goto +2\n r0 = r6\n r0 >>= 16\n exit";
     let [same, shifted] = [0, 16].map(|by| source(w64, Operand::Reg(Reg::R6), by));
     assert_eq!(one(text), (select(JumpOp::Lt, same, shifted), 4));
+    // A shift by 0 has no place in the fused form, and would not be counted.
+    let text = "r0 = r6\n if r6 < 15 goto +2\n r0 = r6\n r0 >>= 0\n exit";
+    let all = tried(&format!("{START}{text}"), &[Reg::R0, Reg::R6]);
+    assert!(
+        !all.iter()
+            .any(|(fused, _)| matches!(fused, Fused::Select { .. })),
+        "{all:?}"
+    );
     let text = "r0 = r7\n r0 |= 1\n if r6 == 15 goto +1\n r0 = r8\n exit";
     let as_it_is = source(w64, Operand::Reg(Reg::R0), 0);
     let other = source(w64, Operand::Reg(Reg::R8), 0);
