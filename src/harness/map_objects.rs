@@ -98,7 +98,8 @@ impl MapView<'_> {
 impl MapView<'_> {
     /// Stores a socket or a cgroup, by its address, under a key of a sockmap, sockhash, XSK
     /// map, reuseport array or cgroup array. A cgroup array also takes a cgroup id.
-    /// [`Vm::socket_address`](super::Vm::socket_address) returns the address of a socket of the mocked network.
+    /// [`Vm::socket_address`](super::Vm::socket_address) returns the address of a socket of the
+    /// mocked network.
     ///
     /// # Errors
     /// [`Error::MapKind`](super::Error::MapKind) for other maps,
