@@ -58,6 +58,7 @@ fn of_all_builds() -> Vec<String> {
         converts::<compare::recording::WriteError>(),
         converts::<compare::replay::ReplayError>(),
         converts::<report::BaselineError>(),
+        converts::<report::BenchBaselineError>(),
         converts::<report::FailOnError>(),
     ]
 }
