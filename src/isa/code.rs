@@ -108,7 +108,7 @@ impl Code {
     }
 
     /// Positions and valid instructions, in order.
-    pub fn insns(&self) -> impl Iterator<Item = (Pc, Insn)> + '_ {
+    pub(crate) fn insns(&self) -> impl Iterator<Item = (Pc, Insn)> + '_ {
         let slots = self.slots.iter().zip(0..);
         slots.filter_map(|(slot, at)| Some((Pc(at), (*slot)?)))
     }

@@ -21,7 +21,7 @@ impl Scalar {
 
     /// Performs the operation on the destination, in place: see [`alu`](Self::alu).
     #[inline]
-    pub fn apply(&mut self, op: AluOp, width: Width, src: &Self) {
+    pub(crate) fn apply(&mut self, op: AluOp, width: Width, src: &Self) {
         use AluOp::{Add, And, Mul, Or, Sub, Xor};
         if matches!(op, Add | Sub | Mul | And | Or | Xor)
             && let (Some(a), Some(b)) = (self.exact(), src.exact())
