@@ -391,8 +391,8 @@ impl Image {
 /// The kfuncs that a program calls, each once.
 fn callees(program: &Program, code: &Code) -> Vec<((TypeId, i16), Callee)> {
     let mut found: Vec<((TypeId, i16), Callee)> = Vec::new();
-    for (_, insn) in code.iter() {
-        let Ok(Insn::Call(CallTarget::Kfunc { id, fd_index })) = insn else {
+    for (_, insn) in code.insns() {
+        let Insn::Call(CallTarget::Kfunc { id, fd_index }) = insn else {
             continue;
         };
         if found.iter().any(|(known, _)| *known == (id, fd_index)) {

@@ -122,6 +122,11 @@ pub enum Op {
     Exit,
 }
 
+/// Whether a tail call is among operations.
+pub(crate) fn has_tail_call(ops: &[Op]) -> bool {
+    ops.iter().any(|op| matches!(op, Op::TailCall))
+}
+
 impl Op {
     /// The memory reference of a load, store or atomic; none for other operations.
     #[must_use]

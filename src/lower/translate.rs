@@ -121,12 +121,9 @@ impl Kept {
             index: vec![NONE; code.len()],
         };
         let mut at = 0;
-        let mut ordinal = 0;
-        for pc in (0..code.len()).map(Pc::from_index) {
-            if code.is_second_slot(pc) {
-                continue;
-            }
-            ordinal += 1;
+        let pcs = (0..code.len()).map(Pc::from_index);
+        let starts = pcs.filter(|pc| !code.is_second_slot(*pc));
+        for (ordinal, pc) in (0..).zip(starts) {
             if dead_code_goes && !verified.is_reachable(pc) {
                 continue;
             }
@@ -135,7 +132,7 @@ impl Kept {
                 return Err(LowerError::Unsupported(pc));
             }
             kept.pcs.push(pc);
-            kept.ordinals.push(ordinal - 1);
+            kept.ordinals.push(ordinal);
             if let Some(index) = kept.index.get_mut(pc.index()) {
                 *index = at;
             }

@@ -9,7 +9,7 @@ use std::convert::Infallible;
 use super::effect::writes;
 use super::flow::solve;
 use super::lowered::{Helper, Keys, Lowered};
-use super::op::{MemRef, Op, Target};
+use super::op::{MemRef, Op, Target, has_tail_call};
 use crate::analysis::{Meeting, Problem, Solver};
 use crate::isa::{AluOp, Operand, Reg, Width};
 use crate::program::MapDef;
@@ -26,7 +26,7 @@ const FEW_BYTES: u16 = 32;
 /// Computes for each function which bytes must be zeroed.
 pub(super) fn zeroing(program: &mut Lowered, verified: &Verified) {
     // The target of a tail call may read what the frame held before.
-    let has_tail_calls = program.ops.iter().any(|op| matches!(op, Op::TailCall));
+    let has_tail_calls = has_tail_call(&program.ops);
     let gains = program
         .functions
         .iter()

@@ -13,7 +13,7 @@ use crate::btf::{Btf, CoreRelo, FuncInfo, LineInfo, Refusal};
 use crate::isa::RawInsn;
 use crate::program::{MapDef, TargetProgram};
 use crate::spec::{AttachType, ProgFlags, ProgType};
-use crate::util::{MapId, TypeId};
+use crate::util::{MapId, TypeId, base_name};
 
 /// An opened BPF object: programs, maps, global variables and externs, which can be
 /// selected and changed until programs are built from it.
@@ -261,7 +261,7 @@ impl Object {
 /// libbpf's name for an object: the file name without directory, up to the first dot,
 /// truncated as in the kernel.
 fn short_name(file: &str) -> String {
-    let base = file.rsplit('/').next().unwrap_or(file);
+    let base = base_name(file);
     let stem = base.split('.').next().unwrap_or(base);
     prefix(stem, crate::spec::limits::OBJECT_NAME_LEN - 1).to_owned()
 }

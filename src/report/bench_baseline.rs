@@ -6,6 +6,7 @@ use thiserror::Error;
 
 use super::bench::BenchRow;
 use crate::harness::converts;
+use crate::util::base_name;
 
 /// What identifies a measurement in both runs: the object's file name without its folder, the
 /// program, the event and the engine.
@@ -43,11 +44,6 @@ struct Line {
     ns_per_run: Option<f64>,
 }
 
-/// The name of a file without its folder.
-fn file_name(path: &str) -> String {
-    path.rsplit('/').next().unwrap_or_default().to_owned()
-}
-
 impl BenchBaseline {
     /// Reads the output of `bpflab bench --json`.
     ///
@@ -71,7 +67,15 @@ impl BenchBaseline {
                 )));
             };
             if let Some(ns) = row.ns_per_run {
-                times.insert((file_name(&row.object), row.program, event, engine), ns);
+                times.insert(
+                    (
+                        base_name(&row.object).to_owned(),
+                        row.program,
+                        event,
+                        engine,
+                    ),
+                    ns,
+                );
             }
         }
         if times.is_empty() {
@@ -84,7 +88,7 @@ impl BenchBaseline {
     /// Takes the time of the same program on the same event and engine; none if there is none.
     pub fn take(&mut self, row: &BenchRow) -> Option<f64> {
         let key = (
-            file_name(&row.object),
+            base_name(&row.object).to_owned(),
             row.program.clone(),
             row.event.clone(),
             row.engine.to_owned(),

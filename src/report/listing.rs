@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::datum::hex;
 use crate::isa::{CallTarget, Code, Insn, Pseudo};
 use crate::program::{MapOrigin, Program};
-use crate::util::{MapId, Pc};
+use crate::util::{MapId, Pc, base_name};
 
 /// A program's instructions in the kernel's disassembly.
 #[derive(Debug, Clone)]
@@ -171,7 +171,7 @@ impl<'p> Listing<'p> {
             && insn.begins_line
             && let Some(line) = insn.source
         {
-            let file = line.file.rsplit('/').next().unwrap_or(line.file);
+            let file = base_name(line.file);
             writeln!(f, "; {} @ {file}:{}", line.text, line.line)?;
         }
         Ok(())

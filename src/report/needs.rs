@@ -166,8 +166,7 @@ impl Found {
             add(FeatureKind::Code, "more than 4096 instructions");
         }
         let code = Code::new(&program.insns);
-        let decoded = code.iter().filter_map(|(pc, insn)| Some((pc, insn.ok()?)));
-        for (pc, insn) in decoded {
+        for (pc, insn) in code.insns() {
             // Poisoned instructions are never reached: the kernel's types lack the access.
             let poisoned = program.core_access(pc).is_some_and(|it| it.poisoned);
             if !poisoned && let Some((kind, name)) = feature(program, insn) {

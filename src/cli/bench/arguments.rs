@@ -59,9 +59,9 @@ pub(in crate::cli) struct Arguments {
     /// 1 if a run takes longer by more than --fail-above
     #[arg(long, value_name = "FILE")]
     pub(super) against: Option<PathBuf>,
-    /// Exit with code 1 if a run takes more than N percent longer [default: 10]
-    #[arg(long, value_name = "N", requires = "against", value_parser = percent)]
-    pub(super) fail_above: Option<f64>,
+    /// Exit with code 1 if a run takes more than N percent longer
+    #[arg(long, value_name = "N", requires = "against", value_parser = percent, default_value_t = 10.0)]
+    pub(super) fail_above: f64,
     #[cfg(all(feature = "kernel", target_os = "linux"))]
     #[command(flatten)]
     vm: VmArguments,
@@ -73,7 +73,7 @@ fn percent(text: &str) -> Result<f64, String> {
     if number.is_finite() && number >= 0.0 {
         Ok(number)
     } else {
-        Err("not a positive number of percent".to_owned())
+        Err("below zero or not finite".to_owned())
     }
 }
 
@@ -97,11 +97,6 @@ impl Arguments {
     /// The object file; empty if only a subcommand is parsed.
     pub(super) fn object(&self) -> &Path {
         self.object.as_deref().unwrap_or(Path::new(""))
-    }
-
-    /// How many percent longer a run may take than in the earlier run.
-    pub(super) fn limit(&self) -> f64 {
-        self.fail_above.unwrap_or(10.0)
     }
 
     /// The bursts of a turn.

@@ -173,7 +173,7 @@ impl<'a> Session<'a> {
         let Some(baseline) = &mut self.baseline else {
             return;
         };
-        let limit = self.arguments.limit();
+        let limit = self.arguments.fail_above;
         for row in rows {
             row.before_ns = baseline.take(row);
             if let Some(change) = row.change().filter(|change| *change > limit) {
@@ -207,7 +207,7 @@ impl<'a> Session<'a> {
             return Ok(self.exit);
         }
         if !self.printer.is_json() {
-            let (slower, limit) = (self.slower.join(", "), self.arguments.limit());
+            let (slower, limit) = (self.slower.join(", "), self.arguments.fail_above);
             self.printer
                 .text(format_args!("slower by more than {limit} %: {slower}\n"))?;
         }

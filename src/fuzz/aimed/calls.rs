@@ -1,5 +1,8 @@
 //! Records, look-ups, and calls of a function.
 
+use crate::spec::helpers::id;
+use crate::util::HelperId;
+
 use super::{AREA, FP, HASH, Maker, RECORDS, VALUE, VALUES};
 
 impl Maker {
@@ -12,7 +15,7 @@ impl Maker {
         self.emit(0, 0, 0, 0, 0);
         self.emit(0xb7, 2, 0, 0, 64);
         self.emit(0xb7, 3, 0, 0, 0);
-        self.helper(131);
+        self.helper(id::ringbuf_reserve);
         self.forget(0);
         let skip = self.jump(0x15, 0, 0, 0);
         let slot = self.random.slot(8);
@@ -38,7 +41,7 @@ impl Maker {
         }
         if self.random.chance(97) {
             self.emit(0xb7, 2, 0, 0, 0);
-            let helper = self.random.pick(&[132, 133]);
+            let helper = self.random.pick(&[id::ringbuf_submit, id::ringbuf_discard]);
             self.helper(helper);
         }
         self.land(skip);
@@ -50,8 +53,8 @@ impl Maker {
     }
 
     /// A call of a helper: r0 is a number then, r1 to r5 are nothing.
-    pub(super) fn helper(&mut self, number: i32) {
-        self.emit(0x85, 0, 0, 0, number);
+    pub(super) fn helper(&mut self, helper: HelperId) {
+        self.emit(0x85, 0, 0, 0, helper.0.cast_signed());
         for reg in 1..6 {
             self.forget(reg);
         }
@@ -78,13 +81,13 @@ impl Maker {
             // First an element is written.
             self.emit(0xbf, 3, VALUE, 0, 0);
             self.emit(0xb7, 4, 0, 0, 0);
-            self.helper(2);
+            self.helper(id::map_update_elem);
             self.emit(0xbf, 2, FP, 0, 0);
             self.emit(0x07, 2, 0, 0, slot.into());
             self.emit(0x18, 1, 5, 0, HASH);
             self.emit(0, 0, 0, 0, 0);
         }
-        self.helper(1);
+        self.helper(id::map_lookup_elem);
         self.forget(0);
         let skip = self.jump(0x15, 0, 0, 0);
         let (size, bytes) = self.size();
@@ -131,7 +134,6 @@ impl Maker {
                 self.emit(0xb7, size, 0, 0, most);
                 Vec::new()
             }
-            // The limit itself is in a register for a part of them: r5 is set again below.
             _ => self.bound(size, most),
         };
         let (pointer, from) = if in_value {
@@ -144,8 +146,7 @@ impl Maker {
         self.emit(0x18, 1, 5, 0, RECORDS);
         self.emit(0, 0, 0, 0, 0);
         self.emit(0xb7, 4, 0, 0, 0);
-        // bpf_ringbuf_output
-        self.helper(130);
+        self.helper(id::ringbuf_output);
         for skip in &skips {
             self.land(*skip);
         }
@@ -165,7 +166,7 @@ impl Maker {
         self.emit(0x07, 2, 0, 0, slot.into());
         self.emit(0x18, 1, 5, 0, VALUES);
         self.emit(0, 0, 0, 0, 0);
-        self.helper(1);
+        self.helper(id::map_lookup_elem);
         self.forget(0);
         let tests = self.random.chance(if key == 0 { 20 } else { 70 });
         let skip = tests.then(|| self.jump(0x15, 0, 0, 0));

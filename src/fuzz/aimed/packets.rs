@@ -4,6 +4,7 @@ use super::super::random::Random;
 use crate::isa::RawInsn;
 use crate::program::Program;
 use crate::spec::ProgType;
+use crate::spec::helpers::id;
 
 const START: u8 = 2;
 const END: u8 = 3;
@@ -131,10 +132,11 @@ impl Maker<'_> {
         self.emit(0xbf, FURTHER, pointer, 0, 0);
         self.emit(0xbf, 1, CONTEXT, 0, 0);
         let by = 1 + self.random.int(60);
-        // bpf_xdp_adjust_tail, bpf_xdp_adjust_head
-        let (helper, by) = self.random.pick(&[(65, -by), (65, -by), (44, by)]);
+        let shorter = (id::xdp_adjust_tail, -by);
+        let further = (id::xdp_adjust_head, by);
+        let (helper, by) = self.random.pick(&[shorter, shorter, further]);
         self.emit(0xb7, 2, 0, 0, by);
-        self.emit(0x85, 0, 0, 0, helper);
+        self.emit(0x85, 0, 0, 0, helper.0.cast_signed());
         FURTHER
     }
 

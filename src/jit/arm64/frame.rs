@@ -12,7 +12,7 @@ use crate::isa::{Reg, RegSet};
 use crate::jit::emitted::EntryPoints;
 use crate::jit::layout;
 use crate::jit::runtime::shims;
-use crate::lower::{Function, Op, Target, effect};
+use crate::lower::{Function, Op, Target, effect, has_tail_call};
 use crate::spec::limits::{MAX_MAY_GOTO, STACK_SIZE};
 
 impl Emitter<'_> {
@@ -103,7 +103,7 @@ impl Emitter<'_> {
             }
         }
         let ops = self.lowered.ops_of(function);
-        if ops.iter().any(|op| matches!(op, Op::TailCall)) {
+        if has_tail_call(ops) {
             self.set_head(in_head!(clean), function.stack.into());
         }
         if is_main {

@@ -8,7 +8,7 @@ use super::regs::{FIRST, FRAME, Host, LEFT, R13, R14, R15, RBX, RCX, RDX, RUN};
 use crate::engine::STRIDE;
 use crate::isa::{Reg, Size};
 use crate::jit::runtime::shims;
-use crate::lower::{Function, MemRef, Op, Target, effect};
+use crate::lower::{Function, MemRef, Op, Target, effect, has_tail_call};
 use crate::spec::limits::MAX_MAY_GOTO;
 
 /// The callee-saved registers of Rust's convention, besides those that always change.
@@ -170,7 +170,7 @@ impl Emitter<'_> {
         }
         self.clear(&function.zeroed);
         let ops = self.lowered.ops_of(function);
-        if ops.iter().any(|op| matches!(op, Op::TailCall)) {
+        if has_tail_call(ops) {
             let stack = i32::from(function.stack);
             asm!(self ; mov DWORD [Rq(FRAME) + Self::clean()], stack);
         }

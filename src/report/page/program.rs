@@ -11,7 +11,7 @@ use super::state::{of_registers, state};
 use crate::isa::{Code, RegSet};
 use crate::program::Program;
 use crate::report::listing::{ListedInsn, Listing};
-use crate::util::Pc;
+use crate::util::{Pc, base_name};
 use crate::verifier::Unverified;
 use crate::verifier::survey::{Survey, Visits};
 
@@ -134,7 +134,7 @@ pub(super) fn cost(text: &mut String, explored: &Explored<'_>) -> fmt::Result {
         .iter()
         .enumerate()
         .flat_map(|(at, (file, lines))| {
-            let name = file.rsplit('/').next().unwrap_or(file);
+            let name = base_name(file);
             lines
                 .iter()
                 .filter(|(number, line)| **number > 0 && line.processed > 0)

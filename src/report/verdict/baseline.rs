@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use super::row::VerdictRow;
 use crate::harness::converts;
+use crate::util::base_name;
 
 /// An earlier run's verdict on a program. Its fields are the keys of `"before"` in `--json`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,8 +60,7 @@ impl Key {
         }
         let text = |text: Option<&String>| text.cloned().unwrap_or_else(|| "?".to_owned());
         let path = text(object);
-        let file = path.rsplit('/').next().unwrap_or_default();
-        Self::Program(file.to_owned(), text(program))
+        Self::Program(base_name(&path).to_owned(), text(program))
     }
 
     /// The key of a row.

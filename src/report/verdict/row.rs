@@ -11,6 +11,7 @@ use super::words::{errno, is_verdict, reason};
 use crate::explain::Explained;
 use crate::object::Entry;
 use crate::program::Program;
+use crate::util::base_name;
 use crate::verifier::diagnose::{Refused, Report};
 use crate::verifier::{Decision, Unverified, Verdict};
 
@@ -79,8 +80,7 @@ impl Subject {
     pub(super) fn name_among(&self, several: bool) -> String {
         match &self.object {
             Some(path) if several && self.id.is_none() => {
-                let file = path.rsplit('/').next().unwrap_or(path);
-                format!("{file}/{}", self.name())
+                format!("{}/{}", base_name(path), self.name())
             }
             _ => self.name().to_owned(),
         }

@@ -8,7 +8,7 @@ use super::touched::Touched;
 use crate::isa::{Code, Names, Pseudo, Reg};
 use crate::program::Program;
 use crate::spec::MapType;
-use crate::util::{HelperId, MapId, Pc, TypeId};
+use crate::util::{HelperId, MapId, Pc, TypeId, base_name};
 use crate::verifier::env::Verifier;
 use crate::verifier::state::State;
 
@@ -117,7 +117,7 @@ impl Verifier<'_> {
         }
         let source = line.source(btf);
         let text = source.text.trim_ascii_start();
-        let file = source.file.rsplit('/').next().unwrap_or_default();
+        let file = base_name(source.file);
         self.log
             .write(format_args!("{prefix}{text} @ {file}:{}\n", source.line));
         self.log.last.source = Some(at);

@@ -10,7 +10,7 @@
 //! |---|---|
 //! | `visit` | compares, prunes, creates checkpoints (`is_state_visited`) |
 //! | `arena` | the checkpoints, in lists by instruction |
-//! //! | `subsume`, `ids` | whether one state subsumes another |
+//! | `subsume`, `ids` | whether one state subsumes another |
 //! | `clean` | removes dead registers and slots from checkpoints |
 //! | `scc` | loops, whose checkpoints get their precision marks late |
 //! | `marks` | propagates precision to the pruned state; the end of a path |
