@@ -12,7 +12,6 @@ use crate::object::cases::Cases;
 use crate::object::{Entry, ErrorLocation, Object, ObjectError};
 use crate::program::{Program, TargetProgram};
 use crate::report::Subject;
-use crate::spec::ProgType;
 use crate::verifier::{Options, verify};
 
 /// Arguments that select programs.
@@ -34,8 +33,9 @@ pub(super) struct ProgramArguments {
     /// Their type ids are those of the kernel given by --btf
     #[arg(long, value_name = "FILE")]
     cases: Option<PathBuf>,
-    /// Attach `freplace` programs to this one, which is verified first: an object, and the name of
-    /// its program [default: the only one that is loaded with the object]
+    /// Attach `freplace` programs to this one, and fentry and fexit programs if it has a function
+    /// of the name in their section. It is verified first. An object, and the name of its program
+    /// [default: the only one that is loaded with the object]
     #[arg(long, value_name = "OBJ[:PROGRAM]", conflicts_with = "cases")]
     target: Option<String>,
     #[command(flatten)]
@@ -199,18 +199,18 @@ impl ProgramArguments {
     }
 }
 
-/// Sets the program that an object's extensions attach to.
+/// Sets the program that an object's programs attach to.
 fn set_target(object: &mut Object, target: &TargetProgram) -> Result<(), Failure> {
-    let mut types = object.entries().iter().map(Entry::prog_type);
-    if !types.any(|prog_type| prog_type == Some(ProgType::Ext)) {
-        let file = object.file();
-        return Err(Failure::bad(format!(
-            "{file}: no program attaches to another one, as --target says; the section of one that \
-             does is 'freplace/FUNCTION'"
-        )));
-    }
     object.set_attach_program(target.clone());
-    Ok(())
+    let mut entries = object.entries().iter();
+    if entries.any(|entry| object.attach_program_of(entry).is_some()) {
+        return Ok(());
+    }
+    let file = object.file();
+    Err(Failure::bad(format!(
+        "{file}: no program attaches to the one that --target names; the section of one that does \
+         is 'freplace/FUNCTION', 'fentry/FUNCTION' or 'fexit/FUNCTION', with a function of it"
+    )))
 }
 
 /// A program that can't be relocated.

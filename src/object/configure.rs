@@ -172,8 +172,10 @@ impl Object {
         resolve::fill_kconfig(self);
     }
 
-    /// Sets the program whose functions this object's `freplace` programs replace (libbpf:
-    /// `bpf_program__set_attach_target`). The section names the function: `freplace/FUNCTION`.
+    /// Sets the program that this object's programs attach to (libbpf:
+    /// `bpf_program__set_attach_target`): `freplace/FUNCTION` replaces a function of it,
+    /// `fentry/FUNCTION` and `fexit/FUNCTION` trace one. If it has no such function, the latter
+    /// two attach to the kernel's.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -191,6 +193,20 @@ impl Object {
     /// ```
     pub fn set_attach_program(&mut self, target: TargetProgram) {
         self.attach_program = Some(Arc::new(target));
+    }
+
+    /// The program that a program of this object attaches to, if it attaches to one.
+    pub(crate) fn attach_program_of(&self, entry: &Entry) -> Option<&Arc<TargetProgram>> {
+        use AttachType::{ModifyReturn, TraceFentry, TraceFexit};
+        let target = self.attach_program.as_ref()?;
+        let attaches = match (entry.prog_type, entry.expected_attach_type) {
+            (Some(ProgType::Ext), _) => true,
+            (Some(ProgType::Tracing), Some(TraceFentry | TraceFexit | ModifyReturn)) => {
+                target.has_function(entry.attach_target.as_deref().unwrap_or_default())
+            }
+            _ => false,
+        };
+        attaches.then_some(target)
     }
 
     /// Sets a kernel configuration value in the syntax of its file (`y`, `250`, `"text"`),

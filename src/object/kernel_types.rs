@@ -6,7 +6,8 @@ use super::resolve::{self, attach_btf_id};
 use super::target::Target;
 use crate::btf::{Btf, Kind, PartIds, essential_name};
 use crate::isa::{CallTarget, Insn, decode_all};
-use crate::spec::helpers::{Detail, helper};
+use crate::spec::ProgType;
+use crate::spec::helpers::{Detail, Prototype, RetKind, helper};
 use crate::util::TypeId;
 
 impl Object {
@@ -66,22 +67,36 @@ impl Object {
         }
         let entries = self.entries.iter();
         wanted.extend(entries.filter_map(|entry| attach_btf_id(entry, kernel)));
-        let called = self.code.iter().flat_map(|code| decode_all(&code.insns));
-        let called = called.filter_map(|(_, insn)| match insn {
-            Ok(Insn::Call(CallTarget::Helper(id))) => helper(id),
-            _ => None,
+        let details = self.called_prototypes().flat_map(|prototype| {
+            let args = prototype.args.iter().map(|arg| arg.detail);
+            args.chain([prototype.ret.detail])
         });
-        let details = called
-            .flat_map(|helper| helper.prototypes)
-            .flat_map(|prototype| {
-                let args = prototype.args.iter().map(|arg| arg.detail);
-                args.chain([prototype.ret.detail])
-            });
         wanted.extend(details.filter_map(|detail| match detail {
             Detail::Struct(name) => Some(kernel.find(name, Kind::Struct)?.id()),
             _ => None,
         }));
         wanted
+    }
+
+    /// The prototypes of the helpers that its programs call.
+    fn called_prototypes(&self) -> impl Iterator<Item = &'static Prototype> + '_ {
+        let insns = self.code.iter().flat_map(|code| decode_all(&code.insns));
+        let called = insns.filter_map(|(_, insn)| match insn {
+            Ok(Insn::Call(CallTarget::Helper(id))) => helper(id),
+            _ => None,
+        });
+        called.flat_map(|helper| helper.prototypes)
+    }
+
+    /// Whether its programs get kernel objects from helpers or from their context, without
+    /// naming a type themselves.
+    pub(super) fn gets_kernel_objects(&self) -> bool {
+        let typed = [RetKind::PtrToBtfId, RetKind::PtrToMemOrBtfId];
+        let mut types = self.entries.iter().map(|entry| entry.prog_type);
+        types.any(|prog_type| prog_type == Some(ProgType::Netfilter))
+            || self
+                .called_prototypes()
+                .any(|prototype| typed.contains(&prototype.ret.kind))
     }
 }
 

@@ -12,8 +12,8 @@ use super::untyped::no_type;
 use crate::btf::{Btf, FuncInfo, Kind, LineInfo, Linkage};
 use crate::isa::RawInsn;
 use crate::program::{AttachProgram, CoreAccess, Initial, MapDef, Program, Subprogram};
+use crate::spec::MapType;
 use crate::spec::context::Arch;
-use crate::spec::{MapType, ProgType};
 use crate::util::{Pc, TypeId};
 
 /// Program bytes built per byte of file, and the minimum allowed for any file: a small
@@ -131,6 +131,7 @@ impl Prepared {
             return Err(error.of(&object.file));
         }
         if let Some(kernel) = &self.kernel
+            && object.attach_program_of(entry).is_none()
             && let Some(target) = entry.btf_target()
             && Target::is_bundled(kernel)
             && resolve::attach_btf_id(entry, kernel).is_none()
@@ -191,9 +192,7 @@ impl Prepared {
         object: &Object,
         entry: &Entry,
     ) -> Result<(AttachProgram, Option<TypeId>)> {
-        let extends = entry.prog_type == Some(ProgType::Ext);
-        let target = object.attach_program.as_ref().filter(|_| extends);
-        let Some(target) = target else {
+        let Some(target) = object.attach_program_of(entry) else {
             let kernel = self.kernel.as_ref().or(object.btf.as_ref());
             let id = kernel.and_then(|kernel| resolve::attach_btf_id(entry, kernel));
             return Ok((AttachProgram::None, id));

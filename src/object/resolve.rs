@@ -164,7 +164,7 @@ pub(super) fn attach_btf_id(entry: &Entry, kernel: &Btf) -> Option<TypeId> {
     kernel.find(&name, kind).map(|ty| ty.id())
 }
 
-/// The BTF that an object is relocated for, if relocating needs a kernel's and there is one.
+/// The BTF that an object is relocated and verified for, if it needs a kernel's and there is one.
 pub(super) fn kernel(object: &Object) -> Option<Btf> {
     let attaches = |kernel: &Btf| {
         let mut entries = object.entries.iter();
@@ -175,7 +175,7 @@ pub(super) fn kernel(object: &Object) -> Option<Btf> {
         .flatten()
 }
 
-/// Whether relocating this object needs the kernel's BTF.
+/// Whether relocating this object, or verifying its programs, needs the kernel's BTF.
 fn needs_kernel(object: &Object) -> bool {
     object.code.iter().any(|code| !code.core.is_empty())
         || object.externs.iter().any(|ext| {
@@ -188,4 +188,5 @@ fn needs_kernel(object: &Object) -> bool {
             .entries
             .iter()
             .any(|entry| entry.member.is_some() || entry.btf_target().is_some())
+        || object.gets_kernel_objects()
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Program;
+use crate::btf::Kind;
 use crate::util::TypeId;
 
 /// What a program attaches to by its descriptor (`attach_prog_fd`).
@@ -44,6 +45,15 @@ pub struct TargetProgram {
     pub program: Arc<Program>,
     /// Its functions that are not dead code, the main program first; none without BTF.
     pub functions: Vec<TargetFunction>,
+}
+
+impl TargetProgram {
+    /// Whether the program has a function of this name, dead ones included.
+    #[must_use]
+    pub fn has_function(&self, name: &str) -> bool {
+        let btf = self.program.btf.as_ref();
+        btf.is_some_and(|btf| btf.find(name, Kind::Func).is_some())
+    }
 }
 
 /// A function that programs may attach to.

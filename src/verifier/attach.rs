@@ -1,7 +1,7 @@
 //! What a program attaches to by a type in BTF (`check_attach_btf_id`).
 
 use super::attach_target::AttachTarget;
-use super::reject::{VerifyResult, reject, unmodelled};
+use super::reject::{VerifyResult, reject};
 use super::structure::SubprogramInfo;
 use super::{attach_program, struct_ops};
 use crate::program::Program;
@@ -33,7 +33,9 @@ pub(crate) fn resolve<'p>(
         );
     }
     match prog_type {
-        ProgType::Tracing if program.attach_prog.is_some() => unmodelled!(AttachProgram),
+        ProgType::Tracing if program.attach_prog.is_some() => {
+            attach_program::resolve(program, subprograms).map(Some)
+        }
         ProgType::Tracing | ProgType::Lsm => AttachTarget::in_kernel(program, sleepable).map(Some),
         ProgType::StructOps => struct_ops::resolve(program, subprograms).map(Some),
         ProgType::Ext => attach_program::resolve(program, subprograms).map(Some),

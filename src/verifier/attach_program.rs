@@ -1,5 +1,5 @@
-//! Programs that attach to another program: extensions, which replace one of its functions
-//! (`bpf_check_attach_target`, `btf_check_type_match`).
+//! Programs that attach to a function of another program: extensions replace it, fentry and
+//! fexit programs trace it (`bpf_check_attach_target`, `btf_check_type_match`).
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::reject::{VerifyResult, reject, unmodelled};
 use super::structure::SubprogramInfo;
 use crate::btf::{Btf, Kind, Linkage, Type};
 use crate::program::{AttachProgram, Program, TargetFunction, TargetProgram};
-use crate::spec::{AttachType, ProgType};
+use crate::spec::{AttachType, ProgFlags, ProgType};
 use crate::util::TypeId;
 
 /// The program with the type and attach type by whose rules it is explored: those of the program
@@ -34,7 +34,13 @@ impl Verifier<'_> {
     /// function's.
     pub(super) fn is_extension(&self) -> bool {
         self.attach
-            .is_some_and(|target| matches!(target.role, Role::Replaced))
+            .is_some_and(|target| matches!(target.role, Role::Replaced { .. }))
+    }
+
+    /// Whether the kernel has no rules for the program's context and helpers: those of a struct_ops
+    /// program come from its member, and an extension has none (`bpf_struct_ops_verifier_ops`).
+    pub(super) fn lacks_operations(&self) -> bool {
+        self.program.prog_type == ProgType::StructOps && self.is_extension()
     }
 
     /// After exploration: the functions that other programs can attach to. Dead ones are removed
@@ -60,7 +66,7 @@ impl Verifier<'_> {
     }
 }
 
-/// Resolves the function that an extension with these functions replaces.
+/// Resolves the function that a program with these functions replaces or traces.
 pub(super) fn resolve<'p>(
     program: &'p Program,
     subprograms: &[SubprogramInfo],
@@ -86,25 +92,80 @@ pub(super) fn resolve<'p>(
     let Some(function) = target.functions.iter().find(|it| it.type_id == id) else {
         reject!(EINVAL, "Subprog {name} doesn't exist");
     };
+    let extends = program.prog_type == ProgType::Ext;
     if function.exception_callback {
+        let kind = if extends { "Extension" } else { "Tracing" };
         reject!(
             EINVAL,
-            "Extension programs cannot attach to exception callback"
+            "{kind} programs cannot attach to exception callback"
         );
     }
-    check_effects(function, subprograms)?;
-    check_kind(target)?;
-    check_types(program, ty)?;
+    if extends {
+        check_effects(function, subprograms)?;
+        check_extended(target)?;
+    } else {
+        check_traced(program, target)?;
+    }
+    if ty.kind() != Kind::Func {
+        reject!(EINVAL, "attach_btf_id {id} is not a function");
+    }
+    if extends {
+        check_types(program, ty)?;
+    }
     let Some(prototype) = ty.target().filter(|ty| ty.kind() == Kind::FuncProto) else {
         reject!(EINVAL, "");
     };
+    let of = owner(target);
     let resolved = AttachTarget {
         name,
         prototype,
-        role: Role::Replaced,
+        role: if extends {
+            Role::Replaced { of }
+        } else {
+            let reliable = function.reliable;
+            Role::Traced { of, reliable }
+        },
     };
-    resolved.check_prototype(btf)?;
+    if !resolved.is_unreliable() {
+        resolved.check_prototype(btf)?;
+    }
+    if program.flags.contains(ProgFlags::SLEEPABLE) {
+        reject!(EINVAL, "{name} is not sleepable");
+    }
+    if program.expected_attach_type == Some(AttachType::ModifyReturn) {
+        reject!(EINVAL, "can't modify return codes of BPF programs");
+    }
     Ok(resolved)
+}
+
+/// The type whose context the target's functions get.
+fn owner(target: &TargetProgram) -> ProgType {
+    let program = &target.program;
+    match (program.prog_type, program.attach_prog.known()) {
+        (ProgType::Ext, Some(extended)) => extended.program.prog_type,
+        (prog_type, _) => prog_type,
+    }
+}
+
+/// Checks that a program of this attach type can trace a function of the target.
+fn check_traced(program: &Program, target: &TargetProgram) -> VerifyResult {
+    let is_nested = |program: &Program| {
+        let outer = program.attach_prog.known();
+        program.prog_type == ProgType::Tracing
+            && outer.is_some_and(|outer| outer.program.prog_type == ProgType::Tracing)
+    };
+    if is_nested(&target.program) {
+        reject!(EINVAL, "Cannot nest tracing program attach more than once");
+    }
+    match program.expected_attach_type {
+        Some(AttachType::TraceFentry | AttachType::TraceFexit | AttachType::ModifyReturn) => Ok(()),
+        Some(AttachType::TraceRawTp) => reject!(
+            EINVAL,
+            "Only FENTRY/FEXIT progs are attachable to another BPF prog"
+        ),
+        // An iterator's target is in the kernel.
+        _ => reject!(EINVAL, ""),
+    }
 }
 
 /// Checks that the extension does nothing that callers of the function do not expect.
@@ -129,7 +190,7 @@ fn check_effects(function: &TargetFunction, subprograms: &[SubprogramInfo]) -> V
 }
 
 /// Checks that programs of the target's type can be extended.
-fn check_kind(target: &TargetProgram) -> VerifyResult {
+fn check_extended(target: &TargetProgram) -> VerifyResult {
     use AttachType::{TraceFentry, TraceFexit};
     match (
         target.program.prog_type,
@@ -139,8 +200,6 @@ fn check_kind(target: &TargetProgram) -> VerifyResult {
         (ProgType::Tracing, Some(TraceFentry | TraceFexit)) => {
             reject!(EINVAL, "Cannot extend fentry/fexit")
         }
-        // The context has the types of the target's own attach target.
-        (ProgType::Tracing | ProgType::Lsm | ProgType::StructOps, _) => unmodelled!(AttachProgram),
         _ => Ok(()),
     }
 }
@@ -176,9 +235,6 @@ impl<'a> Function<'a> {
 
 /// Checks that the extension has the type of the function (`btf_check_func_type_match`).
 fn check_types(program: &Program, ty: Type<'_>) -> VerifyResult {
-    if ty.kind() != Kind::Func {
-        reject!(EINVAL, "attach_btf_id {} is not a function", ty.id());
-    }
     let (Some(btf), Some(info)) = (&program.btf, program.func_info.first()) else {
         reject!(EINVAL, "Program extension requires BTF");
     };

@@ -102,7 +102,17 @@ pub(crate) enum Role<'p> {
     /// A member of a structure of operations, which the program implements.
     Member(Member<'p>),
     /// A function of another program, which the program replaces.
-    Replaced,
+    Replaced {
+        /// The type of that program.
+        of: ProgType,
+    },
+    /// A function of another program, which the program traces.
+    Traced {
+        /// The type of that program; for an extension, that of the program it extends.
+        of: ProgType,
+        /// Whether the function's type holds for every call. If not, its arguments are numbers.
+        reliable: bool,
+    },
 }
 
 /// Whether a program attaches to a function by name, but no kernel BTF was given in which
@@ -268,6 +278,25 @@ impl<'p> AttachTarget<'p> {
             }
         }
         Ok(())
+    }
+
+    /// The type of the other program that the function belongs to.
+    pub(super) const fn owner(&self) -> Option<ProgType> {
+        match self.role {
+            Role::Replaced { of } | Role::Traced { of, .. } => Some(of),
+            _ => None,
+        }
+    }
+
+    /// Whether the prototype says nothing about the arguments, so that they are numbers.
+    pub(super) const fn is_unreliable(&self) -> bool {
+        matches!(
+            self.role,
+            Role::Traced {
+                reliable: false,
+                ..
+            }
+        )
     }
 
     /// Whether the first parameter is not passed to the program.

@@ -33,6 +33,7 @@ impl Verifier<'_> {
             let needed = context::needed(ty, off, mode);
             context::check(ty, attach, program.arch, off, a.size, mode)
                 .filter(|_| self.caller.capabilities.allow(needed))
+                .filter(|_| !self.lacks_operations())
         });
         let invalid = || {
             let size = a.size;

@@ -2,11 +2,13 @@
 //! BTF (`btf_ctx_access`, `kernel/bpf/btf.c`).
 
 use super::attach_target::{AttachTarget, Member, kind_name, shown_name};
-use super::reject::{VerifyResult, reject};
+use super::context_type;
+use super::reject::{VerifyResult, reject, unmodelled};
 use crate::btf::{Kind, Type};
 use crate::program::Program;
 use crate::spec::helpers::TypeFlags;
 use crate::spec::iterator::{self, Element};
+use crate::spec::limits::MAX_REG_ARGS;
 use crate::spec::struct_ops::NULLABLE;
 use crate::spec::{AttachType, ProgType, lsm, tracepoint_argument};
 use crate::util::TypeId;
@@ -46,6 +48,9 @@ pub(super) fn at(
         reject!(EACCES, "func '{name}' offset {off} is not multiple of 8");
     }
     let attach = program.expected_attach_type;
+    if target.is_unreliable() {
+        return untyped(name, attach, off);
+    }
     let number = number_at(target.prototype, off);
     let mut params = target.prototype.params();
     if target.is_tracepoint() {
@@ -146,8 +151,34 @@ pub(super) fn at(
     if target.is_tracepoint() && tracepoint_argument::may_be_error(name, number) {
         return Ok(Argument::Scalar);
     }
+    if let Some(owner) = target.owner() {
+        // The only pointer that two programs both know is the context.
+        if !context_type::is_context(btf, pointed, owner) {
+            reject!(EACCES, "");
+        }
+        let kernel = program.kernel_btf.as_ref();
+        let Some(ty) = kernel.and_then(|kernel| context_type::in_kernel(kernel, owner)) else {
+            unmodelled!(KernelBtf);
+        };
+        let (id, number) = (ty.id(), None);
+        return Ok(Argument::Object { id, flags, number });
+    }
     let number = Some(number);
     Ok(Argument::Object { id, flags, number })
+}
+
+/// The argument of a function without a reliable type: one of five numbers, or for fexit its result.
+fn untyped(name: &str, attach: Option<AttachType>, off: u32) -> VerifyResult<Argument> {
+    let number = (off / 8) as usize;
+    let results = usize::from(attach == Some(AttachType::TraceFexit));
+    if number >= MAX_REG_ARGS + results {
+        reject!(
+            EACCES,
+            "func '{name}' doesn't have {}-th argument",
+            number + 1
+        );
+    }
+    Ok(Argument::Scalar)
 }
 
 /// The flags of an argument that the name of the stub's parameter marks.

@@ -134,7 +134,8 @@ impl<'p> Verifier<'p> {
         let starts = self.structure.subprograms.iter().map(|sub| sub.start);
         self.facts.set_stacks(starts.zip(self.usage.stack_depths()));
         self.structure.final_stack_depths(&mut self.usage);
-        structure::check_max_stack_depth(self.program, self.structure, &self.usage)?;
+        let is_extension = self.is_extension();
+        structure::check_max_stack_depth(self.program, self.structure, &self.usage, is_extension)?;
         self.check_rewrite()
     }
 

@@ -42,6 +42,7 @@ mod branch;
 mod call;
 mod context;
 mod context_argument;
+mod context_type;
 pub mod diagnose;
 mod env;
 mod explore;

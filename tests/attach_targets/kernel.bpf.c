@@ -189,6 +189,30 @@ __u8 *hid_bpf_get_data(struct hid_bpf_ctx *ctx, unsigned int offset, const __u64
 	return 0;
 }
 
+// The types of contexts: of a program, and of the kernel (kernel/bpf/btf.c).
+struct xdp_buff {
+	void *data;
+} a_frame;
+struct xdp_md {
+	__u32 data;
+} an_xdp_context;
+struct bpf_ctx_convert {
+	struct __sk_buff BPF_PROG_TYPE_SCHED_CLS_prog;
+	struct sk_buff BPF_PROG_TYPE_SCHED_CLS_kern;
+	struct xdp_md BPF_PROG_TYPE_XDP_prog;
+	struct xdp_buff BPF_PROG_TYPE_XDP_kern;
+} all_contexts;
+
+// What tracing programs attach to.
+int bpf_fentry_test1(int a)
+{
+	return a + 1;
+}
+
+struct pt_regs;
+typedef void (*btf_trace_sys_enter)(void *, struct pt_regs *, long);
+btf_trace_sys_enter a_tracepoint;
+
 // A structure that Linux 6.18 does not have.
 struct later_ops {
 	int (*run)(struct task_struct *);

@@ -1,5 +1,5 @@
-// Programs whose functions others replace: global, static, one that sleeps, one that changes
-// packets.
+// Programs whose functions others replace and trace: global, static, one whose arguments the
+// compiler drops, one that changes packets.
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
@@ -39,12 +39,18 @@ __noinline int unused(struct __sk_buff *skb)
 	return skb->len + 1;
 }
 
+// The compiler passes no second argument, which the type still has.
+static __noinline int forgets(struct __sk_buff *skb, int unused)
+{
+	return skb->mark;
+}
+
 SEC("tc")
 int filters(struct __sk_buff *skb)
 {
 	struct pair pair = { .a = 1 };
 
-	return local(skb) + counted(skb) + summed(1, 2) + paired(&pair) + pulled(skb);
+	return forgets(skb, pair.a) + local(skb) + counted(skb) + summed(1, 2) + paired(&pair) + pulled(skb);
 }
 
 SEC("cgroup_skb/egress")
@@ -59,9 +65,29 @@ int passes(struct xdp_md *ctx)
 	return XDP_PASS;
 }
 
+__u64 sum;
+
+__noinline int doubled(int n)
+{
+	return n * 2;
+}
+
+__noinline int context(void *ctx __attribute__((btf_decl_tag("arg:ctx"))), int n)
+{
+	return n + ((__u64 *)ctx)[1];
+}
+
 SEC("fentry/bpf_fentry_test1")
 int traces(__u64 *ctx)
 {
+	sum += doubled(ctx[0]);
+	return 0;
+}
+
+SEC("tp_btf/sys_enter")
+int watches(__u64 *ctx)
+{
+	sum += doubled(ctx[1]) + context(ctx, 1);
 	return 0;
 }
 

@@ -114,6 +114,38 @@ fn every_kernel_judges_beside_bpflab() {
     }
 }
 
+/// Extensions, and programs that trace programs, which the machine's own kernel may refuse.
+#[test]
+fn programs_that_attach_to_programs_are_judged_alike() {
+    // Later kernels have other messages, earlier ones other rules.
+    let kernels = kernels();
+    let Some(release) = kernels.iter().find(|release| release.starts_with("6.12.")) else {
+        if !kernels.is_empty() {
+            skip(Need::Guest, "no Linux 6.12 in the cache");
+        }
+        return;
+    };
+    let folder = "tests/attach_targets";
+    for (object, target, count) in [
+        ("tracing", "filters", 19),
+        ("tracing_again", "traces", 2),
+        ("extension", "filters", 20),
+        ("extension_tracing", "watches", 5),
+        ("extension_tracing", "traces", 5),
+    ] {
+        let output = bpflab(&format!(
+            "verify {folder}/{object}.bpf.o --target {folder}/target.bpf.o:{target} --vs-kernel \
+             --vm {release} --report never"
+        ));
+        let (code, out, err) = said(&output);
+        let all = format!("{count} compared: {count} match, 0 mismatch; 0 without");
+        assert!(
+            code == Some(0) && out.contains(&all),
+            "{object}: {out}{err}"
+        );
+    }
+}
+
 /// Whether a release is before another one.
 fn is_before(release: &str, other: (u32, u32)) -> bool {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit());

@@ -106,14 +106,17 @@ fn other_structures_have_their_rules() {
 
 /// A program of `target.bpf.c`, accepted.
 fn target(name: &str) -> TargetProgram {
-    let program = open("target").program(name).expect("a program");
+    let mut object = open("target");
+    object.set_target(made_up());
+    let program = object.program(name).expect("a program");
     let verification = verify(&Arc::new(program), &Options::default());
     verification.outcome.expect("an accepted program").target()
 }
 
-/// The programs of an object of extensions, by name or all, for a target.
-fn extensions(object: &str, target: TargetProgram, names: &[&str]) -> Vec<Arc<Program>> {
+/// The programs of an object, by name or all, that attach to a target.
+fn attached(object: &str, target: TargetProgram, names: &[&str]) -> Vec<Arc<Program>> {
     let mut object = open(object);
+    object.set_target(made_up());
     object.set_attach_program(target);
     if !names.is_empty() {
         object.load_only(names.iter().copied()).expect("programs");
@@ -121,27 +124,37 @@ fn extensions(object: &str, target: TargetProgram, names: &[&str]) -> Vec<Arc<Pr
     programs(&object)
 }
 
-/// Extensions and the file with their verdicts.
-fn all_extensions() -> [(&'static str, Vec<Arc<Program>>); 4] {
+/// Programs that attach to programs, and the file with their verdicts.
+fn all_attached() -> [(&'static str, Vec<Arc<Program>>); 8] {
     // Those of functions that this target calls, too.
     let same = ["counts", "returns_pointer", "reads_past", "pulls", "calls"];
     [
-        ("extension", extensions("extension", target("filters"), &[])),
+        ("extension", attached("extension", target("filters"), &[])),
         (
             "extension_cgroup",
-            extensions("extension", target("lets_out"), &same),
+            attached("extension", target("lets_out"), &same),
         ),
         (
             "extension_xdp",
-            extensions("extension_xdp", target("passes"), &[]),
+            attached("extension_xdp", target("passes"), &[]),
         ),
         ("extension_again", vec![extension_of_extension()]),
+        (
+            "extension_fentry",
+            attached("extension_tracing", target("traces"), &[]),
+        ),
+        (
+            "extension_tp_btf",
+            attached("extension_tracing", target("watches"), &[]),
+        ),
+        ("tracing", attached("tracing", target("filters"), &[])),
+        ("tracing_again", tracing_of_tracing()),
     ]
 }
 
 /// An extension of the extension `counts`.
 fn extension_of_extension() -> Arc<Program> {
-    let first = extensions("extension", target("filters"), &["counts"]);
+    let first = attached("extension", target("filters"), &["counts"]);
     let verified = verify(&first[0], &Options::default()).outcome;
     let mut object = open("extension");
     object.set_attach_program(verified.expect("an accepted program").target());
@@ -150,9 +163,18 @@ fn extension_of_extension() -> Arc<Program> {
     Arc::new(object.program("calls").expect("a program"))
 }
 
+/// A program that traces `traces`, and one that traces that one.
+fn tracing_of_tracing() -> Vec<Arc<Program>> {
+    let mut first = attached("tracing_again", target("traces"), &["traces_traces"]);
+    let verified = verify(&first[0], &Options::default()).outcome;
+    let target = verified.expect("an accepted program").target();
+    first.extend(attached("tracing_again", target, &["traces_again"]));
+    first
+}
+
 #[test]
-fn extensions_have_the_rules_of_their_targets() {
-    for (name, programs) in all_extensions() {
+fn programs_that_attach_to_programs_have_the_rules_of_their_targets() {
+    for (name, programs) in all_attached() {
         hold(name, &programs);
     }
 }
@@ -186,7 +208,7 @@ fn a_function_that_the_target_lacks_is_named() {
 
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod kernel {
-    use super::{Program, all_extensions, open, programs, words};
+    use super::{Program, all_attached, open, programs, words};
     use crate::shared::{Need, here, skip, skip_part};
     use bpflab::btf::Kind;
     use bpflab::kernel::{LoadOptions, LoadedMaps, NoVerdictKind, load};
@@ -272,8 +294,8 @@ mod kernel {
     }
 
     #[test]
-    fn the_kernel_says_the_same_of_extensions() {
-        for (_, programs) in all_extensions() {
+    fn the_kernel_says_the_same_of_programs_that_attach_to_programs() {
+        for (_, programs) in all_attached() {
             compare(&programs);
         }
     }

@@ -1,7 +1,6 @@
 //! Calls of helpers, kfuncs and subprograms, and callbacks.
 
 pub(crate) mod callback;
-mod context_type;
 mod functions;
 pub(crate) mod global;
 pub(crate) mod helper;

@@ -3,13 +3,13 @@
 //! A global function is verified for any arguments of these types, and its calls are
 //! checked against them. For a static function they are only hints.
 
-use super::context_type;
 use crate::btf::{Btf, Kind, Type};
 use crate::program::Program;
 use crate::spec::helpers::TypeFlags;
 use crate::spec::limits::MAX_REG_ARGS;
 use crate::util::TypeId;
 use crate::verifier::attach_target::{kind_name, shown_name};
+use crate::verifier::context_type;
 use crate::verifier::reject::{VerifyResult, reject, unmodelled};
 
 /// The type of a parameter (the part of `enum bpf_arg_type` that functions use).

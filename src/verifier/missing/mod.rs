@@ -58,8 +58,8 @@ features! {
     Extension "extension" "extension program without its target"
         "A program that replaces a function of another one, which was not given.",
     AttachProgram "attach_program" "attach_prog_fd"
-        "A program that attaches to a program whose kind of target is not modelled, or to a \
-         module (`attach_prog_fd`).",
+        "A program that attaches to another program or to a module by a descriptor \
+         (`attach_prog_fd`), which says nothing outside of its process.",
     KernelBtf "kernel_btf" "kernel type without the kernel's BTF"
         "A type of the kernel, where the kernel's BTF was not given.",
     Kfunc "kfunc" "kfunc" "A call of a kfunc.",

@@ -24,11 +24,13 @@ const FRAME_UNIT: u32 = 16;
 const MIN_PRIVATE_STACK: u32 = 64;
 
 /// Checks the call chains from the main program and from each asynchronous callback.
-/// `usage` is what exploration found out about each function.
+/// `usage` is what exploration found out about each function; `is_extension`, whether the
+/// program is judged by the rules of one that it extends.
 pub(crate) fn check_max_stack_depth(
     program: &Program,
     structure: &Structure,
     usage: &Usage,
+    is_extension: bool,
 ) -> VerifyResult {
     let count = structure.subprograms.len();
     let mut stacks = Stacks {
@@ -39,7 +41,7 @@ pub(crate) fn check_max_stack_depth(
         private: vec![Private::Unknown; count],
     };
     let tail_calls = structure.subprograms.iter().any(|sub| sub.has_tail_call);
-    let may_be_private = !tail_calls && has_private_stack(program);
+    let may_be_private = !tail_calls && !is_extension && has_private_stack(program);
     // An asynchronous callback can interrupt the main program. So its functions are known
     // to use the common stack before the main program is checked.
     for root in (0..count).rev() {
@@ -55,9 +57,8 @@ pub(crate) fn check_max_stack_depth(
 /// (`bpf_prog_check_recur`).
 fn has_private_stack(program: &Program) -> bool {
     match program.prog_type {
-        // Programs of these types attach to no program, but extensions are judged as such.
         ProgType::Kprobe | ProgType::Tracepoint | ProgType::PerfEvent | ProgType::RawTracepoint => {
-            !program.attach_prog.is_some()
+            true
         }
         ProgType::Tracing => program.expected_attach_type != Some(AttachType::TraceIter),
         _ => false,

@@ -28,7 +28,8 @@ impl Verifier<'_> {
         if id.0 > COUNT {
             reject!(EINVAL, "invalid func {}", Named(id));
         }
-        let Some(prototype) = helper(id).and_then(|helper| helper.prototype(self.caller)) else {
+        let prototype = helper(id).and_then(|helper| helper.prototype(self.caller));
+        let Some(prototype) = prototype.filter(|_| !self.lacks_operations()) else {
             reject!(
                 EINVAL,
                 "program of this type cannot use helper {}",

@@ -170,7 +170,8 @@ impl Verifier<'_> {
         };
         match found {
             Some(found) => Ok(found.id()),
-            None => reject!(EFAULT, "the result of {} has no type", Named(call.id)),
+            // Not the kernel's BTF, or not all of it.
+            None => unmodelled!(KernelBtf),
         }
     }
 }

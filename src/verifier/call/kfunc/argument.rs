@@ -8,6 +8,7 @@ use crate::spec::call::{Access, TypeFlags};
 use crate::spec::kfuncs::{KfuncFlags, Parameter, ParameterKind};
 use crate::util::TypeId;
 use crate::verifier::attach_target::kind_name;
+use crate::verifier::context_type;
 use crate::verifier::env::Verifier;
 use crate::verifier::reg::{Kind, RegState};
 use crate::verifier::reject::{VerifyResult, reject, unmodelled};
@@ -219,16 +220,13 @@ impl Verifier<'_> {
         if !call.is("bpf_cast_to_kern_ctx") {
             return Ok(());
         }
-        let name = format!("{}_kern", self.program.prog_type.uapi_name());
-        let all = call.btf.find("bpf_ctx_convert", BtfKind::Struct);
-        let Some(member) = all.and_then(|all| all.members().find(|one| one.name == name)) else {
+        let Some(ty) = context_type::in_kernel(call.btf, self.program.prog_type) else {
             unmodelled!(Kfunc);
         };
-        if !call.btf.ty(member.ty).kind().is_composite() {
-            let id = member.ty;
-            reject!(EINVAL, "kern ctx type id {id} is not a struct");
+        if !ty.kind().is_composite() {
+            reject!(EINVAL, "kern ctx type id {} is not a struct", ty.id());
         }
-        call.context = Some(member.ty);
+        call.context = Some(ty.id());
         Ok(())
     }
 

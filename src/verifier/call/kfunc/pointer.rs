@@ -6,7 +6,7 @@ use crate::isa::Reg;
 use crate::spec::call::{DynptrUse, Precondition};
 use crate::spec::kfuncs::ParameterKind;
 use crate::verifier::attach_target::kind_name;
-use crate::verifier::call::context_type;
+use crate::verifier::context_type;
 use crate::verifier::env::Verifier;
 use crate::verifier::reg::Kind;
 use crate::verifier::reject::{VerifyResult, reject};

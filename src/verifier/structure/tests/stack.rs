@@ -89,7 +89,7 @@ fn chain_at(prog_type: ProgType, attach_type: Option<AttachType>, depths: &[u32]
     for (function, depth) in (0..).zip(depths) {
         usage.grow_stack(function, *depth);
     }
-    match check_max_stack_depth(&program, &structure, &usage) {
+    match check_max_stack_depth(&program, &structure, &usage, false) {
         Ok(()) => "ok".to_owned(),
         Err(reject) => reject.message().to_owned(),
     }
@@ -145,7 +145,7 @@ fn callbacks_that_run_later_have_the_stack_for_themselves() {
     usage.grow_stack(0, 512);
     usage.grow_stack(1, 512);
     let message = |usage: &Usage| {
-        let checked = check_max_stack_depth(&program, &structure, usage);
+        let checked = check_max_stack_depth(&program, &structure, usage, false);
         checked.err().map(|reject| reject.message().to_owned())
     };
     let error = "combined stack size of 2 calls is 1024. Too large";

@@ -1,6 +1,6 @@
 //! The C type of a program's context: which parameters are the context
-//! (`btf_is_prog_ctx_type`), and which types a parameter tagged as context may have
-//! (`btf_validate_prog_ctx_type`, `kernel/bpf/btf.c`).
+//! (`btf_is_prog_ctx_type`), which types a parameter tagged as context may have
+//! (`btf_validate_prog_ctx_type`), and the kernel's own type for it (`kernel/bpf/btf.c`).
 
 use crate::btf::{Btf, Kind, Type};
 use crate::program::Program;
@@ -28,7 +28,7 @@ fn structure(prog_type: ProgType) -> Option<&'static str> {
 }
 
 /// Whether a pointer to `pointed` is the context of such programs, by its name.
-pub(super) fn is_context(btf: &Btf, pointed: TypeId, prog_type: ProgType) -> bool {
+pub(in crate::verifier) fn is_context(btf: &Btf, pointed: TypeId, prog_type: ProgType) -> bool {
     if prog_type == ProgType::Kprobe && is_probe_typedef(btf, pointed) {
         return true;
     }
@@ -50,6 +50,15 @@ pub(super) fn is_context(btf: &Btf, pointed: TypeId, prog_type: ProgType) -> boo
     }
 }
 
+/// The type that the kernel has for the context of such programs, if its BTF names it
+/// (`struct sk_buff` for `struct __sk_buff`; `find_kern_ctx_type_id`).
+pub(in crate::verifier) fn in_kernel(kernel: &Btf, prog_type: ProgType) -> Option<Type<'_>> {
+    let all = kernel.find("bpf_ctx_convert", Kind::Struct)?;
+    let name = format!("{}_kern", prog_type.uapi_name());
+    let member = all.members().find(|one| one.name == name)?;
+    Some(kernel.ty(member.ty))
+}
+
 /// Whether this is the typedef of the registers, ignoring qualifiers.
 fn is_probe_typedef(btf: &Btf, pointed: TypeId) -> bool {
     btf.unqualified(pointed)
@@ -58,7 +67,11 @@ fn is_probe_typedef(btf: &Btf, pointed: TypeId) -> bool {
 
 /// Checks the type of parameter `number`, a pointer to `pointed` that is tagged as the
 /// context.
-pub(super) fn check_tagged(program: &Program, pointed: TypeId, number: usize) -> VerifyResult {
+pub(in crate::verifier) fn check_tagged(
+    program: &Program,
+    pointed: TypeId,
+    number: usize,
+) -> VerifyResult {
     let Some(btf) = &program.btf else {
         return Ok(());
     };
