@@ -248,10 +248,11 @@ impl<'a> Run<'a> {
         let depth = self.frames.len();
         let room = self.stack.reach(machine, self.depth());
         room.map_err(|full| self.fault(from, full.into()))?;
-        self.push_frame(machine, Frame::new(at, from, from, self.image, &self.regs))?;
         for (reg, arg) in Reg::ARGUMENTS.into_iter().zip(args) {
             self.set(reg, arg);
         }
+        let frame = Frame::new(at, from, from, self.image, &self.regs);
+        let at = self.push_callee(machine, frame)?;
         self.callbacks += 1;
         let r0 = self.execute(machine, at, depth)?;
         self.callbacks -= 1;
@@ -294,10 +295,13 @@ impl<'a> Run<'a> {
             at = match next {
                 Next::Follow => at + i64::from(insn.slots()),
                 Next::Goto(to) => to,
-                Next::Exit => match self.pop_frame(machine) {
-                    Some(back) if self.frames.len() > floor => back,
-                    _ => return Ok(self.reg(Reg::R0)),
-                },
+                Next::Exit => {
+                    self.leave_traced(machine)?;
+                    match self.pop_frame(machine) {
+                        Some(back) if self.frames.len() > floor => back,
+                        _ => return Ok(self.reg(Reg::R0)),
+                    }
+                }
             };
         }
     }
@@ -332,7 +336,7 @@ impl<'a> Run<'a> {
     }
 
     /// Makes another program the current one.
-    fn turn_to(&mut self, image: &'a Image) {
+    pub(super) fn turn_to(&mut self, image: &'a Image) {
         self.image = image;
         self.is_observed = self.watch.is_some() || image.counts().is_some();
     }
@@ -417,11 +421,15 @@ impl<'a> Run<'a> {
         if frame.chain > limits::MAX_CALL_FRAMES {
             return Err(self.fault(from, FaultKind::Depth(limits::MAX_CALL_FRAMES)));
         }
-        self.push_frame(machine, frame)?;
-        Ok(Next::Goto(to))
+        let at = self.push_callee(machine, frame)?;
+        Ok(Next::Goto(at))
     }
 
-    fn push_frame(&mut self, machine: &mut Machine, frame: Frame<'a>) -> Result<(), Box<Fault>> {
+    pub(super) fn push_frame(
+        &mut self,
+        machine: &mut Machine,
+        frame: Frame<'a>,
+    ) -> Result<(), Box<Fault>> {
         let depth = self.depth();
         if depth >= MAX_FRAMES {
             return Err(self.fault(frame.from, FaultKind::Depth(MAX_FRAMES)));
@@ -439,7 +447,7 @@ impl<'a> Run<'a> {
     }
 
     /// Prepares the innermost frame for the function at a slot.
-    fn begin(&mut self, machine: &mut Machine, at: i64) {
+    pub(super) fn begin(&mut self, machine: &mut Machine, at: i64) {
         let depth = self.depth().saturating_sub(1);
         self.stack.name(machine, depth, &self.image.frame_name(at));
         self.set(Reg::FP, self.stack.number(depth));

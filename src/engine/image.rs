@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use super::attached::{AttachedFunction, Attachment};
 use super::cells::Threaded;
 use super::counting::Counting;
 use super::native::Native;
@@ -17,7 +18,7 @@ use crate::vm::memory::{AccessFault, Address, Problem, Region, SpaceFull};
 use crate::vm::{EngineKind, Fallback, Fault, FaultKind, Machine, MapHandle, RanOn};
 
 /// Which loads from unmapped addresses read 0.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Probes {
     /// None: they fault.
     Nowhere,
@@ -73,7 +74,11 @@ pub struct Image {
     /// Why there are no operations, if so.
     unverified: Fallback,
     /// Counts what the checked interpreter executes, if coverage is measured.
-    meter: Option<Meter>,
+    meter: Option<Arc<Meter>>,
+    /// Functions to which other programs are attached.
+    attached: Vec<AttachedFunction>,
+    /// The image without them.
+    unattached: Option<Arc<Self>>,
 }
 
 impl Image {
@@ -129,6 +134,8 @@ impl Image {
             in_arena: Vec::new(),
             unverified: Fallback::Unjudged,
             meter: None,
+            attached: Vec::new(),
+            unattached: None,
             program,
         })
     }
@@ -191,7 +198,47 @@ impl Image {
     /// Counts what runs execute from now on. Only the checked interpreter counts, so it runs the
     /// program whichever engine is chosen.
     pub(crate) fn count_with(&mut self, meter: Option<Meter>) {
-        self.meter = meter;
+        self.meter = meter.map(Arc::new);
+    }
+
+    /// The same program with these functions to which others are attached. Only the checked
+    /// interpreter runs it, unless there are none.
+    pub(crate) fn with_attached(this: &Arc<Self>, attached: Vec<AttachedFunction>) -> Arc<Self> {
+        let plain = this.unattached.as_ref().unwrap_or(this);
+        if attached.is_empty() {
+            return Arc::clone(plain);
+        }
+        Arc::new(Self {
+            program: Arc::clone(&plain.program),
+            code: Arc::clone(&plain.code),
+            escaping: plain.escaping.clone(),
+            maps: plain.maps.clone(),
+            arena: plain.arena,
+            functions: plain.functions,
+            frame_names: plain.frame_names.clone(),
+            kfuncs: plain.kfuncs.clone(),
+            lowered: None,
+            threaded: OnceLock::new(),
+            native: [OnceLock::new(), OnceLock::new()],
+            compilers: Compilers::default(),
+            probes: plain.probes.clone(),
+            in_arena: plain.in_arena.clone(),
+            unverified: match plain.lowered {
+                Some(_) => Fallback::Attached,
+                None => plain.unverified,
+            },
+            meter: plain.meter.clone(),
+            attached,
+            unattached: Some(Arc::clone(plain)),
+        })
+    }
+
+    /// What is attached to the function at a slot.
+    #[inline]
+    pub(super) fn attached_at(&self, start: i64) -> Option<&Attachment> {
+        let mut attached = self.attached.iter();
+        let found = attached.find(|function| i64::from(function.start.0) == start);
+        found.map(|function| &function.attachment)
     }
 
     /// The counters of executed instructions, if coverage is measured.

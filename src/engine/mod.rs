@@ -6,6 +6,7 @@
 //! | `plan`, `prepared` | the parameters of a run; the chosen engine, ready to start |
 //! | `stack` | the frames, which all engines share |
 //! | `checked`, `operations`, `exception`, `watch` | the checked interpreter, which runs any bytes |
+//! | `attached`, `attached_call` | functions that other programs replace or trace, and their calls |
 //! | `uninit` | finds uninitialised bytes that leave a program, by watching a run |
 //! | `fast` | a run of operations, and what the compilers' code needs of it |
 //! | `cells`, `native` | what the compilers make, as data: cells for threaded code, machine code |
@@ -13,6 +14,8 @@
 //! `interp` compiles operations to cells and `jit` compiles them to machine code. Both use
 //! this module, and neither imports the other.
 
+mod attached;
+mod attached_call;
 pub(crate) mod cells;
 mod checked;
 mod counting;
@@ -27,6 +30,7 @@ mod stack;
 mod uninit;
 mod watch;
 
+pub(crate) use attached::{AttachedFunction, Attachment};
 pub use checked::{Budget, Checked, Finished};
 pub use counting::Counting;
 pub(crate) use image::Compilers;

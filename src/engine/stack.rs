@@ -28,6 +28,7 @@ use std::sync::Arc;
 use super::image::Image;
 use crate::spec::limits::{MAX_CALL_FRAMES, MAX_MAY_GOTO, MAX_TAIL_CALLS, STACK_SIZE};
 use crate::vm::Machine;
+use crate::vm::events::Event;
 use crate::vm::memory::{Address, Region, SharedBytes, SpaceFull};
 
 /// The data after a frame's end. Programs can't access it.
@@ -231,6 +232,8 @@ pub(super) struct Frame<'a> {
     /// The depth of calls up to this function, since the program or the callback of a
     /// helper began.
     pub chain: usize,
+    /// The call's event, if programs at the function's exit are to see it.
+    pub traced: Option<Box<Event>>,
 }
 
 impl<'a> Frame<'a> {
@@ -254,6 +257,7 @@ impl<'a> Frame<'a> {
             loops_left: MAX_MAY_GOTO,
             frame_escapes: caller.frame_escapes(start),
             chain: 1,
+            traced: None,
         }
     }
 

@@ -46,6 +46,11 @@ impl Vm {
             let Some(program) = self.program(handle).filter(|_| !is_attached) else {
                 continue;
             };
+            if let Some(other) = program.attach_prog.known() {
+                let (program, other) = (program.clone(), other.clone());
+                self.attach_to_function(handle, &program, &other, 0)?;
+                continue;
+            }
             let Some(point) = AttachPoint::of(program) else {
                 continue;
             };
@@ -94,6 +99,11 @@ impl Vm {
     ) -> Result<()> {
         let handle = self.program_handle(program)?;
         let mut aimed = Program::clone(self.programs.images[handle.index()].program());
+        if target.is_none()
+            && let Some(other) = aimed.attach_prog.known()
+        {
+            return self.attach_to_function(handle, &aimed, other, cookie);
+        }
         if let Some(target) = target {
             aimed.attach_target = Some(target.to_owned());
         }
@@ -138,6 +148,7 @@ impl Vm {
             program,
             point,
             cookie,
+            function: None,
         });
         Ok(())
     }
@@ -150,7 +161,7 @@ impl Vm {
     }
 
     /// Checks whether an attach point takes another program, and this one.
-    fn check_room(&self, program: ProgramHandle, point: &AttachPoint) -> Result<()> {
+    pub(super) fn check_room(&self, program: ProgramHandle, point: &AttachPoint) -> Result<()> {
         let rule = point.hook.rule();
         if !may_override(point) && self.calls(program, helpers::id::override_return) {
             let why = "only a kprobe at a function's entry can override it";
@@ -186,7 +197,7 @@ impl Vm {
         Code::new(insns).iter().any(|(_, insn)| insn == Ok(call))
     }
 
-    fn refused(
+    pub(super) fn refused(
         &self,
         program: ProgramHandle,
         point: &AttachPoint,
@@ -208,9 +219,9 @@ impl Vm {
     /// [`Error::NoProgram`].
     pub fn detach(&mut self, program: &str) -> Result<()> {
         let handle = self.program_handle(program)?;
-        Arc::make_mut(&mut self.programs)
-            .attached
-            .retain(|one| one.program != handle);
+        let programs = Arc::make_mut(&mut self.programs);
+        programs.attached.retain(|one| one.program != handle);
+        programs.hook_functions();
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::engine::AttachedFunction;
 use crate::program::Program;
 use crate::spec::{AttachType, ProgType};
 use crate::util::glob;
@@ -15,8 +16,8 @@ use crate::vm::events::{Event, EventKind};
 pub struct AttachPoint {
     /// The kind of hook.
     pub hook: Hook,
-    /// The target: `group/name` of a tracepoint, a function, a hook of a security module; a
-    /// pattern for the hooks that take one. None for hooks without a target of their own (a
+    /// The target: `group/name` of a tracepoint, a function, a hook of a security module,
+    /// `PROGRAM:FUNCTION` for a function of another program; a pattern for the hooks that take one. None for hooks without a target of their own (a
     /// packet's, a cgroup's).
     pub target: Option<String>,
     /// The type of its programs.
@@ -32,6 +33,8 @@ pub(super) struct Attached {
     pub point: AttachPoint,
     /// What `bpf_get_attach_cookie` returns in its runs.
     pub cookie: u64,
+    /// The loaded program to whose function it is attached, and how.
+    pub function: Option<(ProgramHandle, AttachedFunction)>,
 }
 
 impl AttachPoint {
@@ -40,7 +43,10 @@ impl AttachPoint {
     #[must_use]
     pub fn of(program: &Program) -> Option<Self> {
         let (hook, attach_type) = Hook::place_of(program);
-        let target = program.attach_target.clone();
+        let target = match (program.attach_prog.known(), program.attach_target.clone()) {
+            (Some(other), Some(function)) => Some(format!("{}:{function}", other.program.name)),
+            (_, target) => target,
+        };
         let target = target.filter(|target| !target.is_empty());
         if hook.rule().needs_target && target.is_none() {
             return None;
@@ -65,7 +71,9 @@ impl AttachPoint {
             // Plain bytes can be the context of any type, and hit no attach point.
             (EventKind::Bytes, _) => false,
             // A context fits all programs of its type, whatever their hook.
-            (EventKind::Context(_) | EventKind::Packet, _) => self.hook != Hook::Iterator,
+            (EventKind::Context(_) | EventKind::Packet, _) => {
+                !matches!(self.hook, Hook::Iterator | Hook::Freplace)
+            }
             (EventKind::StructOps, None) => true,
             (_, None) => false,
             (_, Some(target)) => self.hook.is_hit_by(fires) && self.names(target, name),

@@ -207,17 +207,20 @@ impl<'a> Dispatcher<'a> {
         }
     }
 
-    /// Fires an event for the programs attached to its hook; the results go into a new
-    /// outcome.
+    /// Fires an event for the programs attached to its hooks, or to one hook only; the results
+    /// go into a new outcome.
     pub fn fire(
         &self,
         machine: &mut Machine,
         checked: &mut Checked,
         event: &Event,
+        only: Option<Hook>,
         outcome: &mut Outcome,
     ) -> Result<()> {
         let attached = self.programs.attached.iter();
-        let hit = attached.filter(|attached| attached.point.is_hit_by(event));
+        let hit = attached.filter(|attached| {
+            only.is_none_or(|hook| attached.point.hook == hook) && attached.point.is_hit_by(event)
+        });
         let hits = hit.map(|attached| Hit {
             hook: attached.point.hook,
             attach_type: attached.point.attach_type,
@@ -487,6 +490,7 @@ impl Fire for NestedDispatcher {
         &self,
         machine: &mut Machine,
         event: &Event,
+        only: Option<Hook>,
     ) -> std::result::Result<Outcome, HelperProblem> {
         // The frames of the outer run are in use.
         let mut checked = Checked::new();
@@ -495,7 +499,7 @@ impl Fire for NestedDispatcher {
             programs: &self.0,
             times: None,
         };
-        let fired = dispatcher.fire(machine, &mut checked, event, &mut outcome);
+        let fired = dispatcher.fire(machine, &mut checked, event, only, &mut outcome);
         checked.retire(machine);
         fired.map_err(|error| match error {
             Error::Fault(fault) => HelperProblem::Callback(fault),

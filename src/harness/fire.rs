@@ -102,7 +102,7 @@ impl Vm {
         }
         let (machine, checked, dispatcher) = self.dispatcher();
         let mut outcome = machine.outcome();
-        dispatcher.fire(machine, checked, &event, &mut outcome)?;
+        dispatcher.fire(machine, checked, &event, None, &mut outcome)?;
         if outcome.passed {
             outcome.sample = event.into_sample(machine.world.task().pid().cast_signed());
         }
@@ -207,8 +207,15 @@ impl Vm {
     }
 
     fn parts(&mut self) -> (&mut Machine, &mut Checked, &mut [Checked], Dispatcher<'_>) {
-        // Only mocks and interrupts can fire an event in the middle of a run.
-        let nests = self.machine.has_mocks() || !self.programs.interrupts.is_empty();
+        // Only mocks, interrupts and calls of traced functions fire an event in the middle of a
+        // run.
+        let traced = || {
+            self.programs
+                .attached
+                .iter()
+                .any(|one| one.function.is_some())
+        };
+        let nests = self.machine.has_mocks() || !self.programs.interrupts.is_empty() || traced();
         let nested: Option<Arc<dyn Fire>> = nests.then(|| {
             let nested = NestedDispatcher(Arc::clone(&self.programs));
             Arc::new(nested) as Arc<dyn Fire>

@@ -5,6 +5,7 @@
 mod advance;
 mod attach;
 mod attach_point;
+mod attach_program;
 mod compile_time;
 mod cpu;
 mod dispatcher;

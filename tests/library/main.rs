@@ -4,6 +4,7 @@
 mod shared;
 
 mod attach;
+mod attach_program;
 mod corpus_runs;
 mod dynptrs;
 mod engine_tests;

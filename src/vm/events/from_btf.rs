@@ -272,7 +272,7 @@ pub fn tracepoint_prototype<'a>(btf: &'a Btf, name: &str) -> Option<(Type<'a>, S
 }
 
 /// The arguments of a function and its return value.
-fn of_prototype(btf: &Btf, proto: Type<'_>, name: String) -> Layout {
+pub(super) fn of_prototype(btf: &Btf, proto: Type<'_>, name: String) -> Layout {
     let mut fields = arguments(btf, proto.params().map(|p| (p.name, p.ty)));
     let returned = proto.target_id().unwrap_or_default();
     if returned != TypeId(0) {
@@ -283,7 +283,7 @@ fn of_prototype(btf: &Btf, proto: Type<'_>, name: String) -> Layout {
 }
 
 /// A context of 8-byte slots.
-fn args_layout(name: String, fields: Vec<Field>, source: String) -> Layout {
+pub(super) fn args_layout(name: String, fields: Vec<Field>, source: String) -> Layout {
     let size = slots_end(&fields);
     Layout {
         name,
@@ -346,7 +346,7 @@ fn points_into_user(btf: &Btf, id: TypeId) -> bool {
     false
 }
 
-fn prototype(function: Type<'_>) -> Option<Type<'_>> {
+pub(super) fn prototype(function: Type<'_>) -> Option<Type<'_>> {
     function.target().filter(|ty| ty.kind() == Kind::FuncProto)
 }
 

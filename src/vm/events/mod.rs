@@ -45,6 +45,7 @@ mod placed;
 mod pointed;
 mod pointees;
 mod probe;
+mod program_function;
 mod record;
 mod sample;
 mod socket;

@@ -118,6 +118,8 @@ pub enum Fallback {
     Uninit,
     /// The run is a timer, a work queue or another deferred call.
     Deferred,
+    /// Other programs are attached to functions of the program.
+    Attached,
     /// A tail call reached a program that can't run on the chosen engine.
     TailCall,
 }
@@ -140,6 +142,7 @@ impl Fallback {
             Self::Measured => "coverage",
             Self::Uninit => "uninitialised bytes",
             Self::Deferred => "deferred call",
+            Self::Attached => "attached programs",
             Self::TailCall => "tail call",
         }
     }
@@ -167,6 +170,7 @@ impl fmt::Display for Fallback {
             Self::Measured => "coverage is measured (BPFLAB_COVERAGE)",
             Self::Uninit => "uninitialised bytes are looked for",
             Self::Deferred => "it is a deferred call",
+            Self::Attached => "programs are attached to its functions",
             Self::TailCall => "a tail call led to a program that only the checked engine runs",
         })
     }

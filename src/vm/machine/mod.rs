@@ -33,6 +33,7 @@ mod state;
 mod storage_owners;
 
 use crate::vm::events::Event;
+use crate::vm::events::attach::Hook;
 
 pub use call::{Bytes, Call, Callbacks};
 pub(super) use call::{Returned, unfit};
@@ -54,10 +55,15 @@ pub type Mock = Box<dyn FnMut(&mut Call<'_>) -> Result<u64, HelperProblem> + Sen
 
 /// Fires an event on a machine in the middle of a run.
 pub trait Fire: Send + Sync {
-    /// Runs the programs that are attached to the event's hook.
+    /// Runs the programs that are attached to the event's hook, or only those of one hook.
     ///
     /// # Errors
     /// [`HelperProblem::Callback`] with the fault of a program that stopped,
     /// [`HelperProblem::Other`] if the event can't fire.
-    fn fire(&self, machine: &mut Machine, event: &Event) -> Result<Outcome, HelperProblem>;
+    fn fire(
+        &self,
+        machine: &mut Machine,
+        event: &Event,
+        only: Option<Hook>,
+    ) -> Result<Outcome, HelperProblem>;
 }

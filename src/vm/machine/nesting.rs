@@ -9,7 +9,7 @@ use super::outcome::{Nested, Outcome};
 use super::run_state::RunState;
 use super::state::Machine;
 use crate::vm::events::Event;
-use crate::vm::events::attach::{Guards, Level, Sessions};
+use crate::vm::events::attach::{Guards, Hook, Level, Sessions};
 use crate::vm::memory::Space;
 
 /// The state of a run that was suspended so that another program can run. Boxed, since few
@@ -54,6 +54,27 @@ impl Machine {
     /// # Errors
     /// As for [`Fire::fire`]; [`HelperProblem::Other`] if nobody can fire events.
     pub fn interrupt(&mut self, level: Level, event: &Event) -> Result<Outcome, HelperProblem> {
+        self.fire_nested(level, event, None)
+    }
+
+    /// Fires an event in the middle of a run for the programs of one hook.
+    ///
+    /// # Errors
+    /// As for [`interrupt`](Self::interrupt).
+    pub(crate) fn fire_hook(
+        &mut self,
+        hook: Hook,
+        event: &Event,
+    ) -> Result<Outcome, HelperProblem> {
+        self.fire_nested(Level::Task, event, Some(hook))
+    }
+
+    fn fire_nested(
+        &mut self,
+        level: Level,
+        event: &Event,
+        only: Option<Hook>,
+    ) -> Result<Outcome, HelperProblem> {
         let Some(firing) = self.cpu.firing.clone() else {
             return Err(HelperProblem::Other(format!(
                 "{event} can't be fired here: only runs of a Vm fire events"
@@ -61,7 +82,7 @@ impl Machine {
         };
         let level = level.max(self.cpu.guards.level());
         let before = self.cpu.guards.set_level(level);
-        let outcome = firing.fire(self, event);
+        let outcome = firing.fire(self, event, only);
         self.cpu.guards.set_level(before);
         let outcome = outcome?;
         self.run.nested.push(Nested {

@@ -6,7 +6,7 @@
 //! and filled from the context.
 
 use crate::spec::{ContextKind, ProgType};
-use crate::vm::machine::{Call, HelperProblem};
+use crate::vm::machine::{Call, HelperProblem, Machine};
 use crate::vm::world::kernel::{KernelError, KernelObject};
 
 type Result = std::result::Result<u64, HelperProblem>;
@@ -45,8 +45,13 @@ const XDP_BUFF: &[Copied] = &[
 ];
 
 pub(super) fn cast_to_kern_ctx(call: &mut Call<'_>) -> Result {
-    let context = call.arg(1);
-    let prog_type = call.machine.current().map(|current| current.prog_type);
+    kernel_context(call.machine, call.arg(1))
+}
+
+/// The address of the kernel's struct for the context at an address: the context's, where it is
+/// that struct, or where none is made here.
+pub(crate) fn kernel_context(machine: &Machine, context: u64) -> Result {
+    let prog_type = machine.current().map(|current| current.prog_type);
     let kind = prog_type.map(|prog_type: ProgType| prog_type.info().context);
     let (name, fields) = match kind {
         Some(ContextKind::SkBuff) => ("sk_buff", SK_BUFF),
@@ -54,25 +59,21 @@ pub(super) fn cast_to_kern_ctx(call: &mut Call<'_>) -> Result {
         // Other contexts are the kernel's struct already, or have no supported one.
         _ => return Ok(context),
     };
-    let made = make(call, context, name, fields);
+    let made = make(machine, context, name, fields);
     let made = made.map_err(|error| HelperProblem::Other(error.to_string()))?;
     Ok(made.address())
 }
 
 fn make(
-    call: &Call<'_>,
+    machine: &Machine,
     context: u64,
     name: &str,
     fields: &[Copied],
 ) -> std::result::Result<KernelObject, KernelError> {
-    let mut object = call.machine.world.kernel(&format!("struct {name}"))?;
+    let mut object = machine.world.kernel(&format!("struct {name}"))?;
     for (path, offset, size) in fields {
         // A program's context or an object's struct may lack the field.
-        let Ok(value) = call
-            .machine
-            .space
-            .load(context.wrapping_add(*offset), *size)
-        else {
+        let Ok(value) = machine.space.load(context.wrapping_add(*offset), *size) else {
             continue;
         };
         match object.clone().set(path, value) {

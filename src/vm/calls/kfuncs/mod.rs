@@ -43,6 +43,7 @@ use crate::vm::machine::{Call, HelperProblem};
 
 pub use crate::vm::machine::objects::{drop_object, free_fields};
 pub use callee::Callee;
+pub(crate) use context::kernel_context;
 pub use object::percpu_part;
 
 /// The body at a path of the table.

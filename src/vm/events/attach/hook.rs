@@ -89,6 +89,8 @@ pub enum Fires {
     StructOps,
     /// A packet, or the context of the program type.
     Context,
+    /// A call of a function of another program.
+    ProgramCall,
 }
 
 /// A row of the table.
@@ -258,11 +260,13 @@ hooks! {
         "cgroup/getsockname6", "cgroup/getsockname_unix", "cgroup/sysctl",
         "cgroup/getsockopt", "cgroup/setsockopt", "cgroup/dev", "sockops"
     ] Context, None, First, Allow, room CGROUP, again None, target false;
+    /// A function of another program, in whose place an extension runs.
+    Freplace = ["freplace"] ProgramCall, None, First, Value, room ONE, again EBUSY, target true;
     /// All other hooks, with a single program.
     Other = [
         "sk_reuseport", "sk_reuseport/migrate", "sk_skb", "sk_skb/verdict",
         "sk_skb/stream_parser", "sk_skb/stream_verdict", "sk_msg", "flow_dissector",
-        "lwt_in", "lwt_out", "lwt_xmit", "lwt_seg6local", "lirc_mode2", "syscall", "freplace"
+        "lwt_in", "lwt_out", "lwt_xmit", "lwt_seg6local", "lirc_mode2", "syscall"
     ] Context, None, First, Value, target false;
 }
 
