@@ -27,6 +27,7 @@ mod net;
 mod oracle;
 #[cfg(feature = "jit")]
 mod perf_map;
+mod pinned;
 mod placed_event;
 mod probes;
 mod programs;
@@ -55,6 +56,7 @@ pub use fire_report::FireReport;
 pub use interrupt::Interrupt;
 pub use map::MapView;
 pub use oracle::{Oracle, OracleReport};
+pub use pinned::PinnedMemory;
 pub use programs::WhichProgram;
 pub use raw::{RawProgram, RawVm};
 pub use repeat::Repeated;

@@ -187,8 +187,12 @@ impl<'a> Accesses<'a> {
                 None => checked,
             },
             Some(Through::Packet) if has(Passes::TABLE) => MemRef::Packet { base, off },
-            // The access may be to a value of an inner map.
-            Some(Through::Other) if has(Passes::TABLE) && !self.deletes.any => {
+            // The access may be to a value of an inner map, or to user memory.
+            Some(Through::Other)
+                if has(Passes::TABLE)
+                    && !self.deletes.any
+                    && !self.verified.has_user_pointers() =>
+            {
                 MemRef::Table { base, off }
             }
             Some(Through::Kernel) if has(Passes::KERNEL) && is_plain_load(&insn) => {

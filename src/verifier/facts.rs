@@ -60,6 +60,8 @@ pub(crate) struct Facts {
     stacks: Vec<(Pc, u32)>,
     /// For each tail call, the index into the array if it is the same on all paths.
     tail_calls: FxHashMap<Pc, Option<u32>>,
+    /// Whether some path loads a pointer to user memory (`__uptr`).
+    user_pointers: bool,
 }
 
 impl Facts {
@@ -71,7 +73,18 @@ impl Facts {
             maps: FxHashMap::default(),
             stacks: Vec::new(),
             tail_calls: FxHashMap::default(),
+            user_pointers: false,
         }
+    }
+
+    /// Records a load of a pointer to user memory.
+    pub(crate) const fn see_user_pointer(&mut self) {
+        self.user_pointers = true;
+    }
+
+    /// Whether some path loads a pointer to user memory.
+    pub(crate) const fn has_user_pointers(&self) -> bool {
+        self.user_pointers
     }
 
     /// Records that a path executes this instruction.

@@ -175,6 +175,12 @@ impl Verified {
         self.facts.through(pc)
     }
 
+    /// Whether some path loads a pointer to user memory (`__uptr`). The kernel pins the page; here
+    /// a test may have given memory that is not there.
+    pub(crate) fn has_user_pointers(&self) -> bool {
+        self.facts.has_user_pointers()
+    }
+
     /// What the program requires of its context and buffers.
     #[must_use]
     pub fn requirements(&self) -> &Requirements {

@@ -177,13 +177,13 @@ mod tests {
     #[test]
     fn what_is_not_modelled_stays_so() {
         fn check() -> VerifyResult {
-            unmodelled!(Kptr);
+            unmodelled!(Ksym);
         }
         let stop = check().unwrap_err();
         let stop = stop
             .and("Caller passes invalid args")
             .with_errno(Errno::EINVAL);
-        assert_eq!(stop.feature(), Some(Feature::Kptr));
+        assert_eq!(stop.feature(), Some(Feature::Ksym));
         assert_eq!((stop.errno(), stop.text()), (Errno(0), ""));
         assert_eq!(Reject::new(Errno::EINVAL, "").feature(), None);
     }

@@ -3,6 +3,7 @@
 use bpflab::harness::EngineKind;
 use bpflab::object::Target;
 use bpflab::vm::{Event, RedirectTarget, World};
+use bpflab::zerocopy::IntoBytes as _;
 use bpflab::{Error, Object, Result, Vm};
 
 const ENGINES: [EngineKind; 3] = [EngineKind::Checked, EngineKind::Interp, EngineKind::Jit];
@@ -425,4 +426,36 @@ fn what_a_map_is_not_is_said() {
             .struct_ops("nothing")
             .is_err()
     );
+}
+
+#[test]
+fn a_pointer_to_user_memory_is_followed_on_every_engine() -> Result<()> {
+    let Some(kernel) = crate::shared::corpus() else {
+        return Ok(());
+    };
+    let kernel = kernel.with_file_name("vmlinux-6.18.44.btf.xz");
+    let mut object = Object::open("tests/objects/user_pointer.bpf.o")?;
+    object.set_target(Target::file(kernel).expect("BTF"));
+    object.load_only(["counts"])?;
+    let mut vm = Vm::new(object)?;
+    let task = vm.world().current_task()?.address();
+    let settings = vm.pin([10u64, 0].as_bytes())?;
+    let event = vm.raw_tracepoint("sys_enter")?.set("id", 4)?;
+    for (engine, used) in [
+        (EngineKind::Checked, 4),
+        (EngineKind::Interp, 8),
+        (EngineKind::Jit, 12),
+    ] {
+        vm.set_engine(engine);
+        vm.map("tasks")?.set_for(task, &[settings.address(), 0])?;
+        vm.run("counts", &event)?;
+        assert_eq!(settings.to_vec(), [10u64, used].as_bytes());
+
+        // Memory that no kernel would have pinned.
+        vm.map("tasks")?.set_for(task, &[0x5555_0000_0000u64, 0])?;
+        let fault = vm.run("counts", &event).unwrap_err().to_string();
+        assert!(fault.contains("settings->used += ctx[1]"), "{fault}");
+    }
+    assert_eq!(vm.global("over")?, 1);
+    Ok(())
 }

@@ -65,7 +65,6 @@ features! {
     Kfunc "kfunc" "kfunc" "A call of a kfunc.",
     Ksym "ksym" "address of a kernel symbol"
         "The address of a kernel variable, or of a module's symbol.",
-    Kptr "kptr" "kernel pointer in a map value" "A kernel pointer in a map value (`__kptr`).",
     MapShape "map_shape" "map that its tool completes at run time"
         "A key, a value or an inner map of a map whose tool sets the shape at run time.",
 }

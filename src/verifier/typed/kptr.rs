@@ -32,14 +32,25 @@ impl Verifier<'_> {
 
     /// The register after a load of a kptr or a pointer to user memory.
     pub(crate) fn load_kptr(&mut self, field: &SpecialField) -> VerifyResult<RegState> {
-        // The kernel pins the user page of such a pointer. Nothing does so for the machine's user
-        // memory, where an engine would access it without a check.
         if field.kind == FieldKind::Uptr {
-            unmodelled!(Kptr);
+            return self.load_uptr(field);
         }
         let ty = self.kptr_target(field)?;
         let flags = self.kptr_flags(field, ty)?;
         Ok(self.loaded_object(ty, flags))
+    }
+
+    /// The register after a load of a pointer to user memory, whose page the kernel pins
+    /// (`mark_uptr_ld_reg`).
+    fn load_uptr(&mut self, field: &SpecialField) -> VerifyResult<RegState> {
+        let own = self.program.btf.as_ref();
+        let Some(size) = own.and_then(|btf| btf.ty(field.target).size()) else {
+            reject!(EFAULT, "a user pointer to a type without a size");
+        };
+        self.facts.see_user_pointer();
+        let mut reg = RegState::pointer(Kind::Mem { size }, TypeFlags::PTR_MAYBE_NULL);
+        reg.id = self.new_id();
+        Ok(reg)
     }
 
     /// The flags of a loaded kptr (`btf_ld_kptr_type`).

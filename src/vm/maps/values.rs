@@ -121,11 +121,20 @@ impl Values {
         Ok(all)
     }
 
-    /// Writes a value of user space; the counterpart of [`read`](Self::read).
+    /// Writes a value of user space, with its pointers to user memory (`bpf_obj_swap_uptrs`); the
+    /// counterpart of [`read`](Self::read).
     pub(super) fn write(&self, index: usize, bytes: &[u8]) -> Result<(), Errno> {
         let size = self.slab.value_size();
         if !self.per_cpu() {
-            return self.copy_in(index, bytes);
+            self.copy_in(index, bytes)?;
+            let (at, values) = (self.slab.offset(index), self.slab.values());
+            for field in self.special.iter().filter(|it| it.kind == FieldKind::Uptr) {
+                let written = bytes
+                    .get(field.range())
+                    .and_then(|pointer| values.write(at + field.range().start, pointer));
+                written.ok_or(Errno::EINVAL)?;
+            }
+            return Ok(());
         }
         let values = bytes.chunks_exact(size.next_multiple_of(8));
         for (element, value) in self.elements(index).zip(values) {
