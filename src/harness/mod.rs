@@ -36,6 +36,7 @@ mod repeat;
 mod runner;
 mod runners;
 mod runs;
+mod sched_ext;
 mod stacks;
 mod struct_ops;
 mod testing;
@@ -62,6 +63,7 @@ pub use raw::{RawProgram, RawVm};
 pub use repeat::Repeated;
 pub use runner::Runner;
 pub(crate) use runners::Runners;
+pub use sched_ext::{MemberCall, SchedExt};
 #[doc(hidden)]
 pub use testing::{LeakWarnings, TestObject, is_here, passed, vm_on};
 pub use testing::{TestFailure, TestResult};

@@ -36,6 +36,7 @@ mod net;
 mod probes;
 mod public_items;
 mod runs;
+mod sched_ext;
 mod since;
 mod snippets;
 mod stacks;

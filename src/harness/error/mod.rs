@@ -216,6 +216,9 @@ pub enum Error {
         /// The kind that the operation needs.
         wanted: &'static str,
     },
+    /// A scheduler can't do what a test asks for ([`Vm::sched_ext`](super::Vm::sched_ext)).
+    #[error("sched_ext: {0}")]
+    SchedExt(String),
     /// An error of another part of the library, or of the test ([`Error::other`]).
     #[error(transparent)]
     Other(Box<dyn StdError + Send + Sync>),

@@ -473,72 +473,72 @@ macro_rules! for_each_kfunc {
                     [SLEEPABLE];
             }
             for SCHED_EXT {
-                scx_bpf_select_cpu_dfl = none,
+                scx_bpf_select_cpu_dfl = scx::idle::select_cpu_dfl,
                     "s32 " "struct task_struct *p, s32 prev_cpu, u64 wake_flags, bool *is_idle" [RCU];
-                scx_bpf_select_cpu_and = none,
+                scx_bpf_select_cpu_and = scx::idle::select_cpu_and,
                     "s32 " "struct task_struct *p, s32 prev_cpu, u64 wake_flags, const struct cpumask *cpus_allowed, u64 flags"
                     [RCU];
-                scx_bpf_dsq_insert = none,
+                scx_bpf_dsq_insert = scx::dispatch::dsq_insert,
                     "void " "struct task_struct *p, u64 dsq_id, u64 slice, u64 enq_flags" [RCU];
-                scx_bpf_dsq_insert_vtime = none,
+                scx_bpf_dsq_insert_vtime = scx::dispatch::dsq_insert_vtime,
                     "void " "struct task_struct *p, u64 dsq_id, u64 slice, u64 vtime, u64 enq_flags" [RCU];
-                scx_bpf_dispatch_nr_slots = none, "u32 " "void" [];
+                scx_bpf_dispatch_nr_slots = scx::dispatch::dispatch_nr_slots, "u32 " "void" [];
                 scx_bpf_dispatch_cancel = none, "void " "void" [];
-                scx_bpf_dsq_move_to_local = none, "bool " "u64 dsq_id" [];
+                scx_bpf_dsq_move_to_local = scx::dispatch::dsq_move_to_local, "bool " "u64 dsq_id" [];
                 scx_bpf_dsq_move_set_slice = none, "void " "struct bpf_iter_scx_dsq *it__iter, u64 slice" [RCU];
                 scx_bpf_dsq_move_set_vtime = none, "void " "struct bpf_iter_scx_dsq *it__iter, u64 vtime" [RCU];
-                scx_bpf_dsq_move = none,
+                scx_bpf_dsq_move = scx::dispatch::dsq_move,
                     "bool " "struct bpf_iter_scx_dsq *it__iter, struct task_struct *p, u64 dsq_id, u64 enq_flags"
                     [RCU];
-                scx_bpf_dsq_move_vtime = none,
+                scx_bpf_dsq_move_vtime = scx::dispatch::dsq_move_vtime,
                     "bool " "struct bpf_iter_scx_dsq *it__iter, struct task_struct *p, u64 dsq_id, u64 enq_flags"
                     [RCU];
                 scx_bpf_reenqueue_local = none, "u32 " "void" [];
-                scx_bpf_create_dsq = none, "s32 " "u64 dsq_id, s32 node" [SLEEPABLE];
+                scx_bpf_create_dsq = scx::dispatch::create_dsq, "s32 " "u64 dsq_id, s32 node" [SLEEPABLE];
             }
             for SCHED_EXT_ANY {
-                scx_bpf_kick_cpu = none, "void " "s32 cpu, u64 flags" [];
-                scx_bpf_dsq_nr_queued = none, "s32 " "u64 dsq_id" [];
-                scx_bpf_destroy_dsq = none, "void " "u64 dsq_id" [];
-                bpf_iter_scx_dsq_new = none,
+                scx_bpf_kick_cpu = scx::state::kick_cpu, "void " "s32 cpu, u64 flags" [];
+                scx_bpf_dsq_nr_queued = scx::dispatch::dsq_nr_queued, "s32 " "u64 dsq_id" [];
+                scx_bpf_destroy_dsq = scx::dispatch::destroy_dsq, "void " "u64 dsq_id" [];
+                bpf_iter_scx_dsq_new = scx::dispatch::dsq_new,
                     "int " "struct bpf_iter_scx_dsq *it, u64 dsq_id, u64 flags" [ITER_NEW RCU_PROTECTED];
-                bpf_iter_scx_dsq_next = none,
+                bpf_iter_scx_dsq_next = scx::dispatch::dsq_next,
                     "struct task_struct *" "struct bpf_iter_scx_dsq *it" [RET_NULL ITER_NEXT];
-                bpf_iter_scx_dsq_destroy = none, "void " "struct bpf_iter_scx_dsq *it" [ITER_DESTROY];
-                scx_bpf_exit_bstr = none,
+                bpf_iter_scx_dsq_destroy = scx::dispatch::dsq_destroy, "void " "struct bpf_iter_scx_dsq *it" [ITER_DESTROY];
+                scx_bpf_exit_bstr = scx::state::exit_bstr,
                     "void " "s64 exit_code, char *fmt, unsigned long long *data, u32 data__sz" [TRUSTED_ARGS];
-                scx_bpf_error_bstr = none,
+                scx_bpf_error_bstr = scx::state::error_bstr,
                     "void " "char *fmt, unsigned long long *data, u32 data__sz" [TRUSTED_ARGS];
-                scx_bpf_dump_bstr = none,
+                scx_bpf_dump_bstr = scx::state::dump_bstr,
                     "void " "char *fmt, unsigned long long *data, u32 data__sz" [TRUSTED_ARGS];
-                scx_bpf_cpuperf_cap = none, "u32 " "s32 cpu" [];
-                scx_bpf_cpuperf_cur = none, "u32 " "s32 cpu" [];
-                scx_bpf_cpuperf_set = none, "void " "s32 cpu, u32 perf" [];
-                scx_bpf_nr_node_ids = none, "u32 " "void" [];
-                scx_bpf_nr_cpu_ids = none, "u32 " "void" [];
-                scx_bpf_get_possible_cpumask = none, "const struct cpumask *" "void" [ACQUIRE];
-                scx_bpf_get_online_cpumask = none, "const struct cpumask *" "void" [ACQUIRE];
-                scx_bpf_put_cpumask = none, "void " "const struct cpumask *cpumask" [RELEASE];
-                scx_bpf_get_idle_cpumask = none, "const struct cpumask *" "void" [ACQUIRE];
-                scx_bpf_get_idle_cpumask_node = none, "const struct cpumask *" "int node" [ACQUIRE];
-                scx_bpf_get_idle_smtmask = none, "const struct cpumask *" "void" [ACQUIRE];
-                scx_bpf_get_idle_smtmask_node = none, "const struct cpumask *" "int node" [ACQUIRE];
-                scx_bpf_put_idle_cpumask = none, "void " "const struct cpumask *idle_mask" [RELEASE];
-                scx_bpf_test_and_clear_cpu_idle = none, "bool " "s32 cpu" [];
-                scx_bpf_pick_idle_cpu = none, "s32 " "const struct cpumask *cpus_allowed, u64 flags" [RCU];
+                scx_bpf_cpuperf_cap = scx::state::cpuperf_cap, "u32 " "s32 cpu" [];
+                scx_bpf_cpuperf_cur = scx::state::cpuperf_cur, "u32 " "s32 cpu" [];
+                scx_bpf_cpuperf_set = scx::state::cpuperf_set, "void " "s32 cpu, u32 perf" [];
+                scx_bpf_nr_node_ids = scx::state::nr_node_ids, "u32 " "void" [];
+                scx_bpf_nr_cpu_ids = scx::state::nr_cpu_ids, "u32 " "void" [];
+                scx_bpf_get_possible_cpumask = scx::idle::get_all_cpumask, "const struct cpumask *" "void" [ACQUIRE];
+                scx_bpf_get_online_cpumask = scx::idle::get_all_cpumask, "const struct cpumask *" "void" [ACQUIRE];
+                scx_bpf_put_cpumask = scx::idle::put_cpumask, "void " "const struct cpumask *cpumask" [RELEASE];
+                scx_bpf_get_idle_cpumask = scx::idle::get_idle_cpumask, "const struct cpumask *" "void" [ACQUIRE];
+                scx_bpf_get_idle_cpumask_node = scx::idle::get_idle_cpumask, "const struct cpumask *" "int node" [ACQUIRE];
+                scx_bpf_get_idle_smtmask = scx::idle::get_idle_cpumask, "const struct cpumask *" "void" [ACQUIRE];
+                scx_bpf_get_idle_smtmask_node = scx::idle::get_idle_cpumask, "const struct cpumask *" "int node" [ACQUIRE];
+                scx_bpf_put_idle_cpumask = scx::idle::put_cpumask, "void " "const struct cpumask *idle_mask" [RELEASE];
+                scx_bpf_test_and_clear_cpu_idle = scx::idle::test_and_clear_cpu_idle, "bool " "s32 cpu" [];
+                scx_bpf_pick_idle_cpu = scx::idle::pick_idle_cpu, "s32 " "const struct cpumask *cpus_allowed, u64 flags" [RCU];
                 scx_bpf_pick_idle_cpu_node = none,
                     "s32 " "const struct cpumask *cpus_allowed, int node, u64 flags" [RCU];
-                scx_bpf_pick_any_cpu = none, "s32 " "const struct cpumask *cpus_allowed, u64 flags" [RCU];
+                scx_bpf_pick_any_cpu = scx::idle::pick_any_cpu, "s32 " "const struct cpumask *cpus_allowed, u64 flags" [RCU];
                 scx_bpf_pick_any_cpu_node = none,
                     "s32 " "const struct cpumask *cpus_allowed, int node, u64 flags" [RCU];
-                scx_bpf_cpu_node = none, "int " "s32 cpu" [];
-                scx_bpf_task_running = none, "bool " "const struct task_struct *p" [RCU];
-                scx_bpf_task_cpu = none, "s32 " "const struct task_struct *p" [RCU];
+                scx_bpf_cpu_node = scx::state::cpu_node, "int " "s32 cpu" [];
+                scx_bpf_task_running = scx::state::task_running, "bool " "const struct task_struct *p" [RCU];
+                scx_bpf_task_cpu = scx::state::task_cpu, "s32 " "const struct task_struct *p" [RCU];
                 scx_bpf_cpu_rq = none, "struct rq *" "s32 cpu" [];
                 scx_bpf_locked_rq = none, "struct rq *" "void" [RET_NULL];
-                scx_bpf_cpu_curr = none, "struct task_struct *" "s32 cpu" [RET_NULL RCU_PROTECTED];
-                scx_bpf_task_cgroup = none, "struct cgroup *" "struct task_struct *p" [ACQUIRE RCU];
-                scx_bpf_now = none, "u64 " "void" [];
+                scx_bpf_cpu_curr = scx::state::cpu_curr, "struct task_struct *" "s32 cpu" [RET_NULL RCU_PROTECTED];
+                scx_bpf_task_cgroup = scx::state::task_cgroup, "struct cgroup *" "struct task_struct *p" [ACQUIRE RCU];
+                scx_bpf_now = scx::state::now, "u64 " "void" [];
                 scx_bpf_events = none, "void " "struct scx_event_stats *events, size_t events__sz" [TRUSTED_ARGS];
             }
             for TEST {

@@ -8,6 +8,7 @@ pub mod kernel;
 mod net;
 mod processes;
 mod random;
+mod scheduler;
 mod symbols;
 mod task;
 mod tasks;
@@ -27,6 +28,8 @@ pub use net::{
     SocketState, Wanted,
 };
 pub use random::Random;
+pub(crate) use scheduler::{CpuState, Insert, Phase, TaskState};
+pub use scheduler::{DEFAULT_SLICE, DispatchQueue, INFINITE_SLICE, QueueId, Scheduler};
 pub use symbols::{BuildId, Symbol, Symbols};
 pub use task::Task;
 pub use user::UserMemory;
@@ -52,6 +55,8 @@ pub struct World {
     cpu: u32,
     cpus: u32,
     numa_node: u32,
+    /// The sched_ext scheduler that a test drives.
+    scheduler: Option<Box<Scheduler>>,
 }
 
 impl Default for World {
@@ -71,6 +76,7 @@ impl Default for World {
             cpu: 0,
             cpus: 4,
             numa_node: 0,
+            scheduler: None,
         }
     }
 }
@@ -227,7 +233,7 @@ impl World {
     }
 
     /// The task whose `task_struct` is at an address, if the world knows it.
-    pub(super) fn task_at(&self, address: u64) -> Option<Task> {
+    pub(crate) fn task_at(&self, address: u64) -> Option<Task> {
         self.tasks.at(address)
     }
 
@@ -369,6 +375,29 @@ impl World {
     /// Devices, routes, neighbours and sockets.
     pub fn net(&mut self) -> &mut Net {
         &mut self.net
+    }
+
+    /// The state of the sched_ext scheduler that runs.
+    #[must_use]
+    pub fn scheduler(&self) -> Option<&Scheduler> {
+        self.scheduler.as_deref()
+    }
+
+    /// The same, to change it.
+    pub(crate) fn scheduler_mut(&mut self) -> Option<&mut Scheduler> {
+        self.scheduler.as_deref_mut()
+    }
+
+    /// The same; a new one if none runs.
+    pub(crate) fn scheduler_or_new(&mut self) -> &mut Scheduler {
+        let cpus = self.cpus;
+        self.scheduler
+            .get_or_insert_with(|| Box::new(Scheduler::new(cpus)))
+    }
+
+    /// Sets the scheduler that runs.
+    pub(crate) fn set_scheduler(&mut self, scheduler: Option<Scheduler>) {
+        self.scheduler = scheduler.map(Box::new);
     }
 
     /// The sockets of the network.

@@ -45,6 +45,7 @@ use crate::util::HelperId;
 use crate::vm::machine::HelperProblem;
 
 pub use crate::vm::machine::{Bytes, Call, Callbacks, Mock};
+pub(in crate::vm::calls) use print::printed;
 
 /// A helper's body: returns r0, or why the program can't go on. Errors for the program are
 /// negated errnos in r0 ([`Errno::to_ret`](crate::util::Errno::to_ret)).

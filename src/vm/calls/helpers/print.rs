@@ -100,6 +100,21 @@ pub(super) fn snprintf(call: &mut Call<'_>) -> Result {
     Ok(len + 1)
 }
 
+/// The text of the format in argument `n`, with the data in the next two arguments.
+pub(in crate::vm::calls) fn printed(
+    call: &mut Call<'_>,
+    n: usize,
+) -> std::result::Result<String, HelperProblem> {
+    let format = c_string(call, n, usize::MAX)?;
+    let args = arguments(call, n + 1)?.unwrap_or_default();
+    let text = match Format::prepare(&format, &args, call.machine) {
+        Ok(prepared) => prepared.print(limits::MAX_PRINTF_BUFFER).text,
+        // The kernel shows the format then.
+        Err(_) => format.to_vec(),
+    };
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
 /// The text of the object that a `struct btf_ptr` in argument `n` describes, or an errno
 /// (`bpf_btf_printf_prepare`). `size` and `flags` are argument numbers.
 pub(super) fn shown(

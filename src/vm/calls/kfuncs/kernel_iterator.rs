@@ -17,7 +17,12 @@ type Result = std::result::Result<u64, HelperProblem>;
 type Objects = std::result::Result<Vec<u64>, Errno>;
 
 /// Creates an iterator of a kind, of `size` bytes, over these objects.
-fn over(call: &mut Call<'_>, kind: IteratorKind, size: usize, objects: Objects) -> Result {
+pub(super) fn over(
+    call: &mut Call<'_>,
+    kind: IteratorKind,
+    size: usize,
+    objects: Objects,
+) -> Result {
     let result = objects.as_ref().err().map_or(0, |errno| errno.to_ret());
     let left = objects.unwrap_or_default().into_iter();
     begin(call, size, Iterator::Objects { kind, left })?;

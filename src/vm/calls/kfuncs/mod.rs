@@ -25,6 +25,7 @@ mod lock;
 mod map;
 mod object;
 mod rbtree;
+mod scx;
 mod session;
 mod string;
 mod task;

@@ -159,11 +159,7 @@ impl KernelObject {
 
     /// Like [`set`](Self::set), but does nothing if the type lacks this part: an object file
     /// may define only those members of the kernel's structs that it reads.
-    pub(in crate::vm) fn set_if_there(
-        &self,
-        path: &str,
-        value: impl Into<FieldValue>,
-    ) -> Result<()> {
+    pub(crate) fn set_if_there(&self, path: &str, value: impl Into<FieldValue>) -> Result<()> {
         match self.put(path, &value.into()) {
             Err(KernelError::Path { .. } | KernelError::Value { .. }) => Ok(()),
             done => done,

@@ -1,0 +1,63 @@
+//! sched_ext (`kernel/sched/ext.c`, `kernel/sched/ext_idle.c`), on the state in
+//! [`Scheduler`](crate::vm::world::Scheduler). Tasks are dispatched at once, not at the end of
+//! the call of `dispatch`: nothing else runs in between.
+//!
+//! | file | kfuncs |
+//! |---|---|
+//! | `dispatch` | dispatch queues and their iterators |
+//! | `idle` | idle CPUs, masks of CPUs, which CPU a task gets |
+//! | `state` | CPUs, tasks, time, ending the scheduler |
+
+pub(super) mod dispatch;
+pub(super) mod idle;
+pub(super) mod state;
+
+use super::kernel;
+use crate::vm::machine::{Call, HelperProblem};
+use crate::vm::world::Scheduler;
+
+type Result<T = u64> = std::result::Result<T, HelperProblem>;
+
+/// The running scheduler.
+fn scheduler<'a>(call: &'a mut Call<'_>) -> Result<&'a mut Scheduler> {
+    let none = || HelperProblem::Other("no scheduler runs: Vm::sched_ext starts one".to_owned());
+    call.machine.world.scheduler_mut().ok_or_else(none)
+}
+
+/// Ends the scheduler with an error, as `scx_error` does. The call itself goes on.
+fn fail(call: &mut Call<'_>, why: String) -> Result {
+    scheduler(call)?.end(0, why);
+    Ok(0)
+}
+
+/// A task in the kernel's messages: `name[pid]`.
+fn named(call: &Call<'_>, task: u64) -> String {
+    let comm = kernel::object(call, task).and_then(|task| task.text("comm").ok());
+    let pid = kernel::field(call, task, "pid");
+    format!("{}[{pid}]", comm.unwrap_or_default())
+}
+
+/// The CPU in an argument, if there is one of this number (`ops_cpu_valid`).
+fn cpu(call: &mut Call<'_>, arg: usize) -> Result<Option<u32>> {
+    let number = call.arg_i32(arg);
+    let cpu = u32::try_from(number).ok();
+    let cpu = cpu.filter(|cpu| *cpu < call.machine.world.cpus());
+    if cpu.is_none() {
+        fail(call, format!("invalid CPU {number}"))?;
+    }
+    Ok(cpu)
+}
+
+/// Whether a task may run on a CPU.
+fn is_allowed(call: &Call<'_>, task: u64, cpu: u32) -> bool {
+    let mask = kernel::field(call, task, "cpus_ptr");
+    mask == 0 || has(call, mask, cpu)
+}
+
+/// Whether the CPU mask at an address has a CPU.
+fn has(call: &Call<'_>, mask: u64, cpu: u32) -> bool {
+    let mut byte = [0];
+    let at = mask.wrapping_add(u64::from(cpu / 8));
+    let there = call.machine.space.probe(at, &mut byte).is_some();
+    there && byte[0] >> (cpu % 8) & 1 == 1
+}

@@ -1,0 +1,139 @@
+//! CPUs, tasks and time as a scheduler asks for them; how it ends.
+
+use super::super::super::helpers::printed;
+use super::super::cgroup;
+use super::super::kernel::{acquire, object};
+use super::super::task::task;
+use super::{Result, cpu, fail, scheduler};
+use crate::vm::machine::{Call, Output};
+
+/// `SCX_KICK_IDLE`, `SCX_KICK_PREEMPT`.
+const IDLE: u64 = 1;
+const PREEMPT: u64 = 2;
+/// The capacity of each CPU (`SCHED_CAPACITY_SCALE`).
+const CAPACITY: u32 = 1024;
+
+/// `scx_bpf_kick_cpu(cpu, flags)`.
+pub(in crate::vm::calls::kfuncs) fn kick_cpu(call: &mut Call<'_>) -> Result {
+    let flags = call.arg(2);
+    let Some(cpu) = cpu(call, 1)? else {
+        return Ok(0);
+    };
+    let scheduler = scheduler(call)?;
+    let state = scheduler
+        .cpus
+        .get(cpu as usize)
+        .copied()
+        .unwrap_or_default();
+    if flags & IDLE != 0 && state.current.is_some() {
+        return Ok(0);
+    }
+    scheduler.kick(cpu);
+    if let Some(task) = state.current.filter(|_| flags & PREEMPT != 0)
+        && let Some(task) = object(call, task)
+    {
+        // A kernel without the field has no sched_ext.
+        let _ = task.set_if_there("scx.slice", 0);
+    }
+    Ok(0)
+}
+
+/// `scx_bpf_nr_cpu_ids()`.
+pub(in crate::vm::calls::kfuncs) fn nr_cpu_ids(call: &mut Call<'_>) -> Result {
+    Ok(call.machine.world.cpus().into())
+}
+
+/// `scx_bpf_nr_node_ids()`.
+pub(in crate::vm::calls::kfuncs) fn nr_node_ids(_call: &mut Call<'_>) -> Result {
+    Ok(1)
+}
+
+/// `scx_bpf_cpu_node(cpu)`: there is one node.
+pub(in crate::vm::calls::kfuncs) fn cpu_node(call: &mut Call<'_>) -> Result {
+    cpu(call, 1).map(|_| 0)
+}
+
+/// `scx_bpf_cpuperf_cap(cpu)`.
+pub(in crate::vm::calls::kfuncs) fn cpuperf_cap(call: &mut Call<'_>) -> Result {
+    cpu(call, 1).map(|_| CAPACITY.into())
+}
+
+/// `scx_bpf_cpuperf_cur(cpu)`: what was set last.
+pub(in crate::vm::calls::kfuncs) fn cpuperf_cur(call: &mut Call<'_>) -> Result {
+    let Some(cpu) = cpu(call, 1)? else {
+        return Ok(CAPACITY.into());
+    };
+    let state = scheduler(call)?.cpus.get(cpu as usize);
+    Ok(state.map_or(CAPACITY, |state| state.performance).into())
+}
+
+/// `scx_bpf_cpuperf_set(cpu, performance)`.
+pub(in crate::vm::calls::kfuncs) fn cpuperf_set(call: &mut Call<'_>) -> Result {
+    let performance = call.arg_u32(2);
+    if performance > CAPACITY {
+        let number = call.arg_i32(1);
+        let why = format!("Invalid cpuperf target {performance} for CPU {number}");
+        return fail(call, why);
+    }
+    if let Some(cpu) = cpu(call, 1)?
+        && let Some(state) = scheduler(call)?.cpus.get_mut(cpu as usize)
+    {
+        state.performance = performance;
+    }
+    Ok(0)
+}
+
+/// `scx_bpf_task_running(task)`.
+pub(in crate::vm::calls::kfuncs) fn task_running(call: &mut Call<'_>) -> Result {
+    let task = task(call, 1)?;
+    let state = scheduler(call)?.tasks.get(&task);
+    Ok(state.is_some_and(|state| state.running).into())
+}
+
+/// `scx_bpf_task_cpu(task)`.
+pub(in crate::vm::calls::kfuncs) fn task_cpu(call: &mut Call<'_>) -> Result {
+    let task = task(call, 1)?;
+    let state = scheduler(call)?.tasks.get(&task);
+    Ok(state.map_or(0, |state| state.cpu).into())
+}
+
+/// `scx_bpf_cpu_curr(cpu)`: null on an idle CPU, where the kernel has its idle task.
+pub(in crate::vm::calls::kfuncs) fn cpu_curr(call: &mut Call<'_>) -> Result {
+    let Some(cpu) = cpu(call, 1)? else {
+        return Ok(0);
+    };
+    let state = scheduler(call)?.cpus.get(cpu as usize);
+    Ok(state.and_then(|state| state.current).unwrap_or(0))
+}
+
+/// `scx_bpf_task_cgroup(task)`.
+pub(in crate::vm::calls::kfuncs) fn task_cgroup(call: &mut Call<'_>) -> Result {
+    let task = task(call, 1)?;
+    let at = cgroup::of_task(call, task)?;
+    acquire(call, at)
+}
+
+/// `scx_bpf_now()`.
+pub(in crate::vm::calls::kfuncs) fn now(call: &mut Call<'_>) -> Result {
+    Ok(call.machine.world.time().monotonic_ns())
+}
+
+/// `scx_bpf_exit_bstr(code, format, data, its size)`.
+pub(in crate::vm::calls::kfuncs) fn exit_bstr(call: &mut Call<'_>) -> Result {
+    let (code, text) = (call.arg(1).cast_signed(), printed(call, 2)?);
+    scheduler(call)?.end(code, text);
+    Ok(0)
+}
+
+/// `scx_bpf_error_bstr(format, data, its size)`.
+pub(in crate::vm::calls::kfuncs) fn error_bstr(call: &mut Call<'_>) -> Result {
+    let text = printed(call, 1)?;
+    fail(call, text)
+}
+
+/// `scx_bpf_dump_bstr(format, data, its size)`: a line of the trace here.
+pub(in crate::vm::calls::kfuncs) fn dump_bstr(call: &mut Call<'_>) -> Result {
+    let text = printed(call, 1)?;
+    call.machine.output(Output::Printk(text));
+    Ok(0)
+}

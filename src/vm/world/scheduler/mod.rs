@@ -1,0 +1,208 @@
+//! What a sched_ext scheduler works on: dispatch queues, the state of tasks, idle CPUs
+//! (`kernel/sched/ext.c`, `kernel/sched/ext_idle.c` of Linux 6.18). One scheduler at a time; its
+//! CPUs are plain, without siblings, caches or nodes.
+
+mod queue;
+
+use std::collections::BTreeMap;
+
+use queue::QueueError;
+
+pub(crate) use queue::Insert;
+pub use queue::{DispatchQueue, QueueId};
+
+/// The time slice that a task gets by default, in nanoseconds (`SCX_SLICE_DFL`).
+pub const DEFAULT_SLICE: u64 = 20_000_000;
+/// A slice that is never used up (`SCX_SLICE_INF`).
+pub const INFINITE_SLICE: u64 = u64::MAX;
+
+/// A call into the scheduler, as far as kfuncs depend on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Phase {
+    /// `select_cpu` or `enqueue` for a task, which may be dispatched directly.
+    Enqueue(u64),
+    /// `dispatch` on the current CPU.
+    Dispatch,
+    /// Any other member.
+    #[default]
+    Other,
+}
+
+/// What sched_ext knows of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct TaskState {
+    /// The CPU that it runs on, or ran on last.
+    pub cpu: u32,
+    /// Whether it runs.
+    pub running: bool,
+    /// The queue that it is in.
+    pub queue: Option<QueueId>,
+    /// Whether the scheduler was given it and has not dispatched it yet.
+    pub owned: bool,
+    /// The queue to which `select_cpu` or `enqueue` dispatched it.
+    pub direct: Option<(u64, Insert)>,
+}
+
+/// A CPU of the scheduler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct CpuState {
+    /// The task that runs on it.
+    pub current: Option<u64>,
+    /// Whether the idle mask has it. An idle CPU that a task was given to is taken out.
+    pub idle: bool,
+    /// Whether it was asked to schedule again (`scx_bpf_kick_cpu`, `SCX_ENQ_PREEMPT`).
+    pub kicked: bool,
+    /// The performance target, of 1024 (`scx_bpf_cpuperf_set`).
+    pub performance: u32,
+}
+
+/// The state of sched_ext.
+#[derive(Debug, Clone, Default)]
+pub struct Scheduler {
+    pub(crate) phase: Phase,
+    pub(crate) tasks: BTreeMap<u64, TaskState>,
+    pub(crate) cpus: Vec<CpuState>,
+    queues: BTreeMap<QueueId, DispatchQueue>,
+    /// How many tasks the current call of `dispatch` may still dispatch.
+    pub(crate) slots: u32,
+    /// Why the scheduler was ended: its own code, and the text.
+    pub(crate) ended: Option<(i64, String)>,
+}
+
+impl Scheduler {
+    /// A scheduler of so many CPUs, all of them idle, with the built-in queues.
+    pub(crate) fn new(cpus: u32) -> Self {
+        let idle = CpuState {
+            idle: true,
+            performance: 1024,
+            ..CpuState::default()
+        };
+        let local = (0..cpus).map(QueueId::local);
+        let queues = local.chain([QueueId::GLOBAL]);
+        Self {
+            cpus: vec![idle; cpus as usize],
+            queues: queues.map(|id| (id, DispatchQueue::default())).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// The state of a CPU.
+    pub(crate) fn cpu(&mut self, cpu: u32) -> &mut CpuState {
+        let at = cpu as usize;
+        if at >= self.cpus.len() {
+            self.cpus.resize(at + 1, CpuState::default());
+        }
+        &mut self.cpus[at]
+    }
+
+    /// The queue of this number.
+    #[must_use]
+    pub fn queue(&self, id: QueueId) -> Option<&DispatchQueue> {
+        self.queues.get(&id)
+    }
+
+    /// Creates a queue; whether there was none.
+    pub(crate) fn create(&mut self, id: QueueId) -> bool {
+        let is_new = !self.queues.contains_key(&id);
+        self.queues.entry(id).or_default();
+        is_new
+    }
+
+    /// Removes an empty queue; `None` if there is none or it has tasks.
+    pub(crate) fn destroy(&mut self, id: QueueId) -> Option<()> {
+        if !self.queues.get(&id)?.is_empty() {
+            return None;
+        }
+        self.queues.remove(&id).map(drop)
+    }
+
+    /// Puts a task into a queue.
+    pub(crate) fn insert(
+        &mut self,
+        task: u64,
+        id: QueueId,
+        insert: Insert,
+    ) -> Result<(), QueueError> {
+        self.remove(task);
+        let queue = self.queues.get_mut(&id).ok_or(QueueError::None)?;
+        queue.insert(task, insert)?;
+        let state = self.tasks.entry(task).or_default();
+        (state.queue, state.owned) = (Some(id), false);
+        Ok(())
+    }
+
+    /// Puts a task into a queue. What the kernel does not do ends the scheduler, and the task goes
+    /// into the global queue.
+    pub(crate) fn dispatch(&mut self, task: u64, id: QueueId, insert: Insert) {
+        let why = match self.insert(task, id, insert) {
+            _ if id.is_builtin() && insert.vtime.is_some() => {
+                "cannot use vtime ordering for built-in DSQs".to_owned()
+            }
+            Ok(()) => return,
+            Err(QueueError::None) => format!("non-existent DSQ {:#x}", id.0),
+            Err(QueueError::Order { by_vtime }) => {
+                let order = if by_vtime { "PRIQ" } else { "FIFO" };
+                format!("DSQ ID {:#018x} already had {order}-enqueued tasks", id.0)
+            }
+        };
+        self.end(0, why);
+        // It is always there, and its tasks are in the order of arrival.
+        let _ = self.insert(task, QueueId::GLOBAL, Insert::default());
+    }
+
+    /// Takes a task out of the queue that it is in.
+    pub(crate) fn remove(&mut self, task: u64) {
+        let Some(state) = self.tasks.get_mut(&task) else {
+            return;
+        };
+        if let Some(queue) = state.queue.take().and_then(|id| self.queues.get_mut(&id)) {
+            queue.remove(task);
+        }
+    }
+
+    /// Asks a CPU to schedule again.
+    pub(crate) fn kick(&mut self, cpu: u32) {
+        if let Some(cpu) = self.cpus.get_mut(cpu as usize) {
+            cpu.kicked = true;
+        }
+    }
+
+    /// Takes the idle mark from a CPU; whether it was there.
+    pub(crate) fn claim(&mut self, cpu: u32) -> bool {
+        let cpu = self.cpus.get_mut(cpu as usize);
+        cpu.is_some_and(|cpu| std::mem::take(&mut cpu.idle))
+    }
+
+    /// Ends the scheduler, if nothing has ended it yet.
+    pub(crate) fn end(&mut self, code: i64, why: impl Into<String>) {
+        self.ended.get_or_insert_with(|| (code, why.into()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_is_in_one_queue() {
+        let mut scheduler = Scheduler::new(2);
+        let (local, own) = (QueueId::local(1), QueueId(7));
+        assert!(scheduler.create(own) && !scheduler.create(own));
+        scheduler.insert(40, own, Insert::default()).unwrap();
+        scheduler.insert(40, local, Insert::default()).unwrap();
+        let tasks = |scheduler: &Scheduler, id| scheduler.queue(id).unwrap().tasks().count();
+        assert_eq!((tasks(&scheduler, own), tasks(&scheduler, local)), (0, 1));
+        assert_eq!(scheduler.destroy(own), Some(()));
+        assert_eq!(scheduler.destroy(local), None);
+        scheduler.remove(40);
+        assert_eq!(tasks(&scheduler, local), 0);
+        let lost = scheduler.insert(40, own, Insert::default());
+        assert_eq!(lost, Err(QueueError::None));
+    }
+
+    #[test]
+    fn an_idle_cpu_is_claimed_once() {
+        let mut scheduler = Scheduler::new(1);
+        assert!(scheduler.claim(0) && !scheduler.claim(0) && !scheduler.claim(1));
+    }
+}
