@@ -23,8 +23,8 @@ impl Vm {
     /// use bpflab::vm::events::Event;
     /// use bpflab::{Object, Vm};
     ///
-    /// let mut vm = Vm::new(Object::open("tests/objects/dispatcher.bpf.o")?)?;
-    /// let mut drops = Object::open("tests/objects/dispatched.bpf.o")?;
+    /// let mut vm = Vm::new(Object::open("tests/attach_targets/dispatcher.bpf.o")?)?;
+    /// let mut drops = Object::open("tests/attach_targets/dispatched.bpf.o")?;
     /// drops.set_attach_program(vm.target("dispatch")?);
     /// vm.load(drops)?;
     ///

@@ -23,8 +23,8 @@ fn loaded() -> Option<Vm> {
         Some(btf)
     };
     let kernel = KERNEL.get_or_init(read).clone()?;
-    let mut vm = Vm::new(Object::open("tests/objects/dispatcher.bpf.o").unwrap()).unwrap();
-    let mut others = Object::open("tests/objects/dispatched.bpf.o").unwrap();
+    let mut vm = Vm::new(Object::open("tests/attach_targets/dispatcher.bpf.o").unwrap()).unwrap();
+    let mut others = Object::open("tests/attach_targets/dispatched.bpf.o").unwrap();
     others.set_target(Target::Kernel(kernel));
     others.set_attach_program(vm.target("dispatch").unwrap());
     vm.load(others).unwrap();
@@ -141,8 +141,8 @@ fn the_engine_that_stands_in_is_named() {
 #[test]
 fn the_other_program_must_be_loaded() {
     let Some(mut vm) = loaded() else { return };
-    let other = Vm::new(Object::open("tests/objects/dispatcher.bpf.o").unwrap()).unwrap();
-    let mut again = Object::open("tests/objects/dispatched.bpf.o").unwrap();
+    let other = Vm::new(Object::open("tests/attach_targets/dispatcher.bpf.o").unwrap()).unwrap();
+    let mut again = Object::open("tests/attach_targets/dispatched.bpf.o").unwrap();
     again.load_only(["drops"]).unwrap();
     again.set_attach_program(other.target("dispatch").unwrap());
     vm.load(again).unwrap();

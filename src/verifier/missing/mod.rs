@@ -12,11 +12,15 @@ mod tests;
 
 use std::fmt;
 
+use crate::btf::Btf;
 use crate::isa::{CallTarget, Code, Insn, Pseudo};
 use crate::program::Program;
 use crate::spec::helpers::{RetKind, helper};
 use crate::spec::kfuncs;
 use crate::util::{Pc, TypeId};
+
+/// How pahole marks kfuncs in a kernel's BTF, since Linux 6.10 (`BTF_KFUNC_TYPE_TAG`).
+const KFUNC_TAG: &str = "bpf_kfunc";
 pub(super) use scan::scan;
 
 /// Declares [`Feature`]: the variants, their keys in `--json`, and their names.
@@ -95,15 +99,19 @@ impl Feature {
         };
         match kfuncs::by_name(btf.get(id)?.name()) {
             Some(_) => None,
-            None => Self::of_unknown_kfunc(program),
+            None => Self::of_unknown_kfunc(program, id),
         }
     }
 
-    /// The feature that a call of a function needs that is no kfunc of Linux 6.18. A kernel's
-    /// types say that it has the function, and so that programs must not call it. The
+    /// The feature that a call of a function needs that is no kfunc of Linux 6.18. If a kernel's
+    /// types mark it as a kfunc, another release has it; else programs must not call it. The
     /// object's own types say nothing about the kernel.
-    pub(super) fn of_unknown_kfunc(program: &Program) -> Option<Self> {
-        program.kernel_types().is_none().then_some(Self::Kfunc)
+    pub(super) fn of_unknown_kfunc(program: &Program, id: TypeId) -> Option<Self> {
+        let is_kfunc = |kernel: &Btf| kernel.decl_tags(id).any(|tag| tag.name() == KFUNC_TAG);
+        program
+            .kernel_types()
+            .is_none_or(is_kfunc)
+            .then_some(Self::Kfunc)
     }
 
     /// The feature that the result of a helper needs.

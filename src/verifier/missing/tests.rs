@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{Feature, Missing, scan};
-use crate::isa::assemble;
+use crate::btf::{Builder, Linkage};
+use crate::isa::{RawInsn, assemble};
 use crate::object::cases::Cases;
 use crate::object::{Object, Target};
 use crate::program::Program;
 use crate::spec::ProgType;
+use crate::util::TypeId;
 use crate::verifier::{Options, Unverified, caller_of, verify};
 
 /// The missing feature at which a program's exploration stopped, if any.
@@ -150,4 +152,34 @@ fn the_page_of_differences_has_every_feature() {
             "{feature:?}"
         );
     }
+}
+
+/// A kfunc that only a later kernel has is no error of the program; a function that is none is.
+#[test]
+fn a_kfunc_of_another_kernel_is_not_judged() {
+    let mut kernel = Builder::new();
+    let prototype = kernel.prototype(TypeId(0), &[]);
+    let later = kernel.function("bpf_later", prototype, Linkage::Static);
+    let other = kernel.function("schedule", prototype, Linkage::Static);
+    kernel.decl_tag("bpf_kfunc", later, None, false);
+    let kernel = kernel.build().unwrap();
+    let message = |function: TypeId| {
+        let mut insns = assemble("r0 = 0\nexit").unwrap();
+        let call = RawInsn::new(0x85, 0, 2, 0, function.0.cast_signed());
+        insns.insert(0, call);
+        let mut program = Program::new("p", ProgType::Kprobe, insns);
+        program.license = "GPL".to_owned();
+        program.kernel_btf = Some(kernel.clone());
+        verify(&Arc::new(program), &Options::default())
+            .verdict
+            .message
+    };
+    assert_eq!(
+        message(later),
+        "not modelled by bpflab: kfunc bpf_later (insn 0)"
+    );
+    assert_eq!(
+        message(other),
+        "calling kernel function schedule is not allowed"
+    );
 }

@@ -61,7 +61,7 @@ impl<'p> Verifier<'p> {
         let name = function.name();
         let kfunc = kfuncs::by_name(name).map(kfuncs::KfuncId::row);
         if kfunc.is_none()
-            && let Some(feature) = Feature::of_unknown_kfunc(self.program)
+            && let Some(feature) = Feature::of_unknown_kfunc(self.program, id)
         {
             return Err(Reject::unmodelled(feature));
         }
