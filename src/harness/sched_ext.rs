@@ -72,8 +72,8 @@ impl Vm {
     /// use bpflab::object::Target;
     /// use bpflab::{Object, Vm};
     ///
-    /// let mut object = Object::open("tests/objects/scheduler.bpf.o")?;
-    /// object.set_target(Target::file("tests/objects/scheduler_kernel.bpf.o")?);
+    /// let mut object = Object::open("tests/attach_targets/scheduler.bpf.o")?;
+    /// object.set_target(Target::file("tests/attach_targets/scheduler_kernel.bpf.o")?);
     /// let mut vm = Vm::new(object)?;
     /// let dd = vm.world().new_task();
     ///

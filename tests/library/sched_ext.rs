@@ -13,8 +13,8 @@ const SHARED: QueueId = QueueId(7);
 const SLICE: Duration = Duration::from_millis(10);
 
 fn machine(cpus: u32) -> Vm {
-    let mut object = Object::open("tests/objects/scheduler.bpf.o").expect("an object");
-    let kernel = Target::file("tests/objects/scheduler_kernel.bpf.o");
+    let mut object = Object::open("tests/attach_targets/scheduler.bpf.o").expect("an object");
+    let kernel = Target::file("tests/attach_targets/scheduler_kernel.bpf.o");
     object.set_target(kernel.expect("BTF"));
     let mut vm = Vm::with_world(World::with_cpus(cpus));
     vm.load(object).expect("accepted");
