@@ -436,7 +436,6 @@ fn a_pointer_to_user_memory_is_followed_on_every_engine() -> Result<()> {
     let kernel = kernel.with_file_name("vmlinux-6.18.44.btf.xz");
     let mut object = Object::open("tests/objects/user_pointer.bpf.o")?;
     object.set_target(Target::file(kernel).expect("BTF"));
-    object.load_only(["counts"])?;
     let mut vm = Vm::new(object)?;
     let task = vm.world().current_task()?.address();
     let settings = vm.pin([10u64, 0].as_bytes())?;

@@ -44,38 +44,4 @@ int counts(__u64 *ctx)
 	return 0;
 }
 
-SEC("tp_btf/sys_enter")
-int reads_past(__u64 *ctx)
-{
-	struct value *value;
-
-	value = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
-	if (!value || !value->settings)
-		return 0;
-	over += *((volatile __u64 *)value->settings + 2);
-	return 0;
-}
-
-SEC("tp_btf/sys_enter")
-int forgets_null(__u64 *ctx)
-{
-	struct value *value;
-
-	value = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
-	if (value)
-		over += value->settings->limit;
-	return 0;
-}
-
-SEC("tp_btf/sys_enter")
-int stores(__u64 *ctx)
-{
-	struct value *value;
-
-	value = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
-	if (value)
-		value->settings = 0;
-	return 0;
-}
-
 char LICENSE[] SEC("license") = "GPL";
