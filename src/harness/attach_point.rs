@@ -17,8 +17,8 @@ pub struct AttachPoint {
     /// The kind of hook.
     pub hook: Hook,
     /// The target: `group/name` of a tracepoint, a function, a hook of a security module,
-    /// `PROGRAM:FUNCTION` for a function of another program; a pattern for the hooks that take one. None for hooks without a target of their own (a
-    /// packet's, a cgroup's).
+    /// `PROGRAM:FUNCTION` for a function of another program; a pattern for the hooks that take
+    /// one. None for hooks without a target of their own (a packet's, a cgroup's).
     pub target: Option<String>,
     /// The type of its programs.
     pub prog_type: ProgType,

@@ -214,7 +214,9 @@ impl Verified {
 /// How the helper tables see the program: program type, attach type, attach target's name,
 /// kernel, and loader.
 fn caller_of<'p>(program: &'p Program, options: &Options) -> Caller<'p> {
+    // A descriptor's program has types of its own.
     let types = program.kernel_btf.as_ref();
+    let types = types.filter(|_| !program.attach_prog.is_some());
     let target = types
         .zip(program.attach_btf_id)
         .and_then(|(btf, id)| btf.get(id));

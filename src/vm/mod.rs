@@ -28,8 +28,8 @@ pub use maps::{Function, MapError, MapHandle, ProgramHandle};
 pub use world::kernel::{KernelError, KernelObject, PathProblem};
 #[doc(inline)]
 pub use world::{
-    Clock, Device, Net, NetError, Random, Route, RouteKind, Socket, SocketId, SocketState, Symbol,
-    Symbols, Task, UserMemory, World,
+    Clock, Device, Net, NetError, QueueId, Random, Route, RouteKind, Socket, SocketId, SocketState,
+    Symbol, Symbols, Task, UserMemory, World,
 };
 
 #[doc(hidden)]

@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use bpflab::harness::SchedExt;
 use bpflab::object::Target;
-use bpflab::vm::world::QueueId;
-use bpflab::vm::world::kernel::KernelObject;
-use bpflab::vm::{EngineKind, World};
+use bpflab::vm::{EngineKind, KernelObject, QueueId, World};
 use bpflab::{Object, Result, Vm};
 
 const SHARED: QueueId = QueueId(7);

@@ -28,8 +28,10 @@ pub use net::{
     SocketState, Wanted,
 };
 pub use random::Random;
-pub(crate) use scheduler::{CpuState, Insert, Phase, TaskState};
-pub use scheduler::{DEFAULT_SLICE, DispatchQueue, INFINITE_SLICE, QueueId, Scheduler};
+pub use scheduler::QueueId;
+pub(crate) use scheduler::{
+    CpuState, DEFAULT_SLICE, INFINITE_SLICE, Insert, Phase, Scheduler, TaskState,
+};
 pub use symbols::{BuildId, Symbol, Symbols};
 pub use task::Task;
 pub use user::UserMemory;
@@ -378,8 +380,7 @@ impl World {
     }
 
     /// The state of the sched_ext scheduler that runs.
-    #[must_use]
-    pub fn scheduler(&self) -> Option<&Scheduler> {
+    pub(crate) fn scheduler(&self) -> Option<&Scheduler> {
         self.scheduler.as_deref()
     }
 

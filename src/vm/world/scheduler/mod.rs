@@ -8,13 +8,14 @@ use std::collections::BTreeMap;
 
 use queue::QueueError;
 
+pub(crate) use queue::DispatchQueue;
 pub(crate) use queue::Insert;
-pub use queue::{DispatchQueue, QueueId};
+pub use queue::QueueId;
 
 /// The time slice that a task gets by default, in nanoseconds (`SCX_SLICE_DFL`).
-pub const DEFAULT_SLICE: u64 = 20_000_000;
+pub(crate) const DEFAULT_SLICE: u64 = 20_000_000;
 /// A slice that is never used up (`SCX_SLICE_INF`).
-pub const INFINITE_SLICE: u64 = u64::MAX;
+pub(crate) const INFINITE_SLICE: u64 = u64::MAX;
 
 /// A call into the scheduler, as far as kfuncs depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -58,7 +59,7 @@ pub(crate) struct CpuState {
 
 /// The state of sched_ext.
 #[derive(Debug, Clone, Default)]
-pub struct Scheduler {
+pub(crate) struct Scheduler {
     pub(crate) phase: Phase,
     pub(crate) tasks: BTreeMap<u64, TaskState>,
     pub(crate) cpus: Vec<CpuState>,
@@ -97,7 +98,7 @@ impl Scheduler {
 
     /// The queue of this number.
     #[must_use]
-    pub fn queue(&self, id: QueueId) -> Option<&DispatchQueue> {
+    pub(crate) fn queue(&self, id: QueueId) -> Option<&DispatchQueue> {
         self.queues.get(&id)
     }
 

@@ -78,20 +78,20 @@ pub(crate) enum QueueError {
 
 /// A dispatch queue.
 #[derive(Debug, Clone, Default)]
-pub struct DispatchQueue {
+pub(crate) struct DispatchQueue {
     /// Tasks with their virtual times, the next one first.
     tasks: Vec<(u64, Option<u64>)>,
 }
 
 impl DispatchQueue {
     /// The addresses of its tasks, the next one first.
-    pub fn tasks(&self) -> impl Iterator<Item = u64> + '_ {
+    pub(crate) fn tasks(&self) -> impl Iterator<Item = u64> + '_ {
         self.tasks.iter().map(|(task, _)| *task)
     }
 
     /// Whether it has no task.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.tasks.is_empty()
     }
 

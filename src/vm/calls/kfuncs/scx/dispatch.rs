@@ -4,7 +4,7 @@ use super::super::iterator::{end, next_object};
 use super::super::kernel::{field, object};
 use super::super::kernel_iterator::over;
 use super::super::task::task;
-use super::{Result, fail, is_allowed, named, scheduler};
+use super::{Result, fail, may_run_on, named, scheduler};
 use crate::spec::call::IteratorKind;
 use crate::util::Errno;
 use crate::vm::machine::{Call, HelperProblem};
@@ -128,7 +128,7 @@ fn insert(call: &mut Call<'_>, flags: u64, vtime: Option<u64>) -> Result {
 /// Puts a task into a queue, or into the global one if that is not possible.
 fn enqueue(call: &mut Call<'_>, task: u64, id: QueueId, insert: Insert) -> Result<()> {
     if let Some(cpu) = id.cpu()
-        && !is_allowed(call, task, cpu)
+        && !may_run_on(call.machine, task, cpu)
     {
         let task = named(call, task);
         let why =
@@ -160,7 +160,9 @@ pub(in crate::vm::calls::kfuncs) fn dsq_move_to_local(call: &mut Call<'_>) -> Re
         return fail(call, format!("invalid DSQ ID {:#018x}", id.0));
     };
     let tasks: Vec<_> = queue.tasks().collect();
-    let found = tasks.into_iter().find(|task| is_allowed(call, *task, cpu));
+    let found = tasks
+        .into_iter()
+        .find(|task| may_run_on(call.machine, *task, cpu));
     let Some(task) = found else {
         return Ok(0);
     };

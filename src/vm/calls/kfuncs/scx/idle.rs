@@ -3,7 +3,7 @@
 
 use super::super::kernel::{acquire, release};
 use super::super::task::task;
-use super::{Result, cpu, has, is_allowed, scheduler};
+use super::{Result, cpu, has, may_run_on, scheduler};
 use crate::util::Errno;
 use crate::vm::machine::{Call, HelperProblem};
 
@@ -30,7 +30,7 @@ pub(in crate::vm::calls::kfuncs) fn select_cpu_dfl(call: &mut Call<'_>) -> Resul
         return Ok(Errno::EINVAL.to_ret());
     };
     let found = claim(call, Some(previous), |call, cpu| {
-        is_allowed(call, task, cpu)
+        may_run_on(call.machine, task, cpu)
     })?;
     call.write(4, &[u8::from(found.is_some())])?;
     Ok(found.unwrap_or(previous).into())
@@ -42,7 +42,8 @@ pub(in crate::vm::calls::kfuncs) fn select_cpu_and(call: &mut Call<'_>) -> Resul
     let Some(previous) = cpu(call, 2)? else {
         return Ok(Errno::EINVAL.to_ret());
     };
-    let is_wanted = |call: &Call<'_>, cpu| is_allowed(call, task, cpu) && has(call, mask, cpu);
+    let is_wanted =
+        |call: &Call<'_>, cpu| may_run_on(call.machine, task, cpu) && has(call.machine, mask, cpu);
     let found = claim(call, Some(previous), is_wanted)?;
     Ok(found.map_or(Errno::EBUSY.to_ret(), u64::from))
 }
@@ -50,18 +51,18 @@ pub(in crate::vm::calls::kfuncs) fn select_cpu_and(call: &mut Call<'_>) -> Resul
 /// `scx_bpf_pick_idle_cpu(mask, flags)`.
 pub(in crate::vm::calls::kfuncs) fn pick_idle_cpu(call: &mut Call<'_>) -> Result {
     let mask = call.arg(1);
-    let found = claim(call, None, |call, cpu| has(call, mask, cpu))?;
+    let found = claim(call, None, |call, cpu| has(call.machine, mask, cpu))?;
     Ok(found.map_or(Errno::EBUSY.to_ret(), u64::from))
 }
 
 /// `scx_bpf_pick_any_cpu(mask, flags)`: an idle one, or any.
 pub(in crate::vm::calls::kfuncs) fn pick_any_cpu(call: &mut Call<'_>) -> Result {
     let mask = call.arg(1);
-    if let Some(idle) = claim(call, None, |call, cpu| has(call, mask, cpu))? {
+    if let Some(idle) = claim(call, None, |call, cpu| has(call.machine, mask, cpu))? {
         return Ok(idle.into());
     }
     let mut cpus = 0..call.machine.world.cpus();
-    let any = cpus.find(|cpu| has(call, mask, *cpu));
+    let any = cpus.find(|cpu| has(call.machine, mask, *cpu));
     Ok(any.map_or(Errno::EBUSY.to_ret(), u64::from))
 }
 

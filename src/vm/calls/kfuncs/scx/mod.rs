@@ -13,7 +13,7 @@ pub(super) mod idle;
 pub(super) mod state;
 
 use super::kernel;
-use crate::vm::machine::{Call, HelperProblem};
+use crate::vm::machine::{Call, HelperProblem, Machine};
 use crate::vm::world::Scheduler;
 
 type Result<T = u64> = std::result::Result<T, HelperProblem>;
@@ -48,16 +48,19 @@ fn cpu(call: &mut Call<'_>, arg: usize) -> Result<Option<u32>> {
     Ok(cpu)
 }
 
-/// Whether a task may run on a CPU.
-fn is_allowed(call: &Call<'_>, task: u64, cpu: u32) -> bool {
-    let mask = kernel::field(call, task, "cpus_ptr");
-    mask == 0 || has(call, mask, cpu)
+/// Whether a task may run on a CPU, by its `cpus_ptr`.
+pub(crate) fn may_run_on(machine: &Machine, task: u64, cpu: u32) -> bool {
+    let task = machine.world.kernel_memory().object_at(task);
+    match task.map_or(0, |task| task.get("cpus_ptr").unwrap_or(0)) {
+        0 => true,
+        mask => has(machine, mask, cpu),
+    }
 }
 
 /// Whether the CPU mask at an address has a CPU.
-fn has(call: &Call<'_>, mask: u64, cpu: u32) -> bool {
+fn has(machine: &Machine, mask: u64, cpu: u32) -> bool {
     let mut byte = [0];
     let at = mask.wrapping_add(u64::from(cpu / 8));
-    let there = call.machine.space.probe(at, &mut byte).is_some();
+    let there = machine.space.probe(at, &mut byte).is_some();
     there && byte[0] >> (cpu % 8) & 1 == 1
 }

@@ -1,6 +1,8 @@
 //! Drives a sched_ext scheduler: a test plays tasks that wake, run and sleep, and the members are
 //! called as Linux 6.18 calls them (`kernel/sched/ext.c`).
 
+mod steps;
+
 use std::time::Duration;
 
 use super::error::{Error, Result};
@@ -9,7 +11,7 @@ use crate::vm::Outcome;
 use crate::vm::events::FieldValue;
 use crate::vm::world::kernel::{KernelError, KernelObject};
 use crate::vm::world::{
-    CpuState, DEFAULT_SLICE, INFINITE_SLICE, Insert, Phase, QueueId, Scheduler, Task, TaskState,
+    CpuState, DEFAULT_SLICE, INFINITE_SLICE, Phase, QueueId, Scheduler, Task, TaskState,
 };
 
 /// `SCX_WAKE_TTWU`.
@@ -25,10 +27,8 @@ const OPS_ENQ_LAST: u64 = 1 << 1;
 const EXIT_UNREG: u64 = 64;
 const EXIT_UNREG_BPF: u64 = 65;
 const EXIT_ERROR_BPF: u64 = 1025;
-/// Tasks that one call of `dispatch` may dispatch (`SCX_DSP_DFL_MAX_BATCH`), and how often it is
-/// called until there is something to run (`SCX_DSP_MAX_LOOPS`).
+/// Tasks that one call of `dispatch` may dispatch (`SCX_DSP_DFL_MAX_BATCH`).
 const BATCH: u32 = 32;
-const MAX_LOOPS: u32 = 32;
 /// Bytes of a task's mask of CPUs.
 const MASK_SIZE: usize = 1024;
 
@@ -198,49 +198,6 @@ impl SchedExt<'_> {
         Ok(cpu)
     }
 
-    /// The kernel's own choice: an idle CPU, whose local queue gets the task.
-    fn select(&mut self, task: &KernelObject, previous: u32) -> Result<u32> {
-        let cpus = self.vm.machine.world.cpus();
-        let mut wanted = std::iter::once(previous).chain(0..cpus);
-        let found = wanted.find(|cpu| self.is_allowed(task, *cpu) && self.state().claim(*cpu));
-        if let Some(cpu) = found {
-            set(task, "scx.slice", DEFAULT_SLICE)?;
-            self.task(task.address()).direct = Some((QueueId::local(cpu).0, Insert::default()));
-        }
-        Ok(found.unwrap_or(previous))
-    }
-
-    fn is_allowed(&self, task: &KernelObject, cpu: u32) -> bool {
-        let mask = task.get("cpus_ptr").unwrap_or(0);
-        let mut byte = [0];
-        let at = mask.wrapping_add(u64::from(cpu / 8));
-        mask == 0
-            || self.vm.machine.space.probe(at, &mut byte).is_some() && byte[0] >> (cpu % 8) & 1 == 1
-    }
-
-    /// Gives a runnable task to the scheduler, unless it was dispatched already
-    /// (`do_enqueue_task`).
-    fn enqueue(&mut self, task: u64, flags: u64) -> Result<()> {
-        if self.task(task).direct.is_none() {
-            self.task(task).owned = true;
-            let called = self.call("enqueue", Phase::Enqueue(task), &[task, flags])?;
-            if called.is_none() {
-                self.refill(task)?;
-                self.task(task).direct = Some((QueueId::GLOBAL.0, Insert::default()));
-            }
-        }
-        let state = *self.task(task);
-        if let Some((number, insert)) = state.direct {
-            self.task(task).direct = None;
-            let id = QueueId::on(number, state.cpu);
-            self.state().dispatch(task, id, insert);
-            if let Some(cpu) = id.cpu() {
-                self.state().kick(cpu);
-            }
-        }
-        Ok(())
-    }
-
     /// Lets a CPU choose what runs next, as when its slice is used up or it is idle
     /// (`balance_one`, `pick_task_scx`): the task that runs on it afterwards. A task with slice
     /// left goes on running. Calls `dispatch` if no task waits, then `stopping`, `enqueue` and
@@ -291,77 +248,6 @@ impl SchedExt<'_> {
                 Ok(None)
             }
         }
-    }
-
-    /// Finds a task for a CPU's local queue; false if what runs there goes on.
-    fn find(&mut self, cpu: u32, previous: Option<u64>) -> Result<bool> {
-        let local = QueueId::local(cpu);
-        for _ in 0..MAX_LOOPS {
-            if self.has(local) || self.take_global(cpu) {
-                return Ok(true);
-            }
-            let batch = self.batch;
-            self.state().slots = batch;
-            let args = [cpu.into(), previous.unwrap_or(0)];
-            let called = self.call_on(cpu, "dispatch", Phase::Dispatch, &args)?;
-            if previous.is_some_and(|task| self.slice(task) != 0) {
-                return Ok(false);
-            }
-            let dispatched = called.is_some() && self.state().slots != batch;
-            if !dispatched {
-                break;
-            }
-        }
-        Ok(self.has(local) || self.take_global(cpu))
-    }
-
-    fn has(&mut self, id: QueueId) -> bool {
-        self.state()
-            .queue(id)
-            .is_some_and(|queue| !queue.is_empty())
-    }
-
-    /// Moves the first task of the global queue that may run on a CPU to its local queue.
-    fn take_global(&mut self, cpu: u32) -> bool {
-        let found = self.queued(QueueId::GLOBAL);
-        let found = found.into_iter().find(|task| self.is_allowed(task, cpu));
-        match found {
-            Some(task) => {
-                let local = QueueId::local(cpu);
-                self.state()
-                    .dispatch(task.address(), local, Insert::default());
-                true
-            }
-            None => false,
-        }
-    }
-
-    /// A task begins to run on a CPU.
-    fn begin(&mut self, cpu: u32, task: u64) -> Result<KernelObject> {
-        if self.slice(task) == 0 {
-            self.refill(task)?;
-        }
-        if std::mem::take(&mut self.cpu(cpu).idle) {
-            self.call_on(cpu, "update_idle", Phase::Other, &[cpu.into(), 0])?;
-        }
-        self.cpu(cpu).current = Some(task);
-        let state = self.task(task);
-        (state.cpu, state.running) = (cpu, true);
-        let world = &mut self.vm.machine.world;
-        if let Some(known) = world.task_at(task) {
-            world.run_task(&known);
-        }
-        self.call_on(cpu, "running", Phase::Other, &[task])?;
-        self.object(task)
-            .ok_or_else(|| Error::SchedExt("the task that is to run was freed".to_owned()))
-    }
-
-    /// The task that runs on a CPU stops, and stays runnable.
-    fn put(&mut self, cpu: u32, task: u64, flags: u64) -> Result<()> {
-        self.call_on(cpu, "stopping", Phase::Other, &[task, 1])?;
-        self.task(task).running = false;
-        self.cpu(cpu).current = None;
-        self.enqueue(task, flags)
     }
 
     /// Lets time pass while a task runs on a CPU: clocks and timers advance, its slice gets
