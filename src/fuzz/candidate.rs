@@ -6,10 +6,17 @@ use super::strategy::Strategy;
 use crate::compare::Subject;
 use crate::isa::disassemble;
 use crate::program::Program;
+use crate::spec::ProgType;
 use crate::vm::events::Event;
 
-/// The size of a context without layout: larger than those of all program types.
-pub(super) const CONTEXT: usize = 8192;
+/// The size of a context without layout: larger than those of all program types. A syscall
+/// program may read at every offset of 16 bits (`check_ctx_access`, `kernel/bpf/verifier.c`).
+pub(super) const fn context_size(prog_type: ProgType) -> usize {
+    match prog_type {
+        ProgType::Syscall => (1 << 16) + 8,
+        _ => 8192,
+    }
+}
 
 /// A program to be judged. Inputs other than the first are drawn from a seed.
 #[derive(Debug, Clone)]
@@ -49,7 +56,11 @@ impl Candidate {
     #[must_use]
     pub fn of_file(program: Arc<Program>, seed: u64) -> Self {
         let is_packet = Event::packet([0; 64]).accepts(program.prog_type);
-        let len = if is_packet { 64 } else { CONTEXT };
+        let len = if is_packet {
+            64
+        } else {
+            context_size(program.prog_type)
+        };
         Self::new(program, vec![0; len], seed)
     }
 

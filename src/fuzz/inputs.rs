@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::candidate::{CONTEXT, Candidate};
+use super::candidate::{Candidate, context_size};
 use super::random::Random;
 use crate::btf::{Kind, Member, Type};
 use crate::harness::Vm;
@@ -78,14 +78,14 @@ impl Inputs {
             return Event::packet(bytes);
         }
         if program.prog_type == ProgType::Syscall {
-            return Event::bytes(self.bytes(CONTEXT));
+            return Event::bytes(self.bytes(context_size(program.prog_type)));
         }
         if let Some(event) = self.typed(vm, program) {
             return event;
         }
         match vm.event_for(program, None) {
             Ok(event) if event.accepts(program.prog_type) => event,
-            _ => Event::bytes(self.bytes(CONTEXT)),
+            _ => Event::bytes(self.bytes(context_size(program.prog_type))),
         }
     }
 

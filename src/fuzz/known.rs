@@ -41,7 +41,9 @@ const KNOWN: &[Known] = &[
     Known {
         oracle: Oracle::VERDICT,
         kind: "processed: more",
-        can_have: |program| has_signed_fill(program) || tests_half_for_null(program),
+        can_have: |program| {
+            has_signed_fill(program) || tests_half_for_null(program) || fetches(program)
+        },
     },
     Known {
         oracle: Oracle::VERDICT,
@@ -50,10 +52,12 @@ const KNOWN: &[Known] = &[
     },
     // bpflab gives the slice of a ring buffer's record the record's reference
     // (docs/verifier-differences.md). Without the slice in a register, more states are subsumed.
+    // In Linux 6.18 the registers of an atomic operation that fetches stay precise, in bpflab
+    // precision is backtracked through it (CVE-2026-43009): fewer states are precise.
     Known {
         oracle: Oracle::VERDICT,
         kind: "processed: less",
-        can_have: |program| calls_slice(program),
+        can_have: |program| calls_slice(program) || fetches(program),
     },
     // A dynptr with a reference must not be overwritten, a clone neither. A loop that clones into
     // a slot which is dead at its head does that the second time, unless that path is pruned:
@@ -99,6 +103,12 @@ fn calls_slice(program: &Program) -> bool {
     let kfuncs = program.insns.iter().filter(|insn| insn.src() == 2);
     let mut names = kfuncs.filter_map(name);
     names.any(|name| name.starts_with("bpf_dynptr_slice"))
+}
+
+/// Whether a program has an atomic operation that fetches (`BPF_FETCH`).
+fn fetches(program: &Program) -> bool {
+    let mut insns = program.insns.iter();
+    insns.any(|insn| matches!(insn.opcode, 0xc3 | 0xdb) && insn.imm & 1 != 0)
 }
 
 /// Whether a program loads from its stack with sign extension.

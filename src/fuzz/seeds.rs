@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::aimed::{self, Aim};
-use super::candidate::{CONTEXT, Candidate};
+use super::candidate::{Candidate, context_size};
 use super::inputs::Inputs;
 use super::listing::Listing;
 use super::mutate::{Mutant, mutate};
@@ -170,8 +170,9 @@ impl Seeds {
         candidate.program = changed.map_or(program, Arc::new);
         // A change may read more of the context, or be of another type.
         let is_packet = Event::packet([0; 64]).accepts(candidate.program.prog_type);
-        if !is_packet && candidate.input.len() < CONTEXT {
-            candidate.input.resize(CONTEXT, 0);
+        let size = context_size(candidate.program.prog_type);
+        if !is_packet && candidate.input.len() < size {
+            candidate.input.resize(size, 0);
         }
         candidate.defined = false;
         candidate
