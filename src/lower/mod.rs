@@ -58,6 +58,7 @@ pub use fuse::{Branch, Fused, SelectValue};
 pub use known::{CPU, KNOWN, KnownValues};
 pub use lowered::{BoundMap, Callee, ContextUse, Function, Helper, Keys, Lowered};
 pub use note::Notes;
+#[cfg(feature = "jit")]
 pub(crate) use op::has_tail_call;
 pub use op::{MemRef, Op, Order, Target};
 pub use translate::lower;
