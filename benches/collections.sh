@@ -37,7 +37,8 @@ for collection in "$folder"/*/; do
   : >"$json"
   for object in "$collection"*.o; do
     options=()
-    [[ ! -f $object.args ]] || read -ra options <"$object.args"
+    # A last line without its end is read, too.
+    [[ ! -f $object.args ]] || read -ra options <"$object.args" || true
     # Exit code 1: not all verdicts match; 2: an object without programs.
     "$bpflab" verify "$object" "${options[@]}" --vs-kernel --json --report never >>"$json" \
       2>/dev/null || [[ $? -le 2 ]]
