@@ -341,7 +341,9 @@ fn generated_programs_do_what_the_verifier_believed() {
         tally.try_program(&name, &made.program, 3, &mut inputs);
         if tally.wrong.len() > before {
             let text = disassemble(&made.program.insns, &*made.program);
-            tally.wrong.push(text.to_string());
+            let target = made.program.attach_btf_id.map(|id| btf.ty(id).name());
+            let target = target.unwrap_or_default();
+            tally.wrong.push(format!("attached to '{target}':\n{text}"));
         }
     }
     eprintln!("{tally:#?}");
