@@ -164,20 +164,39 @@ fn object(
     let address = made.address();
     objects.insert(ty.name().to_owned(), address);
     let sets_all = is_argument || ty.members().len() < 16;
-    for member in members(ty) {
-        let to = ty.btf().resolve(member.ty).ok();
-        let to = to.filter(|to| to.kind() == Kind::Ptr);
-        let to = to.and_then(|to| ty.btf().resolve(to.target_id()?).ok());
-        let to = to.filter(|to| to.kind() == Kind::Struct && !to.name().is_empty());
-        let to = to.filter(|to| {
-            let is_trusted = || member_trust(ty.name(), member.name, to.name()).is_some();
-            sets_all || is_trusted()
-        });
-        if let Some(to) = to.and_then(|to| object(vm, to, false, objects)) {
-            made = made.clone().set(member.name, to).unwrap_or(made);
+    let mut pointers = Vec::new();
+    find_pointers(ty, "", &mut pointers);
+    for (path, name, to) in pointers {
+        // The verifier goes by the member's name, also in a structure within this one.
+        let is_trusted = member_trust(ty.name(), name, to.name()).is_some();
+        let is_set = is_trusted || sets_all && path == name;
+        if let Some(to) = is_set.then(|| object(vm, to, false, objects)).flatten() {
+            made = made.clone().set(&path, to).unwrap_or(made);
         }
     }
     Some(address)
+}
+
+/// The pointers to structures in a type: path, last name, and what they point to.
+fn find_pointers<'a>(ty: Type<'a>, prefix: &str, found: &mut Vec<(String, &'a str, Type<'a>)>) {
+    for member in members(ty) {
+        let path = format!("{prefix}{}", member.name);
+        let Ok(inner) = ty.btf().resolve(member.ty) else {
+            continue;
+        };
+        let pointed = || inner.target_id().and_then(|to| ty.btf().resolve(to).ok());
+        match inner.kind() {
+            Kind::Ptr => {
+                let to = pointed();
+                let to = to.filter(|to| to.kind() == Kind::Struct && !to.name().is_empty());
+                found.extend(to.map(|to| (path, member.name, to)));
+            }
+            Kind::Struct if !member.name.is_empty() => {
+                find_pointers(inner, &format!("{path}."), found);
+            }
+            _ => {}
+        }
+    }
 }
 
 /// The members of a type, with those of anonymous ones.
