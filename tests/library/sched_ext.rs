@@ -165,6 +165,26 @@ fn a_mistake_ends_the_scheduler() -> Result<()> {
 }
 
 #[test]
+fn a_task_is_not_sent_where_it_may_not_run() -> Result<()> {
+    let mut vm = machine(2);
+    let mut scheduler = vm.sched_ext("by_vtime")?;
+    let mask = scheduler
+        .vm()
+        .world()
+        .kernel_bytes(&[1, 0, 0, 0, 0, 0, 0, 0])?;
+    let pinned = task(&mut scheduler, 1, 100)?.set("cpus_ptr", &mask)?;
+    // Its CPU is busy, and the scheduler sends it to the other one.
+    let other = task(&mut scheduler, 2, 100)?;
+    scheduler.wake(&other)?;
+    let local = QueueId::local(1).0;
+    scheduler.vm().set_global("wrong_queue", local)?;
+    scheduler.wake(&pinned)?;
+    let why = "SCX_DSQ_LOCAL[_ON] cannot move t1[1] to CPU 1, where it may not run";
+    assert_eq!(scheduler.ended(), Some(why));
+    Ok(())
+}
+
+#[test]
 fn a_scheduler_gives_its_own_reason() -> Result<()> {
     let mut vm = machine(1);
     let mut scheduler = vm.sched_ext("by_vtime")?;

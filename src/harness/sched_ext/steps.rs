@@ -2,7 +2,7 @@
 
 use super::{SchedExt, set};
 use crate::harness::error::{Error, Result};
-use crate::vm::kfuncs::may_run_on;
+use crate::vm::kfuncs::{dispatch_task, may_run_on};
 use crate::vm::world::kernel::KernelObject;
 use crate::vm::world::{DEFAULT_SLICE, Insert, Phase, QueueId};
 
@@ -41,7 +41,7 @@ impl SchedExt<'_> {
         if let Some((number, insert)) = state.direct {
             self.task(task).direct = None;
             let id = QueueId::on(number, state.cpu);
-            self.state().dispatch(task, id, insert);
+            dispatch_task(&mut self.vm.machine, task, id, insert);
             if let Some(cpu) = id.cpu() {
                 self.state().kick(cpu);
             }

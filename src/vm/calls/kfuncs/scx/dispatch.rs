@@ -4,7 +4,7 @@ use super::super::iterator::{end, next_object};
 use super::super::kernel::{field, object};
 use super::super::kernel_iterator::over;
 use super::super::task::task;
-use super::{Result, fail, may_run_on, named, scheduler};
+use super::{Result, dispatch_task, fail, may_run_on, named, scheduler};
 use crate::spec::call::IteratorKind;
 use crate::util::Errno;
 use crate::vm::machine::{Call, HelperProblem};
@@ -88,14 +88,14 @@ fn insert(call: &mut Call<'_>, flags: u64, vtime: Option<u64>) -> Result {
     };
     match phase {
         Phase::Enqueue(direct) if direct != task => {
-            let (direct, task) = (named(call, direct), named(call, task));
+            let (direct, task) = (named(call.machine, direct), named(call.machine, task));
             let why = format!("scheduling for {direct} but trying to direct-dispatch {task}");
             fail(call, why)
         }
         Phase::Enqueue(_) => {
             let state = scheduler(call)?.tasks.entry(task).or_default();
             if state.direct.is_some() {
-                let why = format!("{} already direct-dispatched", named(call, task));
+                let why = format!("{} already direct-dispatched", named(call.machine, task));
                 return fail(call, why);
             }
             state.direct = Some((number, insert));
@@ -112,7 +112,7 @@ fn insert(call: &mut Call<'_>, flags: u64, vtime: Option<u64>) -> Result {
                 return Ok(0);
             }
             let id = queue(call, number);
-            enqueue(call, task, id, insert)?;
+            dispatch_task(call.machine, task, id, insert);
             if flags & PREEMPT != 0 {
                 preempt(call, id)?;
             }
@@ -123,20 +123,6 @@ fn insert(call: &mut Call<'_>, flags: u64, vtime: Option<u64>) -> Result {
             fail(call, why)
         }
     }
-}
-
-/// Puts a task into a queue, or into the global one if that is not possible.
-fn enqueue(call: &mut Call<'_>, task: u64, id: QueueId, insert: Insert) -> Result<()> {
-    if let Some(cpu) = id.cpu()
-        && !may_run_on(call.machine, task, cpu)
-    {
-        let task = named(call, task);
-        let why =
-            format!("SCX_DSQ_LOCAL[_ON] cannot move {task} to CPU {cpu}, where it may not run");
-        scheduler(call)?.end(0, why);
-    }
-    scheduler(call)?.dispatch(task, id, insert);
-    Ok(())
 }
 
 /// Ends the slice of what runs on the CPU of a local queue.
@@ -166,7 +152,7 @@ pub(in crate::vm::calls::kfuncs) fn dsq_move_to_local(call: &mut Call<'_>) -> Re
     let Some(task) = found else {
         return Ok(0);
     };
-    enqueue(call, task, QueueId::local(cpu), Insert::default())?;
+    dispatch_task(call.machine, task, QueueId::local(cpu), Insert::default());
     Ok(1)
 }
 
@@ -230,7 +216,7 @@ fn move_task(call: &mut Call<'_>, vtime: Option<u64>) -> Result {
     }
     let head = flags & (HEAD | PREEMPT) != 0;
     let id = queue(call, number);
-    enqueue(call, task, id, Insert { head, vtime })?;
+    dispatch_task(call.machine, task, id, Insert { head, vtime });
     if flags & PREEMPT != 0 {
         preempt(call, id)?;
     }

@@ -12,9 +12,8 @@ pub(super) mod dispatch;
 pub(super) mod idle;
 pub(super) mod state;
 
-use super::kernel;
 use crate::vm::machine::{Call, HelperProblem, Machine};
-use crate::vm::world::Scheduler;
+use crate::vm::world::{Insert, QueueId, Scheduler};
 
 type Result<T = u64> = std::result::Result<T, HelperProblem>;
 
@@ -31,10 +30,31 @@ fn fail(call: &mut Call<'_>, why: String) -> Result {
 }
 
 /// A task in the kernel's messages: `name[pid]`.
-fn named(call: &Call<'_>, task: u64) -> String {
-    let comm = kernel::object(call, task).and_then(|task| task.text("comm").ok());
-    let pid = kernel::field(call, task, "pid");
+fn named(machine: &Machine, task: u64) -> String {
+    let task = machine.world.kernel_memory().object_at(task);
+    let comm = task.as_ref().and_then(|task| task.text("comm").ok());
+    let pid = task.map_or(0, |task| task.get("pid").unwrap_or(0));
     format!("{}[{pid}]", comm.unwrap_or_default())
+}
+
+/// Puts a task into a queue of the running scheduler, or into the global one if that is not
+/// possible, which ends the scheduler.
+pub(crate) fn dispatch_task(machine: &mut Machine, task: u64, id: QueueId, insert: Insert) {
+    let refused = id.cpu().filter(|cpu| !may_run_on(machine, task, *cpu));
+    let refused = refused.map(|cpu| {
+        let task = named(machine, task);
+        format!("SCX_DSQ_LOCAL[_ON] cannot move {task} to CPU {cpu}, where it may not run")
+    });
+    let Some(scheduler) = machine.world.scheduler_mut() else {
+        return;
+    };
+    match refused {
+        Some(why) => {
+            scheduler.end(0, why);
+            scheduler.dispatch(task, QueueId::GLOBAL, Insert::default());
+        }
+        None => scheduler.dispatch(task, id, insert),
+    }
 }
 
 /// The CPU in an argument, if there is one of this number (`ops_cpu_valid`).
