@@ -46,6 +46,8 @@ extern void scx_bpf_dsq_insert_vtime(struct task_struct *p, __u64 dsq_id, __u64 
 extern bool scx_bpf_dsq_move_to_local(__u64 dsq_id) __ksym;
 extern __s32 scx_bpf_create_dsq(__u64 dsq_id, __s32 node) __ksym;
 extern __s32 scx_bpf_dsq_nr_queued(__u64 dsq_id) __ksym;
+extern void scx_bpf_exit_bstr(__s64 exit_code, char *fmt, unsigned long long *data,
+			      __u32 data__sz) __ksym;
 extern void scx_bpf_error_bstr(char *fmt, unsigned long long *data, __u32 data__sz) __ksym;
 
 #define SHARED 7
@@ -53,7 +55,10 @@ extern void scx_bpf_error_bstr(char *fmt, unsigned long long *data, __u32 data__
 #define SLICE 10000000
 
 __u64 vtime_now;
-__u64 wrong_queue;
+__u64 other_queue;
+__u64 other_flags;
+__u64 ends;
+__u64 last;
 __s64 exit_kind;
 __u64 longest;
 
@@ -73,8 +78,8 @@ void BPF_PROG(enqueues, struct task_struct *p, __u64 flags)
 {
 	__u64 vtime = p->scx.dsq_vtime;
 
-	if (wrong_queue) {
-		scx_bpf_dsq_insert(p, wrong_queue, SLICE, flags);
+	if (other_queue) {
+		scx_bpf_dsq_insert(p, other_queue, SLICE, flags | other_flags);
 		return;
 	}
 	// Who slept long gets one slice in advance, not more.
@@ -104,6 +109,10 @@ void BPF_PROG(stops, struct task_struct *p, bool runnable)
 	static char text[] = "task %d has no weight";
 	unsigned long long pid = p->pid;
 
+	if (ends) {
+		scx_bpf_exit_bstr(0, text, &pid, sizeof(pid));
+		return;
+	}
 	if (!p->scx.weight) {
 		scx_bpf_error_bstr(text, &pid, sizeof(pid));
 		return;
@@ -140,6 +149,22 @@ struct sched_ext_ops by_vtime = {
 	.init = (void *)inits,
 	.exit = (void *)exits,
 	.name = "by_vtime",
+};
+
+// It decides whether a task runs on that no other one waits for (SCX_OPS_ENQ_LAST, SCX_ENQ_LAST).
+SEC("struct_ops")
+void BPF_PROG(enqueues_last, struct task_struct *p, __u64 flags)
+{
+	if (flags & (1ULL << 41))
+		last++;
+	scx_bpf_dsq_insert(p, LOCAL, SLICE, flags);
+}
+
+SEC(".struct_ops.link")
+struct sched_ext_ops asks_last = {
+	.enqueue = (void *)enqueues_last,
+	.flags = 1 << 1,
+	.name = "asks_last",
 };
 
 // Nothing but a name: the kernel does all itself.

@@ -86,6 +86,10 @@ void scx_bpf_kick_cpu(__s32 cpu, __u64 flags)
 {
 }
 
+void scx_bpf_exit_bstr(__s64 exit_code, char *fmt, unsigned long long *data, __u32 data__sz)
+{
+}
+
 void scx_bpf_error_bstr(char *fmt, unsigned long long *data, __u32 data__sz)
 {
 }

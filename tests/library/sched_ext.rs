@@ -150,7 +150,7 @@ fn a_mistake_ends_the_scheduler() -> Result<()> {
     let mut scheduler = vm.sched_ext("by_vtime")?;
     let (a, b) = (task(&mut scheduler, 1, 100)?, task(&mut scheduler, 2, 100)?);
     scheduler.wake(&a)?;
-    scheduler.vm().set_global("wrong_queue", 99)?;
+    scheduler.vm().set_global("other_queue", 99)?;
     scheduler.wake(&b)?;
     assert_eq!(scheduler.ended(), Some("non-existent DSQ 0x63"));
     let error = scheduler.schedule(0).unwrap_err().to_string();
@@ -160,7 +160,8 @@ fn a_mistake_ends_the_scheduler() -> Result<()> {
     );
     let why = scheduler.finish()?;
     assert_eq!(why.as_deref(), Some("non-existent DSQ 0x63"));
-    assert_eq!(vm.global("exit_kind")?, 1025);
+    // `SCX_EXIT_ERROR`
+    assert_eq!(vm.global("exit_kind")?, 1024);
     Ok(())
 }
 
@@ -177,7 +178,7 @@ fn a_task_is_not_sent_where_it_may_not_run() -> Result<()> {
     let other = task(&mut scheduler, 2, 100)?;
     scheduler.wake(&other)?;
     let local = QueueId::local(1).0;
-    scheduler.vm().set_global("wrong_queue", local)?;
+    scheduler.vm().set_global("other_queue", local)?;
     scheduler.wake(&pinned)?;
     let why = "SCX_DSQ_LOCAL[_ON] cannot move t1[1] to CPU 1, where it may not run";
     assert_eq!(scheduler.ended(), Some(why));
@@ -194,6 +195,55 @@ fn a_scheduler_gives_its_own_reason() -> Result<()> {
     // It ends while the task goes to sleep: the CPU schedules no more.
     assert!(scheduler.sleep(0).is_err());
     assert_eq!(scheduler.ended(), Some("task 5 has no weight"));
+    scheduler.finish()?;
+    // `SCX_EXIT_ERROR_BPF`
+    assert_eq!(vm.global("exit_kind")?, 1025);
+    Ok(())
+}
+
+#[test]
+fn a_scheduler_ends_without_an_error() -> Result<()> {
+    let mut vm = machine(1);
+    let mut scheduler = vm.sched_ext("by_vtime")?;
+    let task = task(&mut scheduler, 5, 100)?;
+    scheduler.wake(&task)?;
+    scheduler.schedule(0)?;
+    scheduler.vm().set_global("ends", 1)?;
+    assert!(scheduler.sleep(0).is_err());
+    scheduler.finish()?;
+    // `SCX_EXIT_UNREG_BPF`
+    assert_eq!(vm.global("exit_kind")?, 65);
+    Ok(())
+}
+
+#[test]
+fn a_task_preempts_another() -> Result<()> {
+    let mut vm = machine(1);
+    let mut scheduler = vm.sched_ext("by_vtime")?;
+    let (a, b) = (task(&mut scheduler, 1, 100)?, task(&mut scheduler, 2, 100)?);
+    scheduler.wake(&a)?;
+    assert_eq!(pid(scheduler.schedule(0)?), Some(1));
+    let local = QueueId::local(0).0;
+    scheduler.vm().set_global("other_queue", local)?;
+    // `SCX_ENQ_PREEMPT`
+    scheduler.vm().set_global("other_flags", 1u64 << 32)?;
+    scheduler.wake(&b)?;
+    assert_eq!(scheduler.kicked().collect::<Vec<_>>(), [0]);
+    assert_eq!(pid(scheduler.schedule(0)?), Some(2));
+    Ok(())
+}
+
+#[test]
+fn the_last_task_runs_on_if_the_scheduler_says_so() -> Result<()> {
+    let mut vm = machine(1);
+    let mut scheduler = vm.sched_ext("asks_last")?;
+    let task = task(&mut scheduler, 1, 100)?;
+    scheduler.wake(&task)?;
+    assert_eq!(pid(scheduler.schedule(0)?), Some(1));
+    scheduler.run(0, Duration::from_millis(20))?;
+    assert_eq!(scheduler.vm().global("last")?, 0);
+    assert_eq!(pid(scheduler.schedule(0)?), Some(1));
+    assert_eq!(scheduler.vm().global("last")?, 1);
     Ok(())
 }
 
@@ -214,6 +264,8 @@ fn what_can_not_be_is_said() -> Result<()> {
     );
     let task = task(&mut scheduler, 1, 100)?;
     scheduler.wake(&task)?;
+    let error = said(scheduler.wake(&task).unwrap_err());
+    assert_eq!(error, "sched_ext: the task does not sleep");
     scheduler.schedule(0)?;
     let error = said(scheduler.remove(&task).unwrap_err());
     assert_eq!(error, "sched_ext: the task runs: let it sleep first");

@@ -9,9 +9,11 @@ use super::error::{Error, Result};
 use super::vm::Vm;
 use crate::vm::Outcome;
 use crate::vm::events::FieldValue;
+use crate::vm::kfuncs::make_mask;
 use crate::vm::world::kernel::{KernelError, KernelObject};
 use crate::vm::world::{
-    CpuState, DEFAULT_SLICE, INFINITE_SLICE, Phase, QueueId, Scheduler, Task, TaskState,
+    CpuState, DEFAULT_SLICE, Ended, ExitKind, INFINITE_SLICE, Phase, QueueId, Scheduler, Task,
+    TaskState,
 };
 
 /// `SCX_WAKE_TTWU`.
@@ -23,14 +25,8 @@ const ENQ_LAST: u64 = 1 << 41;
 const DEQ_SLEEP: u64 = 1;
 /// `SCX_OPS_ENQ_LAST`, a flag of the structure.
 const OPS_ENQ_LAST: u64 = 1 << 1;
-/// `SCX_EXIT_UNREG`, `SCX_EXIT_UNREG_BPF`, `SCX_EXIT_ERROR_BPF`.
-const EXIT_UNREG: u64 = 64;
-const EXIT_UNREG_BPF: u64 = 65;
-const EXIT_ERROR_BPF: u64 = 1025;
 /// Tasks that one call of `dispatch` may dispatch (`SCX_DSP_DFL_MAX_BATCH`).
 const BATCH: u32 = 32;
-/// Bytes of a task's mask of CPUs.
-const MASK_SIZE: usize = 1024;
 
 /// A call of a member.
 #[derive(Debug, Clone)]
@@ -148,14 +144,7 @@ impl SchedExt<'_> {
             set(&task, path, value)?;
         }
         if task.get("cpus_ptr") == Ok(0) {
-            let mut mask = vec![0; MASK_SIZE];
-            for cpu in 0..cpus as usize {
-                if let Some(byte) = mask.get_mut(cpu / 8) {
-                    *byte |= 1 << (cpu % 8);
-                }
-            }
-            let memory = self.vm.machine.world.kernel_memory();
-            set(&task, "cpus_ptr", &memory.make_bytes("cpumask", &mask)?)?;
+            set(&task, "cpus_ptr", &make_mask(&self.vm.machine, |_| true)?)?;
         }
         let known = &mut self.state().tasks;
         known.insert(task.address(), TaskState::default());
@@ -174,11 +163,16 @@ impl SchedExt<'_> {
     /// `enqueue`. Returns the CPU that was selected.
     ///
     /// # Errors
-    /// [`Error::SchedExt`] where the scheduler has ended; as of [`Vm::run`].
+    /// [`Error::SchedExt`] where the scheduler has ended, or the task does not sleep; as of
+    /// [`Vm::run`].
     pub fn wake(&mut self, task: &KernelObject) -> Result<u32> {
         self.check_live()?;
         let at = task.address();
-        let previous = self.task(at).cpu;
+        let state = *self.task(at);
+        if state.running || state.owned || state.queue.is_some() {
+            return Err(Error::SchedExt("the task does not sleep".to_owned()));
+        }
+        let previous = state.cpu;
         let phase = Phase::Enqueue(at);
         let args = [at, previous.into(), WAKE_TTWU];
         let cpu = match self.call("select_cpu", phase, &args)? {
@@ -186,7 +180,7 @@ impl SchedExt<'_> {
                 Ok(cpu) if cpu < self.vm.machine.world.cpus() => cpu,
                 _ => {
                     let why = format!("select_cpu returned {}, no CPU", low(selected));
-                    self.state().end(0, why);
+                    self.state().fail(why);
                     previous
                 }
             },
@@ -331,44 +325,33 @@ impl SchedExt<'_> {
     /// # Errors
     /// As of [`Vm::run`].
     pub fn finish(mut self) -> Result<Option<String>> {
-        let ended = self.state().ended.clone();
-        let kind = match &ended {
-            None => EXIT_UNREG,
-            Some((0, _)) => EXIT_ERROR_BPF,
-            Some(_) => EXIT_UNREG_BPF,
-        };
-        let info = self.vm.machine.world.kernel("struct scx_exit_info");
-        let info = match info {
-            Ok(info) => {
-                set(&info, "kind", kind)?;
-                set(
-                    &info,
-                    "exit_code",
-                    ended.as_ref().map_or(0, |(code, _)| code.cast_unsigned()),
-                )?;
-                if let Some((_, why)) = &ended {
-                    set(&info, "msg", &self.vm.machine.world.kernel_cstr(why)?)?;
-                }
-                info.address()
+        let ended = self.state().ended.take();
+        let kind = ended.as_ref().map_or(ExitKind::Unreg, |ended| ended.kind);
+        let mut address = 0;
+        if let Ok(info) = self.vm.machine.world.kernel("struct scx_exit_info") {
+            set(&info, "kind", kind as u64)?;
+            if let Some(Ended { code, why, .. }) = &ended {
+                set(&info, "exit_code", code.cast_unsigned())?;
+                set(&info, "msg", &self.vm.machine.world.kernel_cstr(why)?)?;
             }
-            Err(_) => 0,
-        };
-        self.call("exit", Phase::Other, &[info])?;
-        Ok(ended.map(|(_, why)| why))
+            address = info.address();
+        }
+        self.call("exit", Phase::Other, &[address])?;
+        Ok(ended.map(|ended| ended.why))
     }
 
     /// Why the scheduler has ended, by its own request or for an error in its calls.
     #[must_use]
     pub fn ended(&self) -> Option<&str> {
         let scheduler = self.vm.machine.world.scheduler()?;
-        scheduler.ended.as_ref().map(|(_, why)| why.as_str())
+        scheduler.ended.as_ref().map(|ended| ended.why.as_str())
     }
 
     /// The task that runs on a CPU.
     #[must_use]
     pub fn running(&self, cpu: u32) -> Option<KernelObject> {
         let scheduler = self.vm.machine.world.scheduler()?;
-        self.object(scheduler.cpus.get(cpu as usize)?.current?)
+        self.object(scheduler.current(cpu)?)
     }
 
     /// The CPUs that were asked to schedule, in ascending order.

@@ -42,9 +42,6 @@ impl SchedExt<'_> {
             self.task(task).direct = None;
             let id = QueueId::on(number, state.cpu);
             dispatch_task(&mut self.vm.machine, task, id, insert);
-            if let Some(cpu) = id.cpu() {
-                self.state().kick(cpu);
-            }
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ type Result = std::result::Result<u64, HelperProblem>;
 type Bits = Vec<u64>;
 
 /// Size of a `struct cpumask` without BTF: 8192 CPUs, as in distribution kernels.
-const DEFAULT_SIZE: u32 = 1024;
+pub(super) const DEFAULT_SIZE: u32 = 1024;
 
 /// The bits of the existing CPUs.
 fn read(call: &Call<'_>, arg: usize) -> std::result::Result<Bits, HelperProblem> {

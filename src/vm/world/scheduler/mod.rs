@@ -57,6 +57,28 @@ pub(crate) struct CpuState {
     pub performance: u32,
 }
 
+/// How a scheduler ends (`enum scx_exit_kind`, `kernel/sched/ext_internal.h`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ExitKind {
+    /// User space ends it.
+    Unreg = 64,
+    /// It ends itself.
+    UnregBpf = 65,
+    /// The kernel ends it for a mistake.
+    Error = 1024,
+    /// It reports an error.
+    ErrorBpf = 1025,
+}
+
+/// Why a scheduler ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Ended {
+    pub kind: ExitKind,
+    /// Its own code.
+    pub code: i64,
+    pub why: String,
+}
+
 /// The state of sched_ext.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Scheduler {
@@ -66,8 +88,8 @@ pub(crate) struct Scheduler {
     queues: BTreeMap<QueueId, DispatchQueue>,
     /// How many tasks the current call of `dispatch` may still dispatch.
     pub(crate) slots: u32,
-    /// Why the scheduler was ended: its own code, and the text.
-    pub(crate) ended: Option<(i64, String)>,
+    /// Why the scheduler was ended.
+    pub(crate) ended: Option<Ended>,
 }
 
 impl Scheduler {
@@ -94,6 +116,11 @@ impl Scheduler {
             self.cpus.resize(at + 1, CpuState::default());
         }
         &mut self.cpus[at]
+    }
+
+    /// The task that runs on a CPU.
+    pub(crate) fn current(&self, cpu: u32) -> Option<u64> {
+        self.cpus.get(cpu as usize)?.current
     }
 
     /// The queue of this number.
@@ -146,7 +173,7 @@ impl Scheduler {
                 format!("DSQ ID {:#018x} already had {order}-enqueued tasks", id.0)
             }
         };
-        self.end(0, why);
+        self.fail(why);
         // It is always there, and its tasks are in the order of arrival.
         let _ = self.insert(task, QueueId::GLOBAL, Insert::default());
     }
@@ -174,9 +201,18 @@ impl Scheduler {
         cpu.is_some_and(|cpu| std::mem::take(&mut cpu.idle))
     }
 
+    /// Ends the scheduler for a mistake, as `scx_error` does.
+    pub(crate) fn fail(&mut self, why: impl Into<String>) {
+        self.end(ExitKind::Error, 0, why);
+    }
+
     /// Ends the scheduler, if nothing has ended it yet.
-    pub(crate) fn end(&mut self, code: i64, why: impl Into<String>) {
-        self.ended.get_or_insert_with(|| (code, why.into()));
+    pub(crate) fn end(&mut self, kind: ExitKind, code: i64, why: impl Into<String>) {
+        self.ended.get_or_insert_with(|| Ended {
+            kind,
+            code,
+            why: why.into(),
+        });
     }
 }
 

@@ -55,13 +55,30 @@ impl fmt::Display for QueueId {
     }
 }
 
+/// `SCX_ENQ_HEAD`, `SCX_ENQ_PREEMPT`.
+const HEAD: u64 = 1 << 4;
+const PREEMPT: u64 = 1 << 32;
+
 /// How a task is put into a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Insert {
-    /// At the front (`SCX_ENQ_HEAD`, `SCX_ENQ_PREEMPT`).
+    /// At the front.
     pub head: bool,
+    /// In a local queue: before what runs on the CPU, whose slice ends.
+    pub preempt: bool,
     /// By this virtual time.
     pub vtime: Option<u64>,
+}
+
+impl Insert {
+    /// With these flags (`SCX_ENQ_…`).
+    pub(crate) const fn new(flags: u64, vtime: Option<u64>) -> Self {
+        Self {
+            head: flags & (HEAD | PREEMPT) != 0,
+            preempt: flags & PREEMPT != 0,
+            vtime,
+        }
+    }
 }
 
 /// Why a task can't be put into a queue.
@@ -133,18 +150,9 @@ mod tests {
 
     #[test]
     fn tasks_wait_in_the_order_of_arrival_or_by_virtual_time() {
-        let (tail, head) = (
-            Insert::default(),
-            Insert {
-                head: true,
-                vtime: None,
-            },
-        );
+        let (tail, head) = (Insert::default(), Insert::new(HEAD, None));
         assert_eq!(order(&[tail, tail, head]), Ok(vec![3, 1, 2]));
-        let at = |vtime| Insert {
-            head: false,
-            vtime: Some(vtime),
-        };
+        let at = |vtime| Insert::new(0, Some(vtime));
         assert_eq!(
             order(&[at(9), at(3), at(9), at(u64::MAX)]),
             Ok(vec![4, 2, 1, 3])

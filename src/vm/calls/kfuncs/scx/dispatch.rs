@@ -10,9 +10,6 @@ use crate::util::Errno;
 use crate::vm::machine::{Call, HelperProblem};
 use crate::vm::world::{Insert, Phase, QueueId};
 
-/// `SCX_ENQ_HEAD`, `SCX_ENQ_PREEMPT`.
-const HEAD: u64 = 1 << 4;
-const PREEMPT: u64 = 1 << 32;
 /// `SCX_DSQ_ITER_REV`.
 const REVERSED: u64 = 1 << 16;
 /// Size of `struct bpf_iter_scx_dsq`.
@@ -82,10 +79,7 @@ fn insert(call: &mut Call<'_>, flags: u64, vtime: Option<u64>) -> Result {
     if let Some(vtime) = vtime {
         set(call, task, "scx.dsq_vtime", vtime)?;
     }
-    let insert = Insert {
-        head: flags & (HEAD | PREEMPT) != 0,
-        vtime,
-    };
+    let insert = Insert::new(flags, vtime);
     match phase {
         Phase::Enqueue(direct) if direct != task => {
             let (direct, task) = (named(call.machine, direct), named(call.machine, task));
@@ -113,29 +107,12 @@ fn insert(call: &mut Call<'_>, flags: u64, vtime: Option<u64>) -> Result {
             }
             let id = queue(call, number);
             dispatch_task(call.machine, task, id, insert);
-            if flags & PREEMPT != 0 {
-                preempt(call, id)?;
-            }
             Ok(0)
         }
         Phase::Other => {
             let why = "a task is dispatched from select_cpu, enqueue or dispatch".to_owned();
             fail(call, why)
         }
-    }
-}
-
-/// Ends the slice of what runs on the CPU of a local queue.
-fn preempt(call: &mut Call<'_>, id: QueueId) -> Result<()> {
-    let Some(cpu) = id.cpu() else {
-        return Ok(());
-    };
-    let scheduler = scheduler(call)?;
-    scheduler.kick(cpu);
-    let current = scheduler.cpus.get(cpu as usize).and_then(|cpu| cpu.current);
-    match current {
-        Some(task) => set(call, task, "scx.slice", 0),
-        None => Ok(()),
     }
 }
 
@@ -214,11 +191,7 @@ fn move_task(call: &mut Call<'_>, vtime: Option<u64>) -> Result {
     if from.is_none_or(QueueId::is_builtin) {
         return Ok(0);
     }
-    let head = flags & (HEAD | PREEMPT) != 0;
     let id = queue(call, number);
-    dispatch_task(call.machine, task, id, Insert { head, vtime });
-    if flags & PREEMPT != 0 {
-        preempt(call, id)?;
-    }
+    dispatch_task(call.machine, task, id, Insert::new(flags, vtime));
     Ok(1)
 }

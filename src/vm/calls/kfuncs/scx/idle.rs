@@ -3,12 +3,9 @@
 
 use super::super::kernel::{acquire, release};
 use super::super::task::task;
-use super::{Result, cpu, has, may_run_on, scheduler};
+use super::{Result, cpu, has, make_mask, may_run_on, scheduler};
 use crate::util::Errno;
 use crate::vm::machine::{Call, HelperProblem};
-
-/// Size of a mask of the most CPUs that kernels are built for.
-const MASK_SIZE: usize = 1024;
 
 /// Claims the first idle CPU, `first` before all others.
 fn claim(
@@ -75,19 +72,8 @@ pub(in crate::vm::calls::kfuncs) fn test_and_clear_cpu_idle(call: &mut Call<'_>)
 }
 
 /// A mask of these CPUs, in memory until it is put.
-fn mask(call: &mut Call<'_>, is_in: impl Fn(usize) -> bool) -> Result {
-    let cpus = call.machine.world.cpus() as usize;
-    let mut bytes = vec![0; MASK_SIZE];
-    for cpu in (0..cpus).filter(|cpu| is_in(*cpu)) {
-        if let Some(byte) = bytes.get_mut(cpu / 8) {
-            *byte |= 1 << (cpu % 8);
-        }
-    }
-    let made = call
-        .machine
-        .world
-        .kernel_memory()
-        .make_bytes("cpumask", &bytes);
+fn mask(call: &mut Call<'_>, is_in: impl Fn(u32) -> bool) -> Result {
+    let made = make_mask(call.machine, is_in);
     let made = made.map_err(|why| HelperProblem::Other(why.to_string()))?;
     acquire(call, made.address())
 }
@@ -95,7 +81,9 @@ fn mask(call: &mut Call<'_>, is_in: impl Fn(usize) -> bool) -> Result {
 /// `scx_bpf_get_idle_cpumask()`; without siblings also the mask of idle cores.
 pub(in crate::vm::calls::kfuncs) fn get_idle_cpumask(call: &mut Call<'_>) -> Result {
     let cpus = scheduler(call)?.cpus.clone();
-    mask(call, |at| cpus.get(at).is_some_and(|cpu| cpu.idle))
+    mask(call, |cpu| {
+        cpus.get(cpu as usize).is_some_and(|cpu| cpu.idle)
+    })
 }
 
 /// `scx_bpf_get_online_cpumask()`, `scx_bpf_get_possible_cpumask()`.

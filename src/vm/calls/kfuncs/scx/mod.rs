@@ -12,7 +12,9 @@ pub(super) mod dispatch;
 pub(super) mod idle;
 pub(super) mod state;
 
+use super::cpumask::DEFAULT_SIZE;
 use crate::vm::machine::{Call, HelperProblem, Machine};
+use crate::vm::world::kernel::{KernelError, KernelObject};
 use crate::vm::world::{Insert, QueueId, Scheduler};
 
 type Result<T = u64> = std::result::Result<T, HelperProblem>;
@@ -23,9 +25,9 @@ fn scheduler<'a>(call: &'a mut Call<'_>) -> Result<&'a mut Scheduler> {
     call.machine.world.scheduler_mut().ok_or_else(none)
 }
 
-/// Ends the scheduler with an error, as `scx_error` does. The call itself goes on.
+/// Ends the scheduler for a mistake. The call itself goes on.
 fn fail(call: &mut Call<'_>, why: String) -> Result {
-    scheduler(call)?.end(0, why);
+    scheduler(call)?.fail(why);
     Ok(0)
 }
 
@@ -38,7 +40,8 @@ fn named(machine: &Machine, task: u64) -> String {
 }
 
 /// Puts a task into a queue of the running scheduler, or into the global one if that is not
-/// possible, which ends the scheduler.
+/// possible, which ends the scheduler. A CPU whose local queue gets a task is asked to schedule if
+/// it is idle, or if the task preempts what runs there (`dispatch_enqueue`).
 pub(crate) fn dispatch_task(machine: &mut Machine, task: u64, id: QueueId, insert: Insert) {
     let refused = id.cpu().filter(|cpu| !may_run_on(machine, task, *cpu));
     let refused = refused.map(|cpu| {
@@ -48,13 +51,46 @@ pub(crate) fn dispatch_task(machine: &mut Machine, task: u64, id: QueueId, inser
     let Some(scheduler) = machine.world.scheduler_mut() else {
         return;
     };
-    match refused {
-        Some(why) => {
-            scheduler.end(0, why);
-            scheduler.dispatch(task, QueueId::GLOBAL, Insert::default());
-        }
-        None => scheduler.dispatch(task, id, insert),
+    if let Some(why) = refused {
+        scheduler.fail(why);
+        scheduler.dispatch(task, QueueId::GLOBAL, Insert::default());
+        return;
     }
+    scheduler.dispatch(task, id, insert);
+    let Some(cpu) = id.cpu() else { return };
+    if insert.preempt {
+        preempt(machine, cpu);
+    } else if scheduler.current(cpu).is_none() {
+        scheduler.kick(cpu);
+    }
+}
+
+/// Ends the slice of what runs on a CPU, and asks it to schedule.
+fn preempt(machine: &mut Machine, cpu: u32) {
+    let Some(scheduler) = machine.world.scheduler_mut() else {
+        return;
+    };
+    scheduler.kick(cpu);
+    let current = scheduler.current(cpu);
+    let current = current.and_then(|task| machine.world.kernel_memory().object_at(task));
+    if let Some(task) = current {
+        // A kernel without the field has no sched_ext.
+        let _ = task.set_if_there("scx.slice", 0);
+    }
+}
+
+/// Creates a mask of those of the machine's CPUs that `is_in` names.
+pub(crate) fn make_mask(
+    machine: &Machine,
+    is_in: impl Fn(u32) -> bool,
+) -> std::result::Result<KernelObject, KernelError> {
+    let mut bytes = vec![0; DEFAULT_SIZE as usize];
+    for cpu in (0..machine.world.cpus()).filter(|cpu| is_in(*cpu)) {
+        if let Some(byte) = bytes.get_mut(cpu as usize / 8) {
+            *byte |= 1 << (cpu % 8);
+        }
+    }
+    machine.world.kernel_memory().make_bytes("cpumask", &bytes)
 }
 
 /// The CPU in an argument, if there is one of this number (`ops_cpu_valid`).

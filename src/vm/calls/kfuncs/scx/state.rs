@@ -2,10 +2,11 @@
 
 use super::super::super::helpers::printed;
 use super::super::cgroup;
-use super::super::kernel::{acquire, object};
+use super::super::kernel::acquire;
 use super::super::task::task;
-use super::{Result, cpu, fail, scheduler};
+use super::{Result, cpu, fail, preempt, scheduler};
 use crate::vm::machine::{Call, Output};
+use crate::vm::world::ExitKind;
 
 /// `SCX_KICK_IDLE`, `SCX_KICK_PREEMPT`.
 const IDLE: u64 = 1;
@@ -20,20 +21,13 @@ pub(in crate::vm::calls::kfuncs) fn kick_cpu(call: &mut Call<'_>) -> Result {
         return Ok(0);
     };
     let scheduler = scheduler(call)?;
-    let state = scheduler
-        .cpus
-        .get(cpu as usize)
-        .copied()
-        .unwrap_or_default();
-    if flags & IDLE != 0 && state.current.is_some() {
+    if flags & IDLE != 0 && scheduler.current(cpu).is_some() {
         return Ok(0);
     }
-    scheduler.kick(cpu);
-    if let Some(task) = state.current.filter(|_| flags & PREEMPT != 0)
-        && let Some(task) = object(call, task)
-    {
-        // A kernel without the field has no sched_ext.
-        let _ = task.set_if_there("scx.slice", 0);
+    if flags & PREEMPT != 0 {
+        preempt(call.machine, cpu);
+    } else {
+        scheduler.kick(cpu);
     }
     Ok(0)
 }
@@ -102,8 +96,7 @@ pub(in crate::vm::calls::kfuncs) fn cpu_curr(call: &mut Call<'_>) -> Result {
     let Some(cpu) = cpu(call, 1)? else {
         return Ok(0);
     };
-    let state = scheduler(call)?.cpus.get(cpu as usize);
-    Ok(state.and_then(|state| state.current).unwrap_or(0))
+    Ok(scheduler(call)?.current(cpu).unwrap_or(0))
 }
 
 /// `scx_bpf_task_cgroup(task)`.
@@ -121,14 +114,15 @@ pub(in crate::vm::calls::kfuncs) fn now(call: &mut Call<'_>) -> Result {
 /// `scx_bpf_exit_bstr(code, format, data, its size)`.
 pub(in crate::vm::calls::kfuncs) fn exit_bstr(call: &mut Call<'_>) -> Result {
     let (code, text) = (call.arg(1).cast_signed(), printed(call, 2)?);
-    scheduler(call)?.end(code, text);
+    scheduler(call)?.end(ExitKind::UnregBpf, code, text);
     Ok(0)
 }
 
 /// `scx_bpf_error_bstr(format, data, its size)`.
 pub(in crate::vm::calls::kfuncs) fn error_bstr(call: &mut Call<'_>) -> Result {
     let text = printed(call, 1)?;
-    fail(call, text)
+    scheduler(call)?.end(ExitKind::ErrorBpf, 0, text);
+    Ok(0)
 }
 
 /// `scx_bpf_dump_bstr(format, data, its size)`: a line of the trace here.
