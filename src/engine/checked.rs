@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::exception;
 use super::image::Image;
 use super::stack::{Frame, Frames, MAX_FRAMES, Stack};
 use super::uninit::Tracker;
 use super::watch::{Step, Watch, WatchedFrame};
 use crate::isa::{CallTarget, Insn, Reg};
+use crate::lower::exception_callback;
 use crate::program::Program;
 use crate::spec::{helpers, limits};
 use crate::util::{HelperId, Pc};
@@ -570,11 +570,15 @@ impl<'a> Run<'a> {
         if functions.any(|frame| frame.return_to == frame.from) {
             return Err(self.fault(at, FaultKind::ThrownInCallback));
         }
+        for frame in self.frames.iter_mut().skip(above) {
+            frame.frame_escapes = false; // renewed below, with the others
+        }
         while self.frames.len() > above {
             self.pop_frame(machine);
         }
-        let r0 = match exception::callback(self.image.program()) {
-            Some(callback) => self.enter(machine, at, callback, [cookie, 0, 0, 0, 0])?,
+        self.stack.renew_callees(machine, self.depth());
+        let r0 = match exception_callback(self.image.program()) {
+            Some(Pc(callback)) => self.enter(machine, at, callback.into(), [cookie, 0, 0, 0, 0])?,
             None => cookie,
         };
         self.set(Reg::R0, r0);

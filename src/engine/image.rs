@@ -294,11 +294,34 @@ impl Image {
         self.in_arena.binary_search(&pc).is_ok()
     }
 
-    /// Where an access goes to the arena: the address has 32 bits, whatever the program computed
-    /// with it.
-    pub(super) fn arena_address(&self, machine: &Machine, pc: Pc, pointer: u64) -> Option<u64> {
-        let arena = self.arena.filter(|_| self.is_in_arena(pc))?;
-        machine.arena_address(arena, pointer)
+    /// Where an access through an arena pointer goes: the address has 32 bits, whatever the
+    /// program computed with it.
+    pub(super) fn arena_address(&self, machine: &Machine, pointer: u64) -> Option<u64> {
+        machine.arena_address(self.arena?, pointer)
+    }
+
+    /// The result of a store or an atomic operation that is not allowed: to a missing page of an
+    /// arena it does nothing. The machine records the access.
+    #[cold]
+    pub(super) fn unstored(
+        &self,
+        machine: &Machine,
+        pc: Pc,
+        fault: AccessFault,
+    ) -> Result<(), FaultKind> {
+        if fault.problem != Problem::NoPage && !self.is_in_arena(pc) {
+            return Err(fault.into());
+        }
+        machine.note_probed(|| self.fault(pc, fault.into()));
+        Ok(())
+    }
+
+    /// Converts an arena pointer (`addr_space_cast`).
+    pub(super) fn cast(&self, machine: &Machine, pointer: u64, to_user: bool) -> u64 {
+        let cast = self
+            .arena
+            .map(|arena| machine.cast(arena, pointer, to_user));
+        cast.flatten().unwrap_or(pointer)
     }
 
     /// The region whose offsets are the program's functions.
@@ -348,11 +371,6 @@ impl Image {
     #[must_use]
     pub fn maps(&self) -> &[MapHandle] {
         &self.maps
-    }
-
-    /// The arena whose pointers the program casts.
-    pub(super) const fn arena(&self) -> Option<MapHandle> {
-        self.arena
     }
 
     /// The cells of a lowered program, in optimised builds.

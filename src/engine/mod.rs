@@ -5,7 +5,7 @@
 //! | `image` | a loaded program with everything that its engines need |
 //! | `plan`, `prepared` | the parameters of a run; the chosen engine, ready to start |
 //! | `stack` | the frames, which all engines share |
-//! | `checked`, `operations`, `exception`, `watch` | the checked interpreter, which runs any bytes |
+//! | `checked`, `operations`, `watch` | the checked interpreter, which runs any bytes |
 //! | `attached`, `attached_call` | functions that other programs replace or trace, and their calls |
 //! | `uninit` | finds uninitialised bytes that leave a program, by watching a run |
 //! | `fast` | a run of operations, and what the compilers' code needs of it |
@@ -19,7 +19,6 @@ mod attached_call;
 pub(crate) mod cells;
 mod checked;
 mod counting;
-mod exception;
 pub(crate) mod fast;
 mod image;
 mod native;

@@ -7,7 +7,7 @@ use crate::isa::{
     AtomicOp, Insn, Operand, Pseudo, Reg, Size, Width, low32, movsx, neg, sign_extend32,
 };
 use crate::util::TypeId;
-use crate::vm::memory::{AccessFault, Problem};
+use crate::vm::memory::AccessFault;
 use crate::vm::{FaultKind, Machine};
 
 impl Run<'_> {
@@ -42,9 +42,7 @@ impl Run<'_> {
             Insn::Endian { op, size, dst } => self.set(dst, op.eval(size, self.reg(dst))),
             Insn::AddrSpaceCast { dst, src, to, .. } => {
                 let pointer = self.reg(src);
-                let arena = self.image.arena();
-                let cast = arena.and_then(|arena| machine.cast(arena, pointer, to == 1));
-                self.set(dst, cast.unwrap_or(pointer));
+                self.set(dst, self.image.cast(machine, pointer, to == 1));
             }
             Insn::LoadImm64 { dst, value } => self.set(dst, value),
             Insn::LoadPseudo { dst, source } => {
@@ -92,7 +90,7 @@ impl Run<'_> {
             } => {
                 let (address, value) = (self.address(machine, at, base, off), self.operand(src));
                 let stored = machine.space.store(address, bytes(size), value);
-                self.unless_no_page(machine, at, stored)?;
+                self.stored(machine, at, stored)?;
             }
             Insn::StoreRelease {
                 size,
@@ -103,7 +101,7 @@ impl Run<'_> {
                 let (address, value) = (self.address(machine, at, base, off), self.reg(src));
                 fence(Ordering::Release);
                 let stored = machine.space.store(address, bytes(size), value);
-                self.unless_no_page(machine, at, stored)?;
+                self.stored(machine, at, stored)?;
             }
             Insn::Atomic {
                 op,
@@ -119,7 +117,7 @@ impl Run<'_> {
                     self.address(machine, at, base, off),
                     src,
                 );
-                self.unless_no_page(machine, at, done)?;
+                self.stored(machine, at, done)?;
             }
             Insn::LoadPacket { size, index, off } => {
                 return Ok(self.load_packet(machine, size, index, off));
@@ -148,20 +146,13 @@ impl Run<'_> {
         loaded.or_else(|fault| self.image.probe(machine, pc(at), address, fault))
     }
 
-    /// A store to a missing page of an arena does nothing, and is reported.
-    fn unless_no_page(
+    fn stored(
         &self,
-        machine: &mut Machine,
+        machine: &Machine,
         at: i64,
         stored: Result<(), AccessFault>,
     ) -> Result<(), FaultKind> {
-        match stored {
-            Err(fault) if fault.problem == Problem::NoPage || self.image.is_in_arena(pc(at)) => {
-                machine.note_probed(|| self.fault(at, fault.into()));
-                Ok(())
-            }
-            stored => Ok(stored?),
-        }
+        stored.or_else(|fault| self.image.unstored(machine, pc(at), fault))
     }
 
     pub(super) fn operand(&self, operand: Operand) -> u64 {
@@ -173,7 +164,10 @@ impl Run<'_> {
 
     fn address(&self, machine: &Machine, at: i64, base: Reg, off: i16) -> u64 {
         let pointer = self.reg(base);
-        let in_arena = self.image.arena_address(machine, pc(at), pointer);
+        let in_arena = match self.image.is_in_arena(pc(at)) {
+            true => self.image.arena_address(machine, pointer),
+            false => None,
+        };
         in_arena
             .unwrap_or(pointer)
             .wrapping_add_signed(i64::from(off))

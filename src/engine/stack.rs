@@ -195,6 +195,14 @@ impl Frames {
         }
     }
 
+    /// Makes pointers to the frames of all functions that a main program may have called stale,
+    /// after an exception. `depth` is that of the first of them.
+    pub(super) fn renew_callees(&mut self, machine: &mut Machine, depth: usize) {
+        for depth in depth..depth + MAX_CALL_FRAMES - 1 {
+            self.renew(machine, depth);
+        }
+    }
+
     /// Makes pointers to all frames stale, after a run that stopped in the middle.
     pub(super) fn renew_all(&mut self, machine: &mut Machine) {
         for depth in 0..self.regions.len() {

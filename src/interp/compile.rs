@@ -285,6 +285,8 @@ impl Compiler<'_> {
             | Op::Load { .. }
             | Op::Store { .. }
             | Op::LoadPacket { .. }
+            | Op::Cast { .. }
+            | Op::Throw { .. }
             | Op::MayGoto { .. }
             | Op::TailCall => return None,
         };
@@ -373,7 +375,7 @@ impl Compiler<'_> {
             }
             MemRef::Packet { base, off } => (PACKET, base, wide(off)),
             MemRef::Table { base, off } => (TABLE, base, wide(off)),
-            MemRef::Kernel { .. } | MemRef::Checked { .. } => return None,
+            MemRef::Kernel { .. } | MemRef::Arena { .. } | MemRef::Checked { .. } => return None,
         })
     }
 }

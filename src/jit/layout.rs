@@ -30,6 +30,8 @@ pub(super) const DELTAS: i32 = field(offset_of!(Run<'static>, host.deltas));
 /// The host address of the table of recently read kernel objects.
 pub(super) const RECENT: i32 = field(offset_of!(Run<'static>, recent));
 
+/// The host address of the bytes that say which pages of the arena are there.
+pub(super) const ARENA: i32 = field(offset_of!(Run<'static>, arena));
 /// The difference from a packet address to its host address.
 pub(super) const PACKET: i32 = field(offset_of!(Run<'static>, packet));
 

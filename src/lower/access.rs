@@ -198,6 +198,7 @@ impl<'a> Accesses<'a> {
             Some(Through::Kernel) if has(Passes::KERNEL) && is_plain_load(&insn) => {
                 MemRef::Kernel { base, off, size }
             }
+            Some(Through::Arena) => MemRef::Arena { base, off, size },
             _ => checked,
         })
     }

@@ -24,6 +24,7 @@ pub(crate) fn effect(op: Op) -> Effect {
         } => (operand(src), one(dst)),
         Op::Alu { dst, src, .. } => (one(dst).union(operand(src)), one(dst)),
         Op::MovSx { dst, src, .. } => (one(src), one(dst)),
+        Op::Cast { dst, src, .. } => (one(src), one(dst)),
         Op::Neg { dst, .. } | Op::Endian { dst, .. } => (one(dst), one(dst)),
         Op::LoadImm { dst, .. } | Op::LoadPointer { dst, .. } => (none, one(dst)),
         Op::Load { dst, mem, .. } | Op::LoadSx { dst, mem, .. } => (base(mem), one(dst)),
@@ -44,6 +45,7 @@ pub(crate) fn effect(op: Op) -> Effect {
         }
         Op::Lookup { key, .. } => (base(key), RegSet::CALLER_SAVED),
         Op::Known { .. } => (none, one(Reg::R0)),
+        Op::Throw { .. } => (RegSet::arguments(1), none),
         Op::Exit => (one(Reg::R0), none),
     };
     Effect { reads, writes }

@@ -10,7 +10,7 @@ pub(super) const fn edges(op: Op, at: u32) -> Edges {
     match op {
         Op::Jump { target } => [NOWHERE, target],
         Op::JumpIf { target, .. } | Op::MayGoto { target } => [at + 1, target],
-        Op::Exit => [NOWHERE; 2],
+        Op::Throw { .. } | Op::Exit => [NOWHERE; 2],
         _ => [at + 1, NOWHERE],
     }
 }

@@ -11,7 +11,8 @@ use crate::util::{HelperId, Pc};
 use crate::vm::MapHandle;
 use crate::vm::helpers::Body;
 use crate::vm::kfuncs;
-use crate::vm::maps::Map;
+use crate::vm::maps::{Kind, Map};
+use crate::vm::memory::Pages;
 
 /// A verified program as operations, bound to a machine.
 ///
@@ -31,12 +32,14 @@ pub struct Lowered {
     pub(super) functions: Vec<Function>,
     pub(super) helpers: Vec<Helper>,
     pub(super) maps: Vec<BoundMap>,
+    pub(super) arena: Option<BoundArena>,
     pub(super) context: ContextUse,
     /// The number of CPUs in the machine's world at lowering.
     pub(super) cpus: u32,
     /// See [`Lowered::known`].
     pub(super) known: Vec<u8>,
     pub(super) reads_kernel: bool,
+    pub(super) exceptions: Option<Exceptions>,
     /// For each operation its notes; empty if there are none.
     pub(super) notes: Vec<Notes>,
     pub(super) overlay: Overlay,
@@ -123,6 +126,36 @@ pub struct BoundMap {
     pub span: u64,
     /// How a key maps to an element.
     pub keys: Keys,
+}
+
+/// Where a program continues after an exception.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exceptions {
+    /// The index of the function whose result the program returns; without one it returns the
+    /// exception's cookie.
+    pub callback: Option<u16>,
+}
+
+/// The arena whose pointers a program casts.
+#[derive(Debug, Clone)]
+pub struct BoundArena {
+    /// The map, which keeps its pages alive.
+    pub map: Arc<dyn Map>,
+    /// The address that the program loads from where the low 32 bits are 0.
+    pub region: u64,
+    /// The upper half of the addresses in user space; 0 if they are not converted.
+    pub user: u64,
+}
+
+impl BoundArena {
+    /// Its pages.
+    #[must_use]
+    pub fn pages(&self) -> Option<&Pages> {
+        match self.map.kind() {
+            Kind::Arena(arena) => Some(arena.pages()),
+            _ => None,
+        }
+    }
 }
 
 /// How a key of a map maps to an element.
@@ -259,6 +292,18 @@ impl Lowered {
     #[must_use]
     pub fn maps(&self) -> &[BoundMap] {
         &self.maps
+    }
+
+    /// The arena whose pointers it casts.
+    #[must_use]
+    pub const fn arena(&self) -> Option<&BoundArena> {
+        self.arena.as_ref()
+    }
+
+    /// Where it continues after an exception; none if it throws none.
+    #[must_use]
+    pub const fn exceptions(&self) -> Option<Exceptions> {
+        self.exceptions
     }
 
     /// The program's requirements on its context.

@@ -16,12 +16,13 @@
 //! | `prune` | removes unreachable operations |
 //! | `fresh` | which values are still in a map whose elements the program deletes |
 //! | `zeroing` | which bytes of a frame must be zeroed |
+//! | `exception` | where a program continues after `bpf_throw` |
 //! | `escape` | which functions may let the address of their frame escape |
 //! | `context` | what a program requires of its context, and whether a run may start |
 //!
 //! A fast engine relies on this, for a [`Lowered`] program whose run [may
 //! start](Lowered::may_start):
-//! - an access with a [`MemRef`] other than `Checked` is in bounds of live memory and
+//! - an access with a [`MemRef`] other than `Arena` and `Checked` is in bounds of live memory and
 //!   allowed, and so are a helper's accesses through its arguments;
 //! - jumps, calls and fall-through stay within the operations;
 //! - at most [`MAX_CALL_FRAMES`](crate::spec::limits::MAX_CALL_FRAMES) functions of the
@@ -33,6 +34,7 @@ mod bindings;
 mod context;
 mod effect;
 mod escape;
+mod exception;
 mod flow;
 mod fresh;
 mod fuse;
@@ -54,9 +56,12 @@ pub use bindings::Bindings;
 #[cfg(feature = "jit")]
 pub(crate) use effect::effect;
 pub use escape::EscapingFrames;
+pub(crate) use exception::exception_callback;
 pub use fuse::{Branch, Fused, SelectValue};
 pub use known::{CPU, KNOWN, KnownValues};
-pub use lowered::{BoundMap, Callee, ContextUse, Function, Helper, Keys, Lowered};
+pub use lowered::{
+    BoundArena, BoundMap, Callee, ContextUse, Exceptions, Function, Helper, Keys, Lowered,
+};
 pub use note::Notes;
 #[cfg(feature = "jit")]
 pub(crate) use op::has_tail_call;
@@ -67,7 +72,7 @@ use crate::util::Pc;
 
 bitflags! {
     /// Optimizations of lowering. Each can be omitted, to find a bug or measure a gain;
-    /// without any, every access is a [`Checked`](MemRef::Checked) one.
+    /// without any, every access is a [`Checked`](MemRef::Checked) one, except to an arena.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct Passes: u32 {
         /// Branches with a constant outcome become jumps, and dead code is removed.

@@ -66,6 +66,9 @@ pub enum Op {
         src: Operand,
         order: Order,
     },
+    /// `dst` = the arena pointer in `src`, as the program loads from it or as user space does
+    /// (`addr_space_cast`): [`Machine::cast`](crate::vm::Machine::cast).
+    Cast { dst: Reg, src: Reg, to_user: bool },
     /// Atomic read-modify-write at `mem`, sequentially consistent.
     Atomic {
         op: AtomicOp,
@@ -98,6 +101,9 @@ pub enum Op {
     /// `r0 = helper(r1, …, r5)`, a helper or kfunc, by its index in
     /// [`Lowered::helpers`](super::Lowered::helpers). r1 to r5 keep their values.
     CallHelper { helper: u16 },
+    /// `bpf_throw(r1)`, by its index in [`Lowered::helpers`](super::Lowered::helpers): ends the
+    /// program, from whichever function calls it.
+    Throw { helper: u16 },
     /// `bpf_map_lookup_elem` on a known map, an entry of
     /// [`Lowered::maps`](super::Lowered::maps), whose [`Keys`](super::Keys) determine the
     /// element: `r0` = the address of the value under the key at `key`, or 0. r1 to r5 keep
@@ -178,7 +184,7 @@ pub enum Order {
 }
 
 /// The memory of an access, and how its host address is found. Addresses and offsets wrap.
-/// All but `Kernel` and `Checked` were proved to be in bounds and allowed.
+/// All but `Kernel`, `Arena` and `Checked` were proved to be in bounds and allowed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MemRef {
     /// The function's own frame: the host address of the frame's end (what `r10`
@@ -230,6 +236,16 @@ pub enum MemRef {
         /// How many bytes are loaded.
         size: Size,
     },
+    /// The arena: only the low 32 bits of the register `base` count. What is not there reads 0
+    /// and can't be written; the access is then done by the interpreter's step, which reports it.
+    Arena {
+        /// Holds the address.
+        base: Reg,
+        /// Added to it.
+        off: i16,
+        /// How many bytes are accessed.
+        size: Size,
+    },
     /// Any address: [`Space::load`](crate::vm::memory::Space::load), `store` or `update` at
     /// `base` + `off`, which fault if no region has it.
     Checked {
@@ -250,6 +266,7 @@ impl MemRef {
             | Self::Packet { base, .. }
             | Self::Table { base, .. }
             | Self::Kernel { base, .. }
+            | Self::Arena { base, .. }
             | Self::Checked { base, .. } => Some(base),
         }
     }

@@ -7,10 +7,11 @@ use rustc_hash::FxHashMap;
 use super::access::Accesses;
 use super::bindings::Bindings;
 use super::escape::EscapingFrames;
+use super::exception::exception_callback;
 use super::fresh::fresh;
 use super::fuse::fuse;
 use super::known::{self, CPU};
-use super::lowered::{Callee, Function, Helper, Keys, Lowered, Overlay};
+use super::lowered::{BoundArena, Callee, Exceptions, Function, Helper, Keys, Lowered, Overlay};
 use super::op::{MemRef, Op, Order, Target};
 use super::ranges::apply::ranges;
 use super::zeroing::zeroing;
@@ -52,6 +53,7 @@ pub fn lower(
         helper_index: FxHashMap::default(),
         kfunc_index: FxHashMap::default(),
         known: Vec::new(),
+        arena: None,
         passes,
     };
     let mut ops = Vec::with_capacity(kept.pcs.len());
@@ -63,6 +65,7 @@ pub fn lower(
         functions,
         helpers,
         known,
+        arena,
         ..
     } = lowering;
     let (maps, context, deferred) = accesses.into_parts();
@@ -71,12 +74,14 @@ pub fn lower(
         program: Arc::clone(program),
         space: bindings.machine.space.id(),
         reads_kernel: ops.iter().any(reads_kernel),
+        exceptions: exceptions(program, &ops, &functions),
         ops,
         pcs: kept.pcs,
         ordinals: kept.ordinals,
         functions,
         helpers,
         maps,
+        arena,
         context,
         cpus: bindings.machine.world.cpus(),
         known,
@@ -100,14 +105,27 @@ pub fn lower(
     Ok(lowered)
 }
 
+/// Where the program continues after an exception; none if it throws none.
+fn exceptions(program: &Program, ops: &[Op], functions: &[Function]) -> Option<Exceptions> {
+    let throws = ops.iter().any(|op| matches!(op, Op::Throw { .. }));
+    let callback = |start: Pc| functions.binary_search_by_key(&start, |f| f.start).ok();
+    throws.then(|| Exceptions {
+        callback: exception_callback(program)
+            .and_then(callback)
+            .and_then(|number| u16::try_from(number).ok()),
+    })
+}
+
 /// The instructions that become operations. An instruction that falls through is followed
-/// by its successor.
+/// by its successor, and a call that never returns by an exit.
 struct Kept {
     pcs: Vec<Pc>,
     /// How many instructions precede each.
     ordinals: Vec<u32>,
     /// For each slot the operation, or [`NONE`].
     index: Vec<Target>,
+    /// Those after calls that never return, since the function throws an exception.
+    unreached: Vec<Pc>,
 }
 
 const NONE: Target = Target::MAX;
@@ -119,17 +137,27 @@ impl Kept {
             pcs: Vec::with_capacity(code.len()),
             ordinals: Vec::with_capacity(code.len()),
             index: vec![NONE; code.len()],
+            unreached: Vec::new(),
         };
+        // Whether the instruction before is a call of a function.
+        let mut calls = false;
         let mut at = 0;
         let pcs = (0..code.len()).map(Pc::from_index);
         let starts = pcs.filter(|pc| !code.is_second_slot(*pc));
         for (ordinal, pc) in (0..).zip(starts) {
-            if dead_code_goes && !verified.is_reachable(pc) {
+            let is_dead = dead_code_goes && !verified.is_reachable(pc);
+            if is_dead && !calls {
                 continue;
             }
             // Only dead code can be undecodable.
-            if code.insn(pc).is_none() {
+            let insn = code.insn(pc);
+            if !is_dead && insn.is_none() {
                 return Err(LowerError::Unsupported(pc));
+            }
+            let is_call = matches!(insn, Some(Insn::Call(CallTarget::Subprogram { .. })));
+            calls = is_call && !is_dead;
+            if is_dead {
+                kept.unreached.push(pc);
             }
             kept.pcs.push(pc);
             kept.ordinals.push(ordinal);
@@ -193,12 +221,16 @@ struct Lowering<'a> {
     helper_index: FxHashMap<HelperId, u16>,
     kfunc_index: FxHashMap<TypeId, u16>,
     known: Vec<u8>,
+    arena: Option<BoundArena>,
     passes: Passes,
 }
 
 impl Lowering<'_> {
     /// The operation for the instruction at `pc`.
     fn op(&mut self, pc: Pc) -> Result<Op, LowerError> {
+        if self.kept.unreached.contains(&pc) {
+            return Ok(Op::Exit);
+        }
         let insn = self.code.insn(pc).ok_or(LowerError::Unsupported(pc))?;
         let unsupported = LowerError::Unsupported(pc);
         let op = match insn {
@@ -294,15 +326,21 @@ impl Lowering<'_> {
                 function: self.function(pc, &insn)?,
             },
             Insn::Exit => Op::Exit,
-            Insn::Call(CallTarget::Kfunc { id, fd_index: 0 }) => {
-                let helper = self.kfunc(id)?.ok_or(LowerError::Unsupported(pc))?;
-                Op::CallHelper { helper }
+            Insn::Call(CallTarget::Kfunc { id, fd_index: 0 }) => self.kfunc(pc, id)?,
+            Insn::AddrSpaceCast { dst, src, to, .. } => {
+                self.bind_arena(pc)?;
+                Op::Cast {
+                    dst,
+                    src,
+                    to_user: to == 1,
+                }
             }
-            Insn::Call(CallTarget::Kfunc { .. })
-            | Insn::CallReg { .. }
-            | Insn::AddrSpaceCast { .. } => return Err(unsupported),
+            Insn::Call(CallTarget::Kfunc { .. }) | Insn::CallReg { .. } => return Err(unsupported),
         };
-        let falls = !matches!(op, Op::Jump { .. } | Op::Exit);
+        if let Some(MemRef::Arena { .. }) = op.mem() {
+            self.bind_arena(pc)?;
+        }
+        let falls = !matches!(op, Op::Jump { .. } | Op::Throw { .. } | Op::Exit);
         if falls && self.following(pc).is_none() {
             return Err(unsupported);
         }
@@ -352,16 +390,22 @@ impl Lowering<'_> {
         Ok(index)
     }
 
-    /// The index of a kfunc; `None` if fast engines can't run it.
-    fn kfunc(&mut self, id: TypeId) -> Result<Option<u16>, LowerError> {
-        if let Some(index) = self.kfunc_index.get(&id) {
-            return Ok(Some(*index));
-        }
+    /// The operation for a call of a kfunc.
+    fn kfunc(&mut self, pc: Pc, id: TypeId) -> Result<Op, LowerError> {
         let callee = kfuncs::Callee::of(self.program, id, 0);
-        // Only the checked interpreter ends functions in the middle.
-        let Some(callee) = callee.filter(|callee| &**callee.name() != THROW) else {
-            return Ok(None);
+        let callee = callee.ok_or(LowerError::Unsupported(pc))?;
+        let throws = &**callee.name() == THROW;
+        let helper = match self.kfunc_index.get(&id) {
+            Some(index) => *index,
+            None => self.add_kfunc(id, callee)?,
         };
+        Ok(match throws {
+            true => Op::Throw { helper },
+            false => Op::CallHelper { helper },
+        })
+    }
+
+    fn add_kfunc(&mut self, id: TypeId, callee: kfuncs::Callee) -> Result<u16, LowerError> {
         let effects = callee.id().map(|id| id.row().effects);
         let index = self.add_helper(Helper {
             callee: Callee::Kfunc(callee),
@@ -369,7 +413,7 @@ impl Lowering<'_> {
             moves_pointers: effects.is_none_or(|e| e.contains(Effects::CHANGES_PACKET)),
         })?;
         self.kfunc_index.insert(id, index);
-        Ok(Some(index))
+        Ok(index)
     }
 
     fn add_helper(&mut self, helper: Helper) -> Result<u16, LowerError> {
@@ -405,6 +449,17 @@ impl Lowering<'_> {
             key,
             is_there: false,
         })
+    }
+
+    /// Binds the arena, of which a program has at most one.
+    fn bind_arena(&mut self, pc: Pc) -> Result<(), LowerError> {
+        if self.arena.is_none() {
+            let arenas = self.bindings.maps.iter();
+            let mut arenas = arenas.filter_map(|map| self.bindings.machine.bound_arena(*map));
+            let (map, region, user) = arenas.next().ok_or(LowerError::Map(pc))?;
+            self.arena = Some(BoundArena { map, region, user });
+        }
+        Ok(())
     }
 
     /// The value of a 64-bit immediate with a pseudo source.

@@ -293,6 +293,7 @@ impl Problem for Finder<'_> {
             Op::Neg { dst, .. } | Op::Endian { dst, .. } => {
                 self.escapes(at, state.regs[dst.index()]);
             }
+            Op::Cast { src, .. } => self.escapes(at, state.regs[src.index()]),
             Op::Load { size, mem, .. } => self.access(state, at, mem, Some(size.bytes())),
             Op::LoadSx { from, mem, .. } => {
                 self.access(state, at, mem, Some(from.size().bytes()));
@@ -345,6 +346,7 @@ impl Problem for Finder<'_> {
             | Op::LoadPacket { .. }
             | Op::Known { .. }
             | Op::TailCall
+            | Op::Throw { .. }
             | Op::Exit => {}
         }
         for reg in writes(op).iter() {

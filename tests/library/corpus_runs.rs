@@ -146,8 +146,7 @@ fn the_kernels_return_values_on_every_engine() {
         let (least, expected) = match engine.as_str() {
             "checked" => (507, BTreeMap::new()),
             _ if is_missing => (0, column.elsewhere.clone()),
-            // Programs with an arena run checked, and are not counted as equal.
-            _ => (494, BTreeMap::from([(Fallback::Unlowered, 3)])),
+            _ => (497, BTreeMap::new()),
         };
         assert!(equal.unwrap_or(0) >= least, "{engine}: {column:?}");
         assert_eq!(column.elsewhere, expected, "{engine}");

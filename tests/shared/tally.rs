@@ -53,7 +53,8 @@ impl Tally {
     /// targets of its tail calls.
     pub fn allow_unverified(&mut self, program: &Arc<Program>, others: &[Arc<Program>]) {
         self.allowed = unverified(program).into_iter().collect();
-        if others.iter().any(|other| unverified(other).is_some()) {
+        let is_checked = |it: &Arc<Program>| throws(it) || unverified(it).is_some();
+        if others.iter().any(is_checked) {
             self.allowed.insert(Fallback::TailCall);
         }
     }
@@ -98,19 +99,18 @@ impl Tally {
 /// Why a program runs on the checked engine only, if it does.
 fn unverified(program: &Arc<Program>) -> Option<Fallback> {
     match verify(program, &Options::default()).verdict.decision {
-        Decision::Accept => is_unlowered(program).then_some(Fallback::Unlowered),
+        Decision::Accept => None,
         Decision::Reject => Some(Fallback::Rejected),
         Decision::Unjudged => Some(Fallback::Unjudged),
     }
 }
 
-/// Whether a program uses what only the checked engine runs: an arena, exceptions.
-pub fn is_unlowered(program: &Program) -> bool {
+/// Whether a program calls `bpf_throw`: if a tail call leads there, the checked engine runs it.
+fn throws(program: &Program) -> bool {
     let btf = program.kernel_btf.as_ref();
     program.insns.iter().any(|insn| {
-        let casts = insn.opcode == 0xbf && insn.off == 1;
-        let calls = insn.opcode == 0x85 && insn.src() == 2;
+        let is_call = insn.opcode == 0x85 && insn.src() == 2;
         let callee = || btf?.get(TypeId(insn.imm.cast_unsigned()));
-        casts || calls && callee().is_some_and(|callee| callee.name() == "bpf_throw")
+        is_call && callee().is_some_and(|callee| callee.name() == "bpf_throw")
     })
 }

@@ -35,19 +35,13 @@ impl Run<'_> {
         &mut self,
         machine: &mut Machine,
         entry_point: EntryPoint,
-    ) -> Result<Finished, Stop> {
+    ) -> Finished {
         self.machine = ptr::from_mut(machine);
         let (rest, r1) = (self.rest, self.context_address);
         let Returned { r0, left } = self.enter(entry_point, self.granted, rest, r1);
         let counted = self.counting == Counting::Exact;
         let insns = counted.then(|| (self.granted - left).cast_unsigned());
-        match self.end {
-            None => Ok(Finished { r0, insns }),
-            Some(_) => {
-                let r0 = self.stopped()?;
-                Ok(Finished { r0, insns })
-            }
-        }
+        Finished { r0, insns }
     }
 
     /// Executes a function of the current program in a new frame to its end, by an entry
@@ -68,7 +62,7 @@ impl Run<'_> {
         self.machine = outer;
         match self.end {
             None => Ok(r0),
-            Some(_) => self.stopped(),
+            Some(_) => self.stopped(r0),
         }
     }
 
@@ -102,12 +96,12 @@ impl Run<'_> {
         }
     }
 
-    /// Why machine code stopped.
+    /// Why machine code that returned `r0` stopped, if it did.
     #[cold]
-    fn stopped(&mut self) -> Result<u64, Stop> {
+    pub(super) fn stopped(&mut self, r0: u64) -> Result<u64, Stop> {
         match self.end.take() {
             Some(End::Stop(stop)) => Err(stop),
-            None | Some(End::Done | End::Slow(_)) => Ok(self.host.regs[0]),
+            None | Some(End::Done | End::Slow(_)) => Ok(r0),
         }
     }
 }

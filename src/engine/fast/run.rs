@@ -10,13 +10,14 @@ use super::super::counting::Counting;
 use super::super::image::Image;
 use super::super::native::{EntryPoint, Native};
 use super::super::plan::Plan;
-use super::super::stack::{Frames, MAX_FRAMES};
+use super::super::stack::{Frames, MAX_FRAMES, STRIDE};
 use crate::isa::Reg;
-use crate::lower::{Callee, KNOWN, KnownValues, Lowered, Target};
+use crate::lower::{BoundArena, Callee, KNOWN, KnownValues, Lowered, Target};
 use crate::program::Program;
 use crate::util::Pc;
 use crate::vm::helpers::{self, Call, Callbacks};
 use crate::vm::kfuncs;
+use crate::vm::memory::Pages;
 use crate::vm::{Fault, FaultKind, HelperProblem, Machine, RanOn};
 
 /// Why execution of operations stops.
@@ -50,6 +51,9 @@ pub(crate) struct Run<'a> {
     /// The difference that, added to a packet address, gives the host address; 0 without a
     /// packet.
     pub packet: u64,
+    /// The host address of [`Pages::present_address`](crate::vm::memory::Pages) of the current
+    /// program's arena.
+    pub arena: u64,
     /// The host address of the [table of recently read kernel
     /// objects](crate::vm::memory::RecentBlocks).
     pub recent: u64,
@@ -160,6 +164,7 @@ impl<'a> Run<'a> {
             left: granted,
             unwind: 0,
             packet: 0,
+            arena: arena_pages(lowered),
             recent: machine.space.recent().host_address(),
             pointers: [0; POINTERS],
             known: [0; KNOWN],
@@ -202,14 +207,17 @@ impl<'a> Run<'a> {
         if !self.starts_plainly {
             self.read_anew(machine);
         }
-        let result = match self.entry_point {
-            Some(entry_point) => self.start_native(machine, entry_point),
-            None => self.start_interpreted(machine),
+        let Some(entry_point) = self.entry_point else {
+            return self.start_interpreted(machine);
         };
-        if self.tail_calls != 0 || result.is_err() {
-            self.clean_up(machine, result.is_err());
+        let finished = self.start_native(machine, entry_point);
+        // The result is made here, in registers: a `Result` that is copied stalls the processor,
+        // which takes longer than the rest of an entry.
+        if self.end.is_none() && self.tail_calls == 0 {
+            return Ok(finished);
         }
-        result
+        let result = self.stopped(finished.r0);
+        self.clean_up(machine, result, finished.insns)
     }
 
     /// Reads what the entry program needs of the machine and may have changed.
@@ -225,20 +233,56 @@ impl<'a> Run<'a> {
     fn start_interpreted(&mut self, machine: &mut Machine) -> Result<Finished, Box<Fault>> {
         self.host.frame_end = self.rest;
         self.executed = 0;
-        let r0 = self.function(machine, 0, 0, [self.context_address, 0, 0, 0, 0])?;
-        let insns = Some(self.executed);
-        Ok(Finished { r0, insns })
+        match self.function(machine, 0, 0, [self.context_address, 0, 0, 0, 0]) {
+            Ok(r0) if self.tail_calls == 0 => {
+                let insns = Some(self.executed);
+                Ok(Finished { r0, insns })
+            }
+            result => self.clean_up(machine, result, Some(self.executed)),
+        }
     }
 
-    /// Cleans up after a run that switched programs or stopped in the middle.
+    /// Ends a run that switched programs or stopped in the middle.
     #[cold]
-    fn clean_up(&mut self, machine: &mut Machine, is_stopped: bool) {
+    fn clean_up(
+        &mut self,
+        machine: &mut Machine,
+        result: Result<u64, Box<Fault>>,
+        insns: Option<u64>,
+    ) -> Result<Finished, Box<Fault>> {
+        let thrown = result.as_ref().err().and_then(|stop| stop.thrown());
+        let result = match thrown {
+            Some(cookie) => self.catch(machine, cookie),
+            None => result.map(|r0| Finished { r0, insns }),
+        };
         self.tail_calls = 0;
         self.set_program(machine, self.entry.0, self.entry.1);
-        if is_stopped {
+        if result.is_err() {
             self.saved_callers.clear();
             self.frames.renew_all(machine);
         }
+        result
+    }
+
+    /// Ends the program after an exception: its result is that of its exception callback on the
+    /// cookie, or the cookie (`bpf_throw`, `kernel/bpf/helpers.c`). The program is the one that
+    /// the run starts with, since a tail call leads to no other that throws.
+    fn catch(&mut self, machine: &mut Machine, cookie: u64) -> Result<Finished, Box<Fault>> {
+        self.saved_callers.clear();
+        self.frames.renew_callees(machine, 1);
+        // The main program is still active.
+        self.host.frame_end = self.rest - STRIDE as u64;
+        let callback = self.lowered.exceptions().and_then(|it| it.callback);
+        let r0 = match callback {
+            Some(callback) => self.function(machine, 0, callback, [cookie, 0, 0, 0, 0])?,
+            None => cookie,
+        };
+        let main = self.lowered.functions().first();
+        self.frame_escapes = main.is_some_and(|main| main.frame_escapes);
+        self.leave(machine);
+        let counts = self.native().is_none() || self.counting == Counting::Exact;
+        let insns = counts.then_some(self.executed);
+        Ok(Finished { r0, insns })
     }
 
     /// Runs a function of the program in a new frame to its end; returns r0. The operation
@@ -297,6 +341,7 @@ impl<'a> Run<'a> {
                 Some(_) => None,
                 None => image.threaded(),
             };
+            self.arena = arena_pages(lowered);
             self.set_limit();
             self.refresh_pointers(machine);
             self.forget_freed(machine);
@@ -384,6 +429,12 @@ impl<'a> Run<'a> {
     pub(super) fn fault(&self, at: Target, kind: FaultKind) -> Box<Fault> {
         self.image.fault(self.lowered.pc(at), kind)
     }
+}
+
+/// The address of the bytes that say which pages of a program's arena are there.
+fn arena_pages(lowered: &Lowered) -> u64 {
+    let pages = lowered.arena().and_then(BoundArena::pages);
+    pages.map_or(0, Pages::present_address)
 }
 
 /// The interface of a run for helpers.

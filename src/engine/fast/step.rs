@@ -11,7 +11,7 @@ use super::run::{Next, Run, Stop};
 use crate::isa::{AtomicOp, Operand, Reg, Size, Width, low32, movsx, neg, sign_extend32};
 use crate::lower::{CPU, Keys, MemRef, Op, Order, Target};
 use crate::spec::helpers::id;
-use crate::vm::memory::{RecentBlocks, raw};
+use crate::vm::memory::{AccessFault, RecentBlocks, raw};
 use crate::vm::{FaultKind, HelperProblem, Machine};
 
 /// The resolved target of an access.
@@ -69,6 +69,10 @@ impl Run<'_> {
             Op::Neg { width, dst } => self.set(dst, neg(width, self.reg(dst))),
             Op::Endian { op, size, dst } => self.set(dst, op.eval(size, self.reg(dst))),
             Op::LoadImm { dst, value } => self.set(dst, value),
+            Op::Cast { dst, src, to_user } => {
+                let pointer = self.image.cast(machine, self.reg(src), to_user);
+                self.set(dst, pointer);
+            }
             Op::Load {
                 size,
                 dst,
@@ -107,10 +111,10 @@ impl Run<'_> {
                 src,
             } => {
                 let old = self.atomic(machine, at, op, width, mem, src)?;
-                if op.compares() {
-                    self.set(Reg::R0, old);
-                } else if op.fetches() {
-                    self.set(src, old);
+                if let Some(old) = old
+                    && let Some(reg) = op.old(src)
+                {
+                    self.set(reg, old);
                 }
             }
             Op::LoadPacket { size, index, off } => {
@@ -133,7 +137,9 @@ impl Run<'_> {
                     return Ok(Next::Goto(target));
                 }
             }
-            Op::CallHelper { helper } => self.call_helper(machine, at, helper)?,
+            Op::CallHelper { helper } | Op::Throw { helper } => {
+                self.call_helper(machine, at, helper)?;
+            }
             Op::Lookup { map, key, .. } => {
                 let value = self.look_up(machine, at, map, key)?;
                 self.set(Reg::R0, value);
@@ -167,8 +173,13 @@ impl Run<'_> {
     }
 
     /// The machine address of a memory reference.
-    fn address(&self, mem: MemRef) -> u64 {
+    fn address(&self, machine: &Machine, mem: MemRef) -> u64 {
         let (base, off) = match mem {
+            MemRef::Arena { base, off, .. } => {
+                let pointer = self.reg(base);
+                let in_arena = self.image.arena_address(machine, pointer);
+                (in_arena.unwrap_or(pointer), off.into())
+            }
             MemRef::Stack { off } => (self.reg(Reg::FP), off.into()),
             MemRef::Context { off } => (self.context_address, off.into()),
             MemRef::MapValue { base, off, .. }
@@ -181,8 +192,8 @@ impl Run<'_> {
     }
 
     /// Resolves a memory reference.
-    fn host(&self, mem: MemRef) -> Host {
-        let address = self.address(mem);
+    fn host(&self, machine: &Machine, mem: MemRef) -> Host {
+        let address = self.address(machine, mem);
         let in_table = |own: fn(u64) -> Host| match self.delta(address) {
             0 => Host::Judged(address),
             delta => own(address.wrapping_add(delta)),
@@ -201,7 +212,7 @@ impl Run<'_> {
                 let host = self.recent(address, size);
                 host.map_or(Host::Judged(address), Host::Shared)
             }
-            MemRef::Checked { .. } => Host::Judged(address),
+            MemRef::Arena { .. } | MemRef::Checked { .. } => Host::Judged(address),
         }
     }
 
@@ -226,7 +237,7 @@ impl Run<'_> {
     }
 
     fn load(&self, machine: &Machine, at: Target, mem: MemRef, size: Size) -> Result<u64, Stop> {
-        match self.host(mem) {
+        match self.host(machine, mem) {
             // SAFETY: the verifier proved that the access is in bounds of a live object;
             // nothing else uses these bytes.
             Host::Own(host) => Ok(unsafe { raw::load_own(host, size) }),
@@ -253,19 +264,26 @@ impl Run<'_> {
         size: Size,
         value: u64,
     ) -> Result<(), Stop> {
-        match self.host(mem) {
+        match self.host(machine, mem) {
             // SAFETY: as in `load`.
             Host::Own(host) => unsafe { raw::store_own(host, size, value) },
             // SAFETY: as in `load`.
             Host::Shared(host) => unsafe { raw::store(host, size, value) },
             Host::Judged(address) => {
                 let stored = machine.space.store(address, size.bytes().into(), value);
-                return stored.map_err(|fault| self.fault(at, fault.into()));
+                return stored.or_else(|fault| self.unstored(machine, at, fault));
             }
         }
         Ok(())
     }
 
+    /// The result of a store or an atomic operation that is not allowed.
+    fn unstored(&self, machine: &Machine, at: Target, fault: AccessFault) -> Result<(), Stop> {
+        let nothing = self.image.unstored(machine, self.lowered.pc(at), fault);
+        nothing.map_err(|kind| self.fault(at, kind))
+    }
+
+    /// Returns the old value; none if nothing is there (an arena).
     fn atomic(
         &self,
         machine: &Machine,
@@ -274,20 +292,23 @@ impl Run<'_> {
         width: Width,
         mem: MemRef,
         src: Reg,
-    ) -> Result<u64, Stop> {
+    ) -> Result<Option<u64>, Stop> {
         let (source, expected) = (self.reg(src), self.reg(Reg::R0));
-        if let Host::Own(host) | Host::Shared(host) = self.host(mem) {
+        if let Host::Own(host) | Host::Shared(host) = self.host(machine, mem) {
             // SAFETY: as in `load`.
             let old = unsafe { raw::operate(host, op, width, source, expected) };
-            if let Some(old) = old {
+            if old.is_some() {
                 return Ok(old);
             }
         }
         // The checked access reports an unaligned atomic.
         let new = |old| op.eval(width, old, source, expected);
         let size = width.size().bytes().into();
-        let updated = machine.space.update(self.address(mem), size, new);
-        updated.map_err(|fault| self.fault(at, fault.into()))
+        let address = self.address(machine, mem);
+        match machine.space.update(address, size, new) {
+            Ok(old) => Ok(Some(old)),
+            Err(fault) => self.unstored(machine, at, fault).map(|()| None),
+        }
     }
 
     /// The result of a look-up of the key at a memory reference.
@@ -307,7 +328,7 @@ impl Run<'_> {
             return Ok(map.at_index(cpu, low32(index)));
         };
         let mut bytes = SmallVec::<[u8; 64]>::from_elem(0, size as usize);
-        match self.host(key) {
+        match self.host(machine, key) {
             // SAFETY: the verifier proved that the whole key is in bounds of a live
             // object.
             Host::Own(host) | Host::Shared(host) => unsafe { raw::read(host, &mut bytes) },

@@ -141,17 +141,29 @@ impl Emitter<'_> {
         asm!(self ; cbz X(FIRST), =>judged ; mov X(dst), X(FIRST));
     }
 
-    /// A helper call: the arguments are already in the host's argument registers.
+    /// A helper call.
     pub(super) fn call_helper(&mut self, at: Target, helper: u16) {
+        self.helper(at, helper);
+        let stop = self.stop();
+        asm!(self ; cbnz X(X1), =>stop ; mov X(host(Reg::R0)), X(X0));
+        self.load_left(0);
+        self.check_budget_after(at);
+    }
+
+    /// A call of a helper that stops the run.
+    pub(super) fn throw(&mut self, at: Target, helper: u16) {
+        self.helper(at, helper);
+        let stop = self.stop();
+        asm!(self ; b =>stop);
+    }
+
+    /// Calls a helper: the arguments are already in the host's argument registers.
+    fn helper(&mut self, at: Target, helper: u16) {
         self.store_left(self.counts.during(at));
         asm!(self ; mov x5, X(RUN));
         self.constant(6, at.into());
         self.constant(7, helper.into());
         self.call_host(shims::helper as *const () as usize);
-        let stop = self.stop();
-        asm!(self ; cbnz X(X1), =>stop ; mov X(host(Reg::R0)), X(X0));
-        self.load_left(0);
-        self.check_budget_after(at);
     }
 
     /// A call of a function.

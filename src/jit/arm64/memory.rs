@@ -8,7 +8,7 @@ use super::regs::{CONTEXT, DELTAS, FIRST, FRAME, Host, RUN, SECOND, THIRD, host}
 use crate::isa::{Operand, Reg, SignedSize, Size, Width};
 use crate::jit::layout;
 use crate::lower::{MemRef, Notes, Order, Target};
-use crate::spec::limits::STACK_SIZE;
+use crate::spec::limits::{PAGE_SHIFT, PAGE_SIZE, STACK_SIZE};
 use crate::vm::memory::RecentBlocks;
 
 /// The host address of an access: a register and an offset.
@@ -155,8 +155,58 @@ impl Emitter<'_> {
                     off: Off::Reg(SECOND),
                 }
             }
+            MemRef::Arena { base, off, size } => {
+                self.in_arena(judged, in_register(base), off, size)?
+            }
             MemRef::Checked { .. } => return None,
         })
+    }
+
+    /// The host address of an access to the arena. The interpreter's step does it if a page is
+    /// missing, and if the access may be to two pages.
+    fn in_arena(&mut self, judged: Stub, base: Host, off: i16, size: Size) -> Option<At> {
+        let pages = self.lowered.arena()?.pages()?;
+        let judged = self.stub(judged);
+        asm!(self ; mov W(FIRST), W(base));
+        self.add(FIRST, FIRST, i64::from(off) - i64::from(pages.start()));
+        self.constant(SECOND, pages.bytes().len() as u64 - u64::from(size.bytes()));
+        asm!(self ; cmp X(FIRST), X(SECOND) ; b.hi =>judged);
+        if size != Size::B {
+            let last = PAGE_SIZE - u32::from(size.bytes());
+            asm!(self ; and WSP(SECOND), W(FIRST), PAGE_SIZE - 1);
+            self.constant(THIRD, last.into());
+            asm!(self ; cmp X(SECOND), X(THIRD) ; b.hi =>judged);
+        }
+        self.constant(THIRD, pages.present_address());
+        asm!(self
+            ; lsr X(SECOND), X(FIRST), PAGE_SHIFT.into()
+            ; ldrb W(SECOND), [X(THIRD), X(SECOND)]
+            ; cbz W(SECOND), =>judged
+        );
+        self.constant(SECOND, pages.bytes().host_address());
+        Some(At {
+            base: FIRST,
+            off: Off::Reg(SECOND),
+        })
+    }
+
+    /// `dst` = the arena pointer in `src`, converted; false if the interpreter's step has to do
+    /// it.
+    pub(super) fn cast(&mut self, dst: Reg, src: Reg, to_user: bool) -> bool {
+        let Some(arena) = self.lowered.arena() else {
+            return false;
+        };
+        let (dst, src) = (host(dst), host(src));
+        self.constant(FIRST, if to_user { arena.user } else { arena.region });
+        asm!(self ; mov W(SECOND), W(src) ; add X(FIRST), X(FIRST), X(SECOND));
+        // Null stays null.
+        if to_user {
+            asm!(self ; cmp WSP(SECOND), 0);
+        } else {
+            asm!(self ; cmp XSP(src), 0);
+        }
+        asm!(self ; csel X(dst), X(SECOND), X(FIRST), eq);
+        true
     }
 
     /// The register with `base + off`: [`FIRST`] unless `off` is 0.

@@ -118,6 +118,7 @@ impl Emitter<'_> {
                 has_code = self.look_up(at, map, key, is_there);
             }
             Op::Known { which } => self.known(which),
+            Op::Cast { dst, src, to_user } => has_code = self.cast(dst, src, to_user),
             Op::LoadPacket { .. } => has_code = false,
             Op::MayGoto { target } => self.may_goto(at, target),
             Op::Jump { target } => return self.jump(at, target),
@@ -129,6 +130,7 @@ impl Emitter<'_> {
                 target,
             } => self.jump_if(at, op, narrowed(width), (dst, src), target),
             // These count the edge themselves.
+            Op::Throw { helper } => return self.throw(at, helper),
             Op::CallHelper { helper } => return self.call_helper(at, helper),
             Op::CallFunction { function } => return self.call_function(at, function),
             Op::TailCall => return self.tail_call(at),

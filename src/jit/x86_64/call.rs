@@ -116,6 +116,20 @@ impl Emitter<'_> {
 
     /// A call of a helper.
     pub(super) fn call_helper(&mut self, at: Target, helper: u16) {
+        self.helper(at, helper);
+        let stop = self.ends.stop;
+        asm!(self ; test edx, edx ; jnz =>stop);
+        self.check_budget_after(at);
+    }
+
+    /// A call of a helper that stops the run.
+    pub(super) fn throw(&mut self, at: Target, helper: u16) {
+        self.helper(at, helper);
+        let stop = self.ends.stop;
+        asm!(self ; jmp =>stop);
+    }
+
+    fn helper(&mut self, at: Target, helper: u16) {
         self.store_left(self.counts.during(at));
         // The arguments are already in the host's argument registers. A function that calls
         // helpers keeps the stack aligned.
@@ -125,9 +139,7 @@ impl Emitter<'_> {
             ; push at.cast_signed()
         );
         self.call_host(shims::helper as *const () as usize);
-        let stop = self.ends.stop;
-        asm!(self ; add rsp, 16 ; test edx, edx ; jnz =>stop);
-        self.check_budget_after(at);
+        asm!(self ; add rsp, 16);
     }
 
     /// A call of a function.

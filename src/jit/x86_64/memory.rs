@@ -9,6 +9,7 @@ use super::regs::{FIRST, FRAME, Host, RUN, SECOND, host};
 use crate::isa::{Operand, Reg, SignedSize, Size};
 use crate::jit::layout;
 use crate::lower::{MemRef, Target};
+use crate::spec::limits::{PAGE_SHIFT, PAGE_SIZE};
 use crate::vm::memory::RecentBlocks;
 
 impl Emitter<'_> {
@@ -67,8 +68,66 @@ impl Emitter<'_> {
                 );
                 At::new(FIRST, 0)
             }
+            MemRef::Arena { base, off, size } => {
+                self.in_arena(op, host(base)?, off, size)?;
+                At::new(FIRST, 0)
+            }
             MemRef::Checked { .. } => return None,
         })
+    }
+
+    /// The first spare register = the host address of an access to the arena. The interpreter's
+    /// step does it if a page is missing, and if the access may be to two pages.
+    fn in_arena(&mut self, op: Target, base: Host, off: i16, size: Size) -> Option<()> {
+        let pages = self.lowered.arena()?.pages()?;
+        let judged = self.stub(Stub::Step(op));
+        asm!(self ; mov Rd(FIRST), Rd(base));
+        self.constant(
+            SECOND,
+            (i64::from(off) - i64::from(pages.start())).cast_unsigned(),
+        );
+        asm!(self ; add Rq(FIRST), Rq(SECOND));
+        self.constant(SECOND, pages.bytes().len() as u64 - u64::from(size.bytes()));
+        asm!(self ; cmp Rq(FIRST), Rq(SECOND) ; ja =>judged);
+        if size != Size::B {
+            let last = PAGE_SIZE.cast_signed() - i32::from(size.bytes());
+            asm!(self
+                ; mov Rd(SECOND), Rd(FIRST)
+                ; and Rd(SECOND), PAGE_SIZE.cast_signed() - 1
+                ; cmp Rd(SECOND), last
+                ; ja =>judged
+            );
+        }
+        asm!(self
+            ; mov Rq(SECOND), Rq(FIRST)
+            ; shr Rq(SECOND), PAGE_SHIFT.cast_signed()
+            ; add Rq(SECOND), [Rq(RUN) + layout::ARENA]
+            ; cmp BYTE [Rq(SECOND)], 0
+            ; je =>judged
+        );
+        self.constant(SECOND, pages.bytes().host_address());
+        asm!(self ; add Rq(FIRST), Rq(SECOND));
+        Some(())
+    }
+
+    /// `dst` = the arena pointer in `src`, converted; false if the interpreter's step has to do
+    /// it.
+    pub(super) fn cast(&mut self, dst: Reg, src: Reg, to_user: bool) -> bool {
+        let (Some(dst), Some(src), Some(arena)) = (host(dst), host(src), self.lowered.arena())
+        else {
+            return false;
+        };
+        let half = if to_user { arena.user } else { arena.region };
+        self.constant(FIRST, half);
+        asm!(self ; mov Rd(SECOND), Rd(src) ; add Rq(FIRST), Rq(SECOND));
+        if to_user {
+            asm!(self ; test Rd(SECOND), Rd(SECOND));
+        } else {
+            asm!(self ; test Rq(src), Rq(src));
+        }
+        // Null stays null.
+        asm!(self ; cmovz Rq(FIRST), Rq(SECOND) ; mov Rq(dst), Rq(FIRST));
+        true
     }
 
     /// The register that holds a pin: one of the function's spare registers, or the first

@@ -117,6 +117,7 @@ fn pin_of(mem: MemRef) -> Option<Pin> {
         MemRef::Stack { .. }
         | MemRef::Table { .. }
         | MemRef::Kernel { .. }
+        | MemRef::Arena { .. }
         | MemRef::Checked { .. } => None,
     }
 }
@@ -141,7 +142,11 @@ impl Used {
         // The interpreter's step finds in the run what others left there.
         self.calls |= matches!(
             op,
-            Op::CallHelper { .. } | Op::CallFunction { .. } | Op::TailCall | Op::Lookup { .. }
+            Op::CallHelper { .. }
+                | Op::Throw { .. }
+                | Op::CallFunction { .. }
+                | Op::TailCall
+                | Op::Lookup { .. }
         );
     }
 }

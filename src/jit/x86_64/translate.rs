@@ -147,6 +147,7 @@ impl Emitter<'_> {
             Op::LoadPointer { size, dst, off } => {
                 has_code = self.load_pointer(at, size, dst, off);
             }
+            Op::Cast { dst, src, to_user } => has_code = self.cast(dst, src, to_user),
             Op::LoadPacket { .. } => has_code = false,
             Op::MayGoto { target } => self.may_goto(at, target),
             Op::Lookup { map, key, is_there } => has_code = self.look_up(at, map, key, is_there),
@@ -160,6 +161,7 @@ impl Emitter<'_> {
                 target,
             } => return self.jump_if(at, op, width_of(width), (dst, src), target),
             // These count the edge themselves.
+            Op::Throw { helper } => return self.throw(at, helper),
             Op::CallHelper { helper } => return self.call_helper(at, helper),
             Op::CallFunction { function } => return self.call_function(at, function),
             Op::TailCall => return self.tail_call(at),

@@ -10,7 +10,8 @@
 //!   none of these.
 //! - Counts are those of the plain operations. All of them are executed, except for
 //!   [`Branch::skips`] and [`Fused::skipped`].
-//! - It can't fault ([`MemRef::Kernel`] and [`MemRef::Checked`] are never fused). If an
+//! - It can't fault ([`MemRef::Kernel`], [`MemRef::Arena`] and [`MemRef::Checked`] are never
+//!   fused). If an
 //!   access has to be checked ([`MemRef::Table`] or [`MemRef::Packet`] with an entry of 0),
 //!   this is found before anything else is done, and the plain operations are executed
 //!   instead.

@@ -61,7 +61,7 @@ impl<'a> Window<'a> {
                 return false;
             }
             // A function restores its caller's r6 to r9.
-            if effect.writes.contains(reg) || matches!(op, Op::Exit) {
+            if effect.writes.contains(reg) || matches!(op, Op::Throw { .. } | Op::Exit) {
                 return true;
             }
             let [next, target] = edges(op, at);
@@ -80,7 +80,10 @@ impl<'a> Window<'a> {
 
 /// Whether an access may be fused: it can't fault.
 pub(super) const fn is_sure(mem: MemRef) -> bool {
-    !matches!(mem, MemRef::Kernel { .. } | MemRef::Checked { .. })
+    !matches!(
+        mem,
+        MemRef::Kernel { .. } | MemRef::Arena { .. } | MemRef::Checked { .. }
+    )
 }
 
 /// Whether the host address is known without a table look-up.

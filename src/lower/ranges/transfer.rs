@@ -105,8 +105,14 @@ impl State {
                 }
                 self.called();
             }
-            Op::LoadPointer { dst, .. } => self.number(dst, Scalar::UNKNOWN),
-            Op::Jump { .. } | Op::JumpIf { .. } | Op::MayGoto { .. } | Op::Exit => {}
+            Op::LoadPointer { dst, .. } | Op::Cast { dst, .. } => {
+                self.number(dst, Scalar::UNKNOWN);
+            }
+            Op::Jump { .. }
+            | Op::JumpIf { .. }
+            | Op::MayGoto { .. }
+            | Op::Throw { .. }
+            | Op::Exit => {}
         }
         Fact::default()
     }
@@ -196,7 +202,10 @@ impl State {
             MemRef::Table { .. } | MemRef::Kernel { .. } | MemRef::Checked { .. } => {
                 return Value::UNKNOWN;
             }
-            MemRef::Context { .. } | MemRef::MapValue { .. } | MemRef::Packet { .. } => None,
+            MemRef::Context { .. }
+            | MemRef::MapValue { .. }
+            | MemRef::Packet { .. }
+            | MemRef::Arena { .. } => None,
         };
         match known {
             Some(Value::Number(number)) => Value::Number(number.to_size(size.bytes().into())),
@@ -211,7 +220,13 @@ impl State {
             (MemRef::Stack { off }, Some(value)) => self.store(off, size.bytes(), value),
             (MemRef::Stack { off }, None) => self.forget(off, size.bytes()),
             // These are not on a stack.
-            (MemRef::Context { .. } | MemRef::MapValue { .. } | MemRef::Packet { .. }, _) => {}
+            (
+                MemRef::Context { .. }
+                | MemRef::MapValue { .. }
+                | MemRef::Packet { .. }
+                | MemRef::Arena { .. },
+                _,
+            ) => {}
             // A caller's stack, or this one at a variable offset.
             (MemRef::Table { .. } | MemRef::Kernel { .. } | MemRef::Checked { .. }, _) => {
                 self.forget_all();

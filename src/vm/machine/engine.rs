@@ -95,8 +95,7 @@ pub enum Fallback {
     Rejected,
     /// The verifier did not judge the program.
     Unjudged,
-    /// The program uses what only the checked interpreter runs: exceptions, or an arena; or it is
-    /// an extension.
+    /// The program is an extension, or could not be lowered.
     Unlowered,
     /// The program has no machine code on this host.
     NoCode,
@@ -131,7 +130,7 @@ impl Fallback {
         match self {
             Self::Rejected => "rejected",
             Self::Unjudged => "unjudged",
-            Self::Unlowered => "exceptions, an arena or an extension",
+            Self::Unlowered => "not lowered",
             Self::NoCode => "no machine code",
             Self::Mocked => "mocked helper",
             Self::Injected => "injected failure",
@@ -159,7 +158,7 @@ impl fmt::Display for Fallback {
         f.write_str(match self {
             Self::Rejected => "the verifier rejects the program",
             Self::Unjudged => "the verifier did not judge the program",
-            Self::Unlowered => "the program uses exceptions or an arena, or is an extension",
+            Self::Unlowered => "the program is an extension, or could not be lowered",
             Self::NoCode => "there is no machine code for the program on this host",
             Self::Mocked => "a helper that the program calls is mocked",
             Self::Injected => "calls of the program are to fail",

@@ -233,6 +233,18 @@ fn no_object(pseudo: &Pseudo) -> String {
 }
 
 impl Fault {
+    /// The cookie, if this is an exception and no fault: `bpf_throw` ends an engine's operations
+    /// in the same way.
+    pub(crate) const fn thrown(&self) -> Option<u64> {
+        match self.kind {
+            FaultKind::Kfunc {
+                problem: HelperProblem::Thrown(cookie),
+                ..
+            } => Some(cookie),
+            _ => None,
+        }
+    }
+
     /// A fault at an instruction of `program`, with the subprogram and source line if known.
     #[doc(hidden)]
     #[must_use]

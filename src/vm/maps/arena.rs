@@ -80,11 +80,20 @@ impl Arena {
     /// Converts a program's pointer to a user-space one (`addr_space_cast(…, 1, 0)`).
     #[must_use]
     pub const fn to_user(&self, pointer: u64) -> u64 {
-        let low = lower(pointer);
-        if low == 0 || self.base.def().flags.contains(MapFlags::NO_USER_CONV) {
-            return low;
+        match lower(pointer) {
+            0 => 0,
+            low => self.user_half() | low,
         }
-        upper(self.user_start) | low
+    }
+
+    /// The upper half of user-space addresses; 0 if the map's pointers are not converted
+    /// (`BPF_F_NO_USER_CONV`).
+    #[must_use]
+    pub const fn user_half(&self) -> u64 {
+        match self.base.def().flags.contains(MapFlags::NO_USER_CONV) {
+            true => 0,
+            false => upper(self.user_start),
+        }
     }
 
     /// The number of the page that contains an address; only the low half of the address counts.

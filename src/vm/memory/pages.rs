@@ -37,6 +37,12 @@ impl Pages {
         &self.bytes
     }
 
+    /// The host address of a byte for each page, which is 0 while the page is not allocated.
+    #[must_use]
+    pub fn present_address(&self) -> u64 {
+        self.present.as_ptr().expose_provenance() as u64
+    }
+
     /// Offset of the first page in the region.
     #[must_use]
     pub const fn start(&self) -> u32 {
