@@ -5,7 +5,7 @@
 use super::call::generic;
 use crate::engine::cells::{CONSTANT, Cell, Handler, Host, Regs, by_dst_src, by_src, handler};
 use crate::engine::fast::Run;
-use crate::isa::{AtomicOp, Size, Width};
+use crate::isa::{AtomicOp, Size, Width, low32};
 use crate::vm::memory::raw;
 
 /// The kinds of [`MemRef`](crate::lower::MemRef), as constants.
@@ -14,6 +14,7 @@ pub(super) const CONTEXT: u8 = 1;
 pub(super) const MAP_VALUE: u8 = 2;
 pub(super) const PACKET: u8 = 3;
 pub(super) const TABLE: u8 = 4;
+pub(super) const ARENA: u8 = 5;
 
 /// The host address of a machine address (which for map values already includes the delta);
 /// 0 if the access has to be checked.
@@ -117,6 +118,48 @@ handler! {
     }
 }
 
+/// The host address of an access to the arena; 0 if a page is missing.
+///
+/// # Safety
+/// As of [`Handler`].
+#[inline(always)]
+unsafe fn in_arena(run: *mut Host, pointer: u64, cell: &Cell) -> (u64, Size) {
+    // SAFETY: guaranteed by the caller.
+    let arena = unsafe { (*run.cast::<Run<'_>>()).lowered.arena() };
+    let size = Size::ALL[usize::from(cell.by & 3)];
+    let offset = i64::from(low32(pointer)) + cell.imm.cast_signed();
+    let host = arena.and_then(|arena| arena.pages.host(offset, size.bytes().into()));
+    (host.unwrap_or(0), size)
+}
+
+handler! {
+    /// `dst` = the number in the arena.
+    fn load_arena<const D: u8, const B: u8>(cell, run, regs) {
+        let (host, size) = in_arena(run, regs.get::<B>(run, (*cell).src), &*cell);
+        if host == 0 {
+            return regs.by(generic, cell, run);
+        }
+        regs.set::<D>(run, (*cell).dst, raw::load(host, size));
+        regs.go(cell.add(1), run)
+    }
+}
+
+handler! {
+    /// The number in the arena = `src`.
+    fn store_arena<const B: u8, const S: u8>(cell, run, regs) {
+        let (host, size) = in_arena(run, regs.get::<B>(run, (*cell).dst), &*cell);
+        if host == 0 {
+            return regs.by(generic, cell, run);
+        }
+        let value = match S {
+            CONSTANT => i64::from((*cell).jump).cast_unsigned(),
+            _ => regs.get::<S>(run, (*cell).src),
+        };
+        raw::store(host, size, value);
+        regs.go(cell.add(1), run)
+    }
+}
+
 /// A load from a host address.
 ///
 /// # Safety
@@ -175,6 +218,10 @@ static LOAD: Table = kinds!(load);
 /// The operands are the base and the source.
 static STORE: Table = kinds!(store);
 
+/// The same for the arena, of any size.
+static LOAD_ARENA: [[Handler; 6]; 5] = by_dst_src!(load_arena);
+static STORE_ARENA: [[Handler; 6]; 5] = by_dst_src!(store_arena);
+
 macro_rules! indices {
     ($kind:expr, $size:literal) => {
         [
@@ -222,7 +269,7 @@ pub(super) fn indexed_handler(
     base: u8,
     index: u8,
 ) -> Option<Handler> {
-    let number = Size::ALL.iter().position(|known| *known == size)?;
+    let number = usize::from(size_number(size));
     let sizes = LOAD_AT.get(usize::from(kind.checked_sub(MAP_VALUE)?))?;
     let handlers = sizes.get(number)?.get(usize::from(index))?;
     handlers
@@ -231,8 +278,15 @@ pub(super) fn indexed_handler(
         .copied()
 }
 
+/// A size's number in [`Size::ALL`].
+pub(super) fn size_number(size: Size) -> u8 {
+    let sizes = (0..).zip(Size::ALL);
+    let mut found = sizes.filter(|(_, known)| **known == size);
+    found.next().map_or(0, |(number, _)| number)
+}
+
 fn function(table: &Table, kind: u8, size: Size, first: u8, second: u8) -> Option<Handler> {
-    let number = Size::ALL.iter().position(|known| *known == size)?;
+    let number = usize::from(size_number(size));
     let handlers = table.get(usize::from(kind))?.get(number)?;
     let second = usize::from(second);
     handlers.get(usize::from(first))?.get(second).copied()
@@ -240,10 +294,21 @@ fn function(table: &Table, kind: u8, size: Size, first: u8, second: u8) -> Optio
 
 /// The function of an [`Op::Load`](crate::lower::Op::Load).
 pub(super) fn load_handler(kind: u8, size: Size, dst: u8, base: u8) -> Option<Handler> {
+    if kind == ARENA {
+        return of_arena(&LOAD_ARENA, dst, base);
+    }
     function(&LOAD, kind, size, dst, base)
 }
 
 /// The function of an [`Op::Store`](crate::lower::Op::Store).
 pub(super) fn store_handler(kind: u8, size: Size, base: u8, src: u8) -> Option<Handler> {
+    if kind == ARENA {
+        return of_arena(&STORE_ARENA, base, src);
+    }
     function(&STORE, kind, size, base, src)
+}
+
+fn of_arena(table: &[[Handler; 6]; 5], first: u8, second: u8) -> Option<Handler> {
+    let handlers = table.get(usize::from(first))?;
+    handlers.get(usize::from(second)).copied()
 }

@@ -1,7 +1,8 @@
 //! Compiles operations to cells.
 
 use super::access::{
-    CONTEXT, MAP_VALUE, PACKET, STACK, TABLE, add_handler, load_handler, store_handler,
+    ARENA, CONTEXT, MAP_VALUE, PACKET, STACK, TABLE, add_handler, load_handler, size_number,
+    store_handler,
 };
 use super::alu::{alu_handler, endian_handler, extend_handler, load_imm_handler, neg_handler};
 use super::call::{
@@ -176,6 +177,7 @@ impl Compiler<'_> {
                 Cell {
                     handler: load_handler(kind, size, self.location(dst), self.location(reg))?,
                     imm,
+                    by: size_number(size),
                     ..self.registers(dst, reg)
                 }
             }
@@ -189,6 +191,7 @@ impl Compiler<'_> {
                         self.location(reg),
                     )?,
                     imm,
+                    by: size_number(from.size()),
                     ..self.registers(dst, reg)
                 })?;
                 Cell {
@@ -214,6 +217,7 @@ impl Compiler<'_> {
                     jump: src.imm().unwrap_or(0),
                     dst: reg.number(),
                     src: src.reg().map_or(0, Reg::number),
+                    by: size_number(size),
                     ..base
                 }
             }
@@ -375,7 +379,8 @@ impl Compiler<'_> {
             }
             MemRef::Packet { base, off } => (PACKET, base, wide(off)),
             MemRef::Table { base, off } => (TABLE, base, wide(off)),
-            MemRef::Kernel { .. } | MemRef::Arena { .. } | MemRef::Checked { .. } => return None,
+            MemRef::Arena { base, off, .. } => (ARENA, base, wide(off)),
+            MemRef::Kernel { .. } | MemRef::Checked { .. } => return None,
         })
     }
 }

@@ -11,7 +11,7 @@ use crate::util::{HelperId, Pc};
 use crate::vm::MapHandle;
 use crate::vm::helpers::Body;
 use crate::vm::kfuncs;
-use crate::vm::maps::{Kind, Map};
+use crate::vm::maps::Map;
 use crate::vm::memory::Pages;
 
 /// A verified program as operations, bound to a machine.
@@ -139,23 +139,12 @@ pub struct Exceptions {
 /// The arena whose pointers a program casts.
 #[derive(Debug, Clone)]
 pub struct BoundArena {
-    /// The map, which keeps its pages alive.
-    pub map: Arc<dyn Map>,
+    /// Its pages.
+    pub pages: Arc<Pages>,
     /// The address that the program loads from where the low 32 bits are 0.
     pub region: u64,
     /// The upper half of the addresses in user space; 0 if they are not converted.
     pub user: u64,
-}
-
-impl BoundArena {
-    /// Its pages.
-    #[must_use]
-    pub fn pages(&self) -> Option<&Pages> {
-        match self.map.kind() {
-            Kind::Arena(arena) => Some(arena.pages()),
-            _ => None,
-        }
-    }
 }
 
 /// How a key of a map maps to an element.

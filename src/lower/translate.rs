@@ -456,8 +456,12 @@ impl Lowering<'_> {
         if self.arena.is_none() {
             let arenas = self.bindings.maps.iter();
             let mut arenas = arenas.filter_map(|map| self.bindings.machine.bound_arena(*map));
-            let (map, region, user) = arenas.next().ok_or(LowerError::Map(pc))?;
-            self.arena = Some(BoundArena { map, region, user });
+            let (pages, region, user) = arenas.next().ok_or(LowerError::Map(pc))?;
+            self.arena = Some(BoundArena {
+                pages,
+                region,
+                user,
+            });
         }
         Ok(())
     }

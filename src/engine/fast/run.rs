@@ -12,12 +12,11 @@ use super::super::native::{EntryPoint, Native};
 use super::super::plan::Plan;
 use super::super::stack::{Frames, MAX_FRAMES, STRIDE};
 use crate::isa::Reg;
-use crate::lower::{BoundArena, Callee, KNOWN, KnownValues, Lowered, Target};
+use crate::lower::{Callee, KNOWN, KnownValues, Lowered, Target};
 use crate::program::Program;
 use crate::util::Pc;
 use crate::vm::helpers::{self, Call, Callbacks};
 use crate::vm::kfuncs;
-use crate::vm::memory::Pages;
 use crate::vm::{Fault, FaultKind, HelperProblem, Machine, RanOn};
 
 /// Why execution of operations stops.
@@ -433,8 +432,8 @@ impl<'a> Run<'a> {
 
 /// The address of the bytes that say which pages of a program's arena are there.
 fn arena_pages(lowered: &Lowered) -> u64 {
-    let pages = lowered.arena().and_then(BoundArena::pages);
-    pages.map_or(0, Pages::present_address)
+    let arena = lowered.arena();
+    arena.map_or(0, |arena| arena.pages.present_address())
 }
 
 /// The interface of a run for helpers.

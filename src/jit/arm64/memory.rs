@@ -165,7 +165,7 @@ impl Emitter<'_> {
     /// The host address of an access to the arena. The interpreter's step does it if a page is
     /// missing, and if the access may be to two pages.
     fn in_arena(&mut self, judged: Stub, base: Host, off: i16, size: Size) -> Option<At> {
-        let pages = self.lowered.arena()?.pages()?;
+        let pages = &self.lowered.arena()?.pages;
         let judged = self.stub(judged);
         asm!(self ; mov W(FIRST), W(base));
         self.add(FIRST, FIRST, i64::from(off) - i64::from(pages.start()));

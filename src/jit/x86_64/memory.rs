@@ -79,7 +79,7 @@ impl Emitter<'_> {
     /// The first spare register = the host address of an access to the arena. The interpreter's
     /// step does it if a page is missing, and if the access may be to two pages.
     fn in_arena(&mut self, op: Target, base: Host, off: i16, size: Size) -> Option<()> {
-        let pages = self.lowered.arena()?.pages()?;
+        let pages = &self.lowered.arena()?.pages;
         let judged = self.stub(Stub::Step(op));
         asm!(self ; mov Rd(FIRST), Rd(base));
         self.constant(

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::state::Machine;
-use crate::vm::maps::{Kind, Map, MapHandle};
+use crate::vm::maps::{Kind, MapHandle};
+use crate::vm::memory::Pages;
 
 impl Machine {
     /// The address in an arena for the low half of a pointer.
@@ -13,17 +14,16 @@ impl Machine {
         Some(region.plus(pointer & u64::from(u32::MAX)))
     }
 
-    /// An arena with the addresses that its pointers are converted to where the low 32 bits are
+    /// An arena's pages with the addresses that its pointers are converted to where the low 32 bits are
     /// 0: the one that programs load from, and the one of user space (0 if pointers are not
     /// converted). `None` if the map is not an arena.
     #[must_use]
-    pub(crate) fn bound_arena(&self, arena: MapHandle) -> Option<(Arc<dyn Map>, u64, u64)> {
+    pub(crate) fn bound_arena(&self, arena: MapHandle) -> Option<(Arc<Pages>, u64, u64)> {
         let region = self.arena_region(arena)?.plus(0);
-        let map = self.map(arena)?;
-        let Kind::Arena(arena) = map.kind() else {
+        let Kind::Arena(arena) = self.map(arena)?.kind() else {
             return None;
         };
-        Some((Arc::clone(map), region, arena.user_half()))
+        Some((Arc::clone(arena.pages()), region, arena.user_half()))
     }
 
     /// Converts an arena pointer: from the user-space address to the one that the program loads

@@ -73,6 +73,16 @@ impl Pages {
         (at.checked_add(len)? <= self.bytes.len()).then_some(at)
     }
 
+    /// The host address of an access to `len` bytes at an offset in the region; `None` if it is
+    /// outside of the block, or on a page that is not allocated.
+    #[must_use]
+    pub fn host(&self, offset: i64, len: usize) -> Option<u64> {
+        let at = self
+            .at(offset, len)
+            .filter(|at| self.are_present(*at, len))?;
+        Some(self.bytes.host_address() + at as u64)
+    }
+
     /// Whether all pages that `len` bytes at offset `at` of the block lie on are allocated.
     #[must_use]
     pub fn are_present(&self, at: usize, len: usize) -> bool {
