@@ -81,6 +81,21 @@ handler! {
     }
 }
 
+/// The number that a cell stores.
+///
+/// # Safety
+/// As of [`Handler`].
+#[inline(always)]
+unsafe fn stored<const S: u8>(cell: *const Cell, run: *mut Host, regs: &Regs) -> u64 {
+    // SAFETY: guaranteed by the caller.
+    unsafe {
+        match S {
+            CONSTANT => i64::from((*cell).jump).cast_unsigned(),
+            _ => regs.get::<S>(run, (*cell).src),
+        }
+    }
+}
+
 handler! {
     /// The number there = `src`.
     fn store<const KIND: u8, const SIZE: usize, const B: u8, const S: u8>(cell, run, regs) {
@@ -89,10 +104,7 @@ handler! {
         if is_checked::<KIND>(host) {
             return regs.by(generic, cell, run);
         }
-        let value = match S {
-            CONSTANT => i64::from((*cell).jump).cast_unsigned(),
-            _ => regs.get::<S>(run, (*cell).src),
-        };
+        let value = stored::<S>(cell, run, &regs);
         match KIND {
             STACK | CONTEXT | PACKET => raw::store_own(host, size, value),
             _ => raw::store(host, size, value),
@@ -151,10 +163,7 @@ handler! {
         if host == 0 {
             return regs.by(generic, cell, run);
         }
-        let value = match S {
-            CONSTANT => i64::from((*cell).jump).cast_unsigned(),
-            _ => regs.get::<S>(run, (*cell).src),
-        };
+        let value = stored::<S>(cell, run, &regs);
         raw::store(host, size, value);
         regs.go(cell.add(1), run)
     }
