@@ -53,7 +53,8 @@ pub fn lower(
         helper_index: FxHashMap::default(),
         kfunc_index: FxHashMap::default(),
         known: Vec::new(),
-        arena: None,
+        arena: arena(bindings),
+        throws: false,
         passes,
     };
     let mut ops = Vec::with_capacity(kept.pcs.len());
@@ -66,6 +67,7 @@ pub fn lower(
         helpers,
         known,
         arena,
+        throws,
         ..
     } = lowering;
     let (maps, context, deferred) = accesses.into_parts();
@@ -74,7 +76,7 @@ pub fn lower(
         program: Arc::clone(program),
         space: bindings.machine.space.id(),
         reads_kernel: ops.iter().any(reads_kernel),
-        exceptions: exceptions(program, &ops, &functions),
+        exceptions: throws.then(|| exceptions(program, &functions)),
         ops,
         pcs: kept.pcs,
         ordinals: kept.ordinals,
@@ -105,14 +107,23 @@ pub fn lower(
     Ok(lowered)
 }
 
-/// Where the program continues after an exception; none if it throws none.
-fn exceptions(program: &Program, ops: &[Op], functions: &[Function]) -> Option<Exceptions> {
-    let throws = ops.iter().any(|op| matches!(op, Op::Throw { .. }));
-    let callback = |start: Pc| functions.binary_search_by_key(&start, |f| f.start).ok();
-    throws.then(|| Exceptions {
-        callback: exception_callback(program)
-            .and_then(callback)
-            .and_then(|number| u16::try_from(number).ok()),
+/// Where a program that throws exceptions continues.
+fn exceptions(program: &Program, functions: &[Function]) -> Exceptions {
+    let number = |start: Pc| functions.binary_search_by_key(&start, |f| f.start).ok();
+    let callback = exception_callback(program).and_then(number);
+    Exceptions {
+        callback: callback.and_then(|number| u16::try_from(number).ok()),
+    }
+}
+
+/// The program's arena, of which it has at most one.
+fn arena(bindings: Bindings<'_>) -> Option<BoundArena> {
+    let mut maps = bindings.maps.iter();
+    let (pages, region, user) = maps.find_map(|map| bindings.machine.bound_arena(*map))?;
+    Some(BoundArena {
+        pages,
+        region,
+        user,
     })
 }
 
@@ -149,16 +160,15 @@ impl Kept {
             if is_dead && !calls {
                 continue;
             }
-            // Only dead code can be undecodable.
-            let insn = code.insn(pc);
-            if !is_dead && insn.is_none() {
-                return Err(LowerError::Unsupported(pc));
-            }
-            let is_call = matches!(insn, Some(Insn::Call(CallTarget::Subprogram { .. })));
-            calls = is_call && !is_dead;
-            if is_dead {
-                kept.unreached.push(pc);
-            }
+            calls = match code.insn(pc) {
+                _ if is_dead => {
+                    kept.unreached.push(pc);
+                    false
+                }
+                Some(insn) => matches!(insn, Insn::Call(CallTarget::Subprogram { .. })),
+                // Only dead code can be undecodable.
+                None => return Err(LowerError::Unsupported(pc)),
+            };
             kept.pcs.push(pc);
             kept.ordinals.push(ordinal);
             if let Some(index) = kept.index.get_mut(pc.index()) {
@@ -222,6 +232,7 @@ struct Lowering<'a> {
     kfunc_index: FxHashMap<TypeId, u16>,
     known: Vec<u8>,
     arena: Option<BoundArena>,
+    throws: bool,
     passes: Passes,
 }
 
@@ -327,19 +338,13 @@ impl Lowering<'_> {
             },
             Insn::Exit => Op::Exit,
             Insn::Call(CallTarget::Kfunc { id, fd_index: 0 }) => self.kfunc(pc, id)?,
-            Insn::AddrSpaceCast { dst, src, to, .. } => {
-                self.bind_arena(pc)?;
-                Op::Cast {
-                    dst,
-                    src,
-                    to_user: to == 1,
-                }
-            }
+            Insn::AddrSpaceCast { dst, src, to, .. } => Op::Cast {
+                dst,
+                src,
+                to_user: to == 1,
+            },
             Insn::Call(CallTarget::Kfunc { .. }) | Insn::CallReg { .. } => return Err(unsupported),
         };
-        if let Some(MemRef::Arena { .. }) = op.mem() {
-            self.bind_arena(pc)?;
-        }
         let falls = !matches!(op, Op::Jump { .. } | Op::Throw { .. } | Op::Exit);
         if falls && self.following(pc).is_none() {
             return Err(unsupported);
@@ -395,6 +400,7 @@ impl Lowering<'_> {
         let callee = kfuncs::Callee::of(self.program, id, 0);
         let callee = callee.ok_or(LowerError::Unsupported(pc))?;
         let throws = &**callee.name() == THROW;
+        self.throws |= throws;
         let helper = match self.kfunc_index.get(&id) {
             Some(index) => *index,
             None => self.add_kfunc(id, callee)?,
@@ -449,21 +455,6 @@ impl Lowering<'_> {
             key,
             is_there: false,
         })
-    }
-
-    /// Binds the arena, of which a program has at most one.
-    fn bind_arena(&mut self, pc: Pc) -> Result<(), LowerError> {
-        if self.arena.is_none() {
-            let arenas = self.bindings.maps.iter();
-            let mut arenas = arenas.filter_map(|map| self.bindings.machine.bound_arena(*map));
-            let (pages, region, user) = arenas.next().ok_or(LowerError::Map(pc))?;
-            self.arena = Some(BoundArena {
-                pages,
-                region,
-                user,
-            });
-        }
-        Ok(())
     }
 
     /// The value of a 64-bit immediate with a pseudo source.

@@ -2,6 +2,7 @@
 
 mod bench;
 mod bench_baseline;
+mod bench_lines;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod compare;
 mod counted;
@@ -48,6 +49,7 @@ mod verdict;
 
 pub use bench::{BenchRow, BenchTable, ReadyRow};
 pub use bench_baseline::{BenchBaseline, BenchBaselineError};
+pub use bench_lines::{LineRow, LinesTable};
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 pub use compare::{CompareReport, EngineVerdicts, FindingRow, GeneratedSummary};
 pub use coverage::{CoverageReport, CoverageRow, FailUnder, Share, cobertura, coverage_page, lcov};

@@ -1,4 +1,4 @@
-//! `bpflab bench --save` and `--against`.
+//! `bpflab bench --save`, `--against` and `--lines`.
 
 use std::path::PathBuf;
 
@@ -97,6 +97,32 @@ fn what_is_not_measured_again_is_named() {
     assert!(errors.contains(warning), "{errors}");
 }
 
+/// The lines' instructions are those of the run, and the loop of the C source is the costliest.
+#[test]
+fn lines_have_the_instructions_of_a_run() {
+    let (code, output, errors) = bench(&["--lines", "99", "--json"]);
+    assert_eq!(code, Some(0), "{errors}");
+    let rows: Vec<Value> = output
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a row"))
+        .collect();
+    let lines: Vec<_> = rows.iter().filter(|row| row["kind"] == "line").collect();
+    let insns = |row: &Value| row["insns"].as_u64().expect("a number");
+    let sum: u64 = lines.iter().map(|row| insns(row)).sum();
+    assert_eq!(sum, insns(&rows[0]), "{output}");
+    assert!(lines.is_sorted_by_key(|row| u64::MAX - insns(row)));
+    assert_eq!(lines[0]["text"], "if (size >> width) {");
+
+    let (_, output, _) = bench(&["--lines", "2"]);
+    let (_, table) = output.split_once("costliest lines").expect("a table");
+    assert_eq!(table.lines().count(), 1 + 2 + 1, "{table}");
+    let rest = format!(
+        "more lines with {} instructions\n",
+        sum - insns(lines[0]) - insns(lines[1])
+    );
+    assert!(table.ends_with(&rest), "{table}");
+}
+
 #[test]
 fn bad_arguments_are_refused() {
     let (code, _, errors) = bench(&["--against", "Cargo.toml"]);
@@ -105,6 +131,7 @@ fn bad_arguments_are_refused() {
         errors.contains("Cargo.toml: line 1: ") && errors.contains("written by --save"),
         "{errors}"
     );
+    assert_eq!(bench(&["--lines", "0"]).0, Some(2));
     assert_eq!(
         bench(&["--fail-above", "5"]).0,
         Some(2),

@@ -27,6 +27,7 @@ Examples:
   bpflab bench filter.bpf.o --data packet.bin --vs-kernel
   bpflab bench prog.bpf.o handle_exec --engine jit --json | jq .ns_per_run
   bpflab bench prog.bpf.o --save before.json; bpflab bench prog.bpf.o --against before.json
+  bpflab bench prog.bpf.o --lines 10
   bpflab bench tracepoint       what watching a tracepoint costs")]
 pub(in crate::cli) struct Arguments {
     #[cfg(all(feature = "kernel", target_os = "linux"))]
@@ -52,6 +53,10 @@ pub(in crate::cli) struct Arguments {
     /// Spend MS milliseconds on a turn, in five bursts
     #[arg(long, value_name = "MS", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
     pub(super) time: u16,
+    /// Show the N lines of C of which a run executes most instructions; they are counted, not
+    /// timed
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(super) lines: Option<u16>,
     /// Write the times to a file, as with --json, for --against
     #[arg(long, value_name = "FILE")]
     pub(super) save: Option<PathBuf>,

@@ -4,6 +4,7 @@ mod arguments;
 mod contender;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod kernel;
+mod lines;
 mod ours;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod tracepoint;
@@ -20,7 +21,7 @@ use super::input::skip_untyped;
 use super::printer::Printer;
 use super::run::{Engine, ScheduledEvent, machine, open, scheduled_events};
 use crate::harness::{CompileTime, EngineKind, Vm};
-use crate::report::{BenchBaseline, BenchRow, BenchTable, ReadyRow};
+use crate::report::{BenchBaseline, BenchRow, BenchTable, LineRow, LinesTable, ReadyRow};
 use crate::util::Bursts;
 use crate::vm::ProgramHandle;
 use crate::vm::events::Event;
@@ -159,13 +160,42 @@ impl<'a> Session<'a> {
             for row in &rows {
                 self.printer.row(row)?;
             }
-            self.printer.row(&ready)
+            self.printer.row(&ready)?;
         } else {
             self.printer.text(BenchTable {
                 rows: &rows,
                 ready: &ready,
-            })
+            })?;
         }
+        match self.arguments.lines {
+            Some(most) => self.lines(&file, handle, event, most.into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Prints the costliest lines of a program, at most `most`.
+    fn lines(
+        &mut self,
+        file: &str,
+        program: ProgramHandle,
+        event: &Event,
+        most: usize,
+    ) -> Result<(), Failure> {
+        let mut vm = load(self.arguments)?;
+        let rows: Vec<LineRow> = match lines::lines(file, &mut vm, program, event) {
+            Ok(rows) => rows,
+            Err(failure) => {
+                self.exit = self.exit.max(self.printer.failure(failure)?);
+                return Ok(());
+            }
+        };
+        if self.printer.is_json() {
+            for row in rows.iter().take(most) {
+                self.printer.row(row)?;
+            }
+            return Ok(());
+        }
+        self.printer.text(LinesTable { rows: &rows, most })
     }
 
     /// Compares the rows with those of the earlier run.
