@@ -2,11 +2,12 @@
 //!
 //! ```text
 //! cargo bench --bench table                      all of it
-//! cargo bench --bench table -- --write           and writes it into the page
+//! cargo bench --bench table -- --write           and writes it into the page, and the chart
 //! cargo bench --bench table -- --quick           fewer and shorter samples
 //! cargo bench --bench table -- sum fnv           only these programs
 //! ```
 
+mod chart;
 mod measure;
 mod rows;
 #[allow(dead_code, reason = "each target uses a part of it")]
@@ -27,6 +28,8 @@ use suite::programs::{Group, PROGRAMS};
 /// The page with the table, and the lines around the table.
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/benchmarks.md");
 const BEGIN: &str = "<!-- table -->\n";
+/// The chart beside it, which the README shows.
+const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/benchmarks.svg");
 const END: &str = "<!-- /table -->\n";
 
 fn main() {
@@ -45,7 +48,7 @@ fn main() {
         std::process::exit(2);
     }
     let mut text = String::new();
-    measure_all(
+    let (host, table) = measure_all(
         &names,
         if quick { Effort::QUICK } else { Effort::FULL },
         &mut |part| {
@@ -60,12 +63,17 @@ fn main() {
         let (_, after) = rest.split_once(END).expect("the table has an end");
         let page = format!("{before}{BEGIN}{text}{END}{after}");
         std::fs::write(PAGE, page).expect("the page can be written");
+        match chart::chart(&table, &host).filter(|_| names.is_empty()) {
+            Some(chart) => std::fs::write(CHART, chart).expect("the chart can be written"),
+            None => eprintln!("the chart was not written: it needs all programs, and a kernel"),
+        }
     }
 }
 
 /// Measures everything, or the programs with these names, and prints the parts in turn.
-fn measure_all(names: &[String], effort: Effort, show: &mut dyn FnMut(&str)) {
-    show(&Host::this().to_string());
+fn measure_all(names: &[String], effort: Effort, show: &mut dyn FnMut(&str)) -> (Host, Vec<Row>) {
+    let host = Host::this();
+    show(&host.to_string());
     let engines: Vec<_> = Column::ALL.into_iter().map(Column::engine).collect();
     let table = programs(&engines, names, effort);
     let mut figures = Rows(&table).figures();
@@ -92,6 +100,7 @@ fn measure_all(names: &[String], effort: Effort, show: &mut dyn FnMut(&str)) {
             show(&part);
         }
     }
+    (host, table)
 }
 
 /// Measures the programs (all or the named ones), and always the empty one.

@@ -66,6 +66,14 @@ impl Host {
     }
 }
 
+impl Host {
+    /// The processor and the kernel, in one line for XML.
+    pub fn short(&self) -> String {
+        let text = format!("{}, Linux {}", self.cpu, self.kernel);
+        text.replace('&', "&amp;").replace('<', "&lt;")
+    }
+}
+
 impl Display for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {

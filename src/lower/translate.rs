@@ -150,25 +150,19 @@ impl Kept {
             index: vec![NONE; code.len()],
             unreached: Vec::new(),
         };
-        // Whether the instruction before is a call of a function.
-        let mut calls = false;
         let mut at = 0;
         let pcs = (0..code.len()).map(Pc::from_index);
         let starts = pcs.filter(|pc| !code.is_second_slot(*pc));
         for (ordinal, pc) in (0..).zip(starts) {
-            let is_dead = dead_code_goes && !verified.is_reachable(pc);
-            if is_dead && !calls {
-                continue;
-            }
-            calls = match code.insn(pc) {
-                _ if is_dead => {
-                    kept.unreached.push(pc);
-                    false
+            if dead_code_goes && !verified.is_reachable(pc) {
+                if !kept.ends_with_call(code, pc) {
+                    continue;
                 }
-                Some(insn) => matches!(insn, Insn::Call(CallTarget::Subprogram { .. })),
+                kept.unreached.push(pc);
+            } else if code.insn(pc).is_none() {
                 // Only dead code can be undecodable.
-                None => return Err(LowerError::Unsupported(pc)),
-            };
+                return Err(LowerError::Unsupported(pc));
+            }
             kept.pcs.push(pc);
             kept.ordinals.push(ordinal);
             if let Some(index) = kept.index.get_mut(pc.index()) {
@@ -177,6 +171,15 @@ impl Kept {
             at += 1;
         }
         Ok(kept)
+    }
+
+    /// Whether the last instruction is a call of a function that returns to `pc`.
+    fn ends_with_call(&self, code: &Code, pc: Pc) -> bool {
+        let last = self.pcs.last().filter(|last| code.next(**last) == pc);
+        last.is_some_and(|last| {
+            let is_call = |insn| matches!(insn, Insn::Call(CallTarget::Subprogram { .. }));
+            code.insn(*last).is_some_and(is_call) && !self.unreached.contains(last)
+        })
     }
 
     /// The index of the operation at `pc`.

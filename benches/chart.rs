@@ -1,0 +1,81 @@
+//! The chart of the engines' times, as SVG.
+
+use std::fmt::Write;
+
+use crate::measure::host::Host;
+use crate::measure::{Row, geometric_mean};
+use crate::rows::goals::number;
+use crate::suite::columns::Column;
+use crate::suite::programs::Group;
+
+/// Pixels: of a bar with the space below it, above the first bar, and left of the bars.
+const BAR: u32 = 26;
+const TOP: u32 = 58;
+const LEFT: u32 = 110;
+/// Pixels of the longest bar.
+const WIDEST: f64 = 480.0;
+
+/// The time of each engine as a multiple of the kernel's, geometric mean over the twelve programs;
+/// none if the kernel has no times.
+fn means(table: &[Row]) -> Option<Vec<(Column, f64)>> {
+    let twelve = || {
+        let rows = table.iter();
+        rows.filter(|row| row.program.group == Group::Twelve)
+    };
+    let mean = |column: Column| {
+        let ratios = twelve().filter_map(|row| row.ratio(column, Column::Kernel));
+        let ratios: Vec<f64> = ratios.collect();
+        let is_whole = !ratios.is_empty() && ratios.len() == twelve().count();
+        is_whole.then(|| (column, geometric_mean(ratios)))
+    };
+    let mut means: Vec<_> = Column::ALL.into_iter().filter_map(mean).collect();
+    means.sort_by(|a, b| a.1.total_cmp(&b.1));
+    means
+        .iter()
+        .any(|(column, _)| *column == Column::Kernel)
+        .then_some(means)
+}
+
+/// A bar for each engine that ran all of the twelve programs, the fastest first. Lengths are
+/// logarithms: the longest and the shortest differ by a factor of hundreds. None if the kernel's
+/// times are missing.
+pub fn chart(table: &[Row], host: &Host) -> Option<String> {
+    let means = means(table)?;
+    let (least, most) = (means.first()?.1, means.last()?.1);
+    // The shortest bar is visible, too.
+    let length = |mean: f64| ((mean / least).ln() + 0.5) / ((most / least).ln() + 0.5) * WIDEST;
+    let (width, height) = (LEFT + 580, TOP + BAR * means.len() as u32 + 10);
+    let mut text = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
+         viewBox=\"0 0 {width} {height}\" font-family=\"sans-serif\" font-size=\"13\">\n\
+         <rect width=\"{width}\" height=\"{height}\" fill=\"#fff\"/>\n\
+         <text x=\"10\" y=\"20\" font-weight=\"bold\">Time of a run, as a multiple of the kernel's \
+         JIT (logarithmic)</text>\n\
+         <text x=\"10\" y=\"40\" fill=\"#555\">Geometric mean over {} programs; {}</text>\n",
+        table
+            .iter()
+            .filter(|row| row.program.group == Group::Twelve)
+            .count(),
+        host.short()
+    );
+    for (number_of, (column, mean)) in (0..).zip(&means) {
+        let y = TOP + BAR * number_of;
+        let is_ours = matches!(column, Column::Checked | Column::Interp | Column::Jit);
+        let (fill, name) = match is_ours {
+            true => ("#2563a8", format!("bpflab {}", column.title())),
+            false => ("#9aa5b1", column.title().to_owned()),
+        };
+        let (text_y, length) = (y + 14, length(*mean));
+        let _ = writeln!(
+            text,
+            "<text x=\"{}\" y=\"{text_y}\" text-anchor=\"end\">{name}</text>\
+             <rect x=\"{LEFT}\" y=\"{y}\" width=\"{length:.0}\" height=\"18\" fill=\"{fill}\"/>\
+             <text x=\"{:.0}\" y=\"{text_y}\">{}</text>",
+            LEFT - 8,
+            f64::from(LEFT) + length + 6.0,
+            number(*mean),
+        );
+    }
+    text.push_str("</svg>\n");
+    Some(text)
+}
