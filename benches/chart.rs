@@ -44,7 +44,8 @@ pub fn chart(table: &[Row], host: &Host) -> Option<String> {
     let (least, most) = (means.first()?.1, means.last()?.1);
     // The shortest bar is visible, too.
     let length = |mean: f64| ((mean / least).ln() + 0.5) / ((most / least).ln() + 0.5) * WIDEST;
-    let (width, height) = (LEFT + 580, TOP + BAR * means.len() as u32 + 10);
+    let bars = u32::try_from(means.len()).ok()?;
+    let (width, height) = (LEFT + 580, TOP + BAR * bars + 10);
     let mut text = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
          viewBox=\"0 0 {width} {height}\" font-family=\"sans-serif\" font-size=\"13\">\n\
