@@ -225,9 +225,9 @@ fn count(programs: &[(String, Program)], what: &str) -> Count {
 #[test]
 fn our_own_programs_are_recorded() {
     let count = count(&own(), "our own");
-    // Without kernel BTF there are fewer.
+    // Without kernel BTF there are fewer. Exceptions and arenas are not recorded.
     assert!(
-        count.recorded > 60 && count.unrecordable() < 25,
+        count.recorded > 60 && count.unrecordable() < 40,
         "{count:?}"
     );
 }
