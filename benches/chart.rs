@@ -5,8 +5,8 @@ use std::fmt::Write;
 use crate::measure::host::Host;
 use crate::measure::{Row, geometric_mean};
 use crate::rows::goals::number;
+use crate::rows::programs::Rows;
 use crate::suite::columns::Column;
-use crate::suite::programs::Group;
 
 /// Pixels: of a bar with the space below it, above the first bar, and left of the bars.
 const BAR: u32 = 26;
@@ -15,32 +15,26 @@ const LEFT: u32 = 110;
 /// Pixels of the longest bar.
 const WIDEST: f64 = 480.0;
 
-/// The time of each engine as a multiple of the kernel's, geometric mean over the twelve programs;
-/// none if the kernel has no times.
-fn means(table: &[Row]) -> Option<Vec<(Column, f64)>> {
-    let twelve = || {
-        let rows = table.iter();
-        rows.filter(|row| row.program.group == Group::Twelve)
-    };
-    let mean = |column: Column| {
-        let ratios = twelve().filter_map(|row| row.ratio(column, Column::Kernel));
-        let ratios: Vec<f64> = ratios.collect();
-        let is_whole = !ratios.is_empty() && ratios.len() == twelve().count();
-        is_whole.then(|| (column, geometric_mean(ratios)))
-    };
-    let mut means: Vec<_> = Column::ALL.into_iter().filter_map(mean).collect();
+/// The time of each engine as a multiple of the kernel's, geometric mean over the twelve programs,
+/// the fastest first, and the number of programs; none if the kernel has no times.
+fn means(table: &[Row]) -> Option<(Vec<(Column, f64)>, usize)> {
+    let twelve = |column| Rows(table).twelve(column, Column::Kernel);
+    let programs = twelve(Column::Kernel).len();
+    let means = Column::ALL.into_iter().filter_map(|column| {
+        let ratios = twelve(column);
+        let mean = || geometric_mean(ratios.iter().map(|(ratio, _)| *ratio));
+        (ratios.len() == programs).then(|| (column, mean()))
+    });
+    let mut means: Vec<_> = means.collect();
     means.sort_by(|a, b| a.1.total_cmp(&b.1));
-    means
-        .iter()
-        .any(|(column, _)| *column == Column::Kernel)
-        .then_some(means)
+    (programs > 0).then_some((means, programs))
 }
 
 /// A bar for each engine that ran all of the twelve programs, the fastest first. Lengths are
 /// logarithms: the longest and the shortest differ by a factor of hundreds. None if the kernel's
 /// times are missing.
 pub fn chart(table: &[Row], host: &Host) -> Option<String> {
-    let means = means(table)?;
+    let (means, programs) = means(table)?;
     let (least, most) = (means.first()?.1, means.last()?.1);
     // The shortest bar is visible, too.
     let length = |mean: f64| ((mean / least).ln() + 0.5) / ((most / least).ln() + 0.5) * WIDEST;
@@ -52,11 +46,7 @@ pub fn chart(table: &[Row], host: &Host) -> Option<String> {
          <rect width=\"{width}\" height=\"{height}\" fill=\"#fff\"/>\n\
          <text x=\"10\" y=\"20\" font-weight=\"bold\">Time of a run, as a multiple of the kernel's \
          JIT (logarithmic)</text>\n\
-         <text x=\"10\" y=\"40\" fill=\"#555\">Geometric mean over {} programs; {}</text>\n",
-        table
-            .iter()
-            .filter(|row| row.program.group == Group::Twelve)
-            .count(),
+         <text x=\"10\" y=\"40\" fill=\"#555\">Geometric mean over {programs} programs; {}</text>\n",
         host.short()
     );
     for (number_of, (column, mean)) in (0..).zip(&means) {

@@ -28,9 +28,9 @@ use suite::programs::{Group, PROGRAMS};
 /// The page with the table, and the lines around the table.
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/benchmarks.md");
 const BEGIN: &str = "<!-- table -->\n";
-/// The chart beside it, which the README shows.
-const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/benchmarks.svg");
 const END: &str = "<!-- /table -->\n";
+/// The chart, which the README shows.
+const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/benchmarks.svg");
 
 fn main() {
     // Cargo adds `--bench`.

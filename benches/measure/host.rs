@@ -64,9 +64,7 @@ impl Host {
             load: first_line("/proc/loadavg").unwrap_or_else(unknown),
         }
     }
-}
 
-impl Host {
     /// The processor and the kernel, in one line for XML.
     pub fn short(&self) -> String {
         let text = format!("{}, Linux {}", self.cpu, self.kernel);

@@ -14,7 +14,7 @@ impl Rows<'_> {
     }
 
     /// The ratios of the twelve, if both engines have a time.
-    fn twelve(&self, of: Column, to: Column) -> Vec<(f64, &'static str)> {
+    pub fn twelve(&self, of: Column, to: Column) -> Vec<(f64, &'static str)> {
         let rows = self.of(Group::Twelve);
         rows.filter_map(|row| Some((row.ratio(of, to)?, row.program.title)))
             .collect()

@@ -130,7 +130,7 @@ handler! {
     }
 }
 
-/// The host address of an access to the arena; 0 if a page is missing.
+/// The host address of an access to the arena, 0 if a page is missing, and the access's size.
 ///
 /// # Safety
 /// As of [`Handler`].

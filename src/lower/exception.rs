@@ -1,11 +1,8 @@
 //! Exception callbacks: where a program continues after `bpf_throw`.
 
 use crate::program::Program;
+use crate::spec::kfuncs::EXCEPTION_CALLBACK;
 use crate::util::Pc;
-
-/// Prefix of the BTF declaration tag that names a main function's exception callback
-/// (`__exception_cb(name)`).
-const MARK: &str = "exception_callback:";
 
 /// The slot of the program's exception callback, as named by its main function
 /// (`check_btf_func`, `kernel/bpf/verifier.c`).
@@ -13,7 +10,7 @@ pub(crate) fn exception_callback(program: &Program) -> Option<Pc> {
     let btf = program.btf.as_ref()?;
     let main = program.subprograms.first()?.type_id?;
     let mut marks = btf.decl_tags(main).filter(|ty| ty.component().is_none());
-    let name = marks.find_map(|ty| ty.name().strip_prefix(MARK))?;
+    let name = marks.find_map(|ty| ty.name().strip_prefix(EXCEPTION_CALLBACK))?;
     let mut functions = program.subprograms.iter();
     let found = functions.find(|function| function.name == name);
     found.map(|function| function.start)

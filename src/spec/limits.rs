@@ -139,7 +139,7 @@ pub const MAX_NESTED_OUTPUT: usize = 3;
 /// `net/bpf/test_run.c`).
 pub const MIN_TEST_PACKET: usize = 14;
 /// Bytes of a page on x86-64, for maps whose size is in pages.
-pub const PAGE_SIZE: u32 = 4096;
+pub const PAGE_SIZE: u32 = 1 << PAGE_SHIFT;
 /// The binary logarithm of [`PAGE_SIZE`].
 pub const PAGE_SHIFT: u8 = 12;
 /// Bytes of a `struct bpf_dynptr` (`include/uapi/linux/bpf.h`).

@@ -166,10 +166,11 @@ impl Emitter<'_> {
     /// missing, and if the access may be to two pages.
     fn in_arena(&mut self, judged: Stub, base: Host, off: i16, size: Size) -> Option<At> {
         let pages = &self.lowered.arena()?.pages;
+        let last = (pages.bytes().len() as u64).checked_sub(size.bytes().into())?;
         let judged = self.stub(judged);
         asm!(self ; mov W(FIRST), W(base));
         self.add(FIRST, FIRST, i64::from(off) - i64::from(pages.start()));
-        self.constant(SECOND, pages.bytes().len() as u64 - u64::from(size.bytes()));
+        self.constant(SECOND, last);
         asm!(self ; cmp X(FIRST), X(SECOND) ; b.hi =>judged);
         if size != Size::B {
             let last = PAGE_SIZE - u32::from(size.bytes());

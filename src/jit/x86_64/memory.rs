@@ -80,6 +80,7 @@ impl Emitter<'_> {
     /// step does it if a page is missing, and if the access may be to two pages.
     fn in_arena(&mut self, op: Target, base: Host, off: i16, size: Size) -> Option<()> {
         let pages = &self.lowered.arena()?.pages;
+        let last = (pages.bytes().len() as u64).checked_sub(size.bytes().into())?;
         let judged = self.stub(Stub::Step(op));
         asm!(self ; mov Rd(FIRST), Rd(base));
         self.constant(
@@ -87,7 +88,7 @@ impl Emitter<'_> {
             (i64::from(off) - i64::from(pages.start())).cast_unsigned(),
         );
         asm!(self ; add Rq(FIRST), Rq(SECOND));
-        self.constant(SECOND, pages.bytes().len() as u64 - u64::from(size.bytes()));
+        self.constant(SECOND, last);
         asm!(self ; cmp Rq(FIRST), Rq(SECOND) ; ja =>judged);
         if size != Size::B {
             let last = PAGE_SIZE.cast_signed() - i32::from(size.bytes());

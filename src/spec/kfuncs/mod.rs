@@ -26,6 +26,9 @@ pub(crate) use table::for_each_kfunc;
 
 /// The kfunc that ends all functions of a program.
 pub const THROW: &str = "bpf_throw";
+/// Prefix of the BTF declaration tag of a main function that names its exception callback
+/// (`__exception_cb(name)`, `bpf_find_exception_callback_insn_off`).
+pub const EXCEPTION_CALLBACK: &str = "exception_callback:";
 
 /// A kfunc.
 #[derive(Clone, Copy, Debug)]

@@ -12,6 +12,7 @@ use crate::isa::RawInsn;
 use crate::program::Program;
 use crate::spec::Capabilities;
 use crate::spec::helpers::id;
+use crate::spec::kfuncs::EXCEPTION_CALLBACK;
 use crate::spec::limits::MAX_SUBPROGS;
 use crate::util::{Errno, Pc};
 use crate::verifier::log::Log;
@@ -97,9 +98,6 @@ fn add(starts: &mut Vec<Pc>, slots: &[RawInsn], target: i64) -> VerifyResult<usi
     }
 }
 
-/// The tag of the main program that names the exception callback.
-const TAG: &str = "exception_callback:";
-
 /// The start of the exception callback that the main program names
 /// (`bpf_find_exception_callback_insn_off`).
 fn exception_callback(program: &Program) -> VerifyResult<Option<u32>> {
@@ -109,7 +107,7 @@ fn exception_callback(program: &Program) -> VerifyResult<Option<u32>> {
     let mut names = btf
         .decl_tags(main.ty)
         .filter(|ty| ty.component().is_none())
-        .filter_map(|ty| ty.name().strip_prefix(TAG));
+        .filter_map(|ty| ty.name().strip_prefix(EXCEPTION_CALLBACK));
     let Some(name) = names.next() else {
         return Ok(None);
     };
