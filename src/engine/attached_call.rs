@@ -1,13 +1,10 @@
-//! Calls of functions to which other programs are attached.
+//! Calls of functions to which other programs are attached, in the checked interpreter.
 
-use super::attached::Attachment;
+use super::attached::{Attachment, TracedCall};
 use super::checked::Run;
 use super::stack::Frame;
 use crate::isa::Reg;
-use crate::vm::attach::Hook;
-use crate::vm::events::Event;
-use crate::vm::kfuncs::kernel_context;
-use crate::vm::{Fault, FaultKind, HelperProblem, Machine};
+use crate::vm::{Fault, FaultKind, Machine};
 
 impl<'a> Run<'a> {
     /// Pushes the frame of a called function, or of the extension in its place. Returns the slot
@@ -36,9 +33,12 @@ impl<'a> Run<'a> {
                 Ok(0)
             }
             Some(Attachment::Traced { event, args }) => {
-                let event = self.called(machine, frame.from, event, *args)?;
-                self.fire(machine, frame.from, Hook::Fentry, &event)?;
-                frame.traced = Some(Box::new(event));
+                let passed = Reg::ARGUMENTS.map(|reg| self.reg(reg));
+                let passed = passed.get(..*args).unwrap_or(&passed);
+                let call = TracedCall::enter(machine, event, passed);
+                let call =
+                    call.map_err(|problem| problem.at(|kind| self.fault(frame.from, kind)))?;
+                frame.traced = Some(call);
                 self.push_frame(machine, frame)?;
                 Ok(at)
             }
@@ -50,50 +50,10 @@ impl<'a> Run<'a> {
         let Some(frame) = self.frames.last_mut() else {
             return Ok(());
         };
-        let (from, Some(mut event)) = (frame.from, frame.traced.take()) else {
+        let (from, Some(call)) = (frame.from, frame.traced.take()) else {
             return Ok(());
         };
-        // A function without a result has no such field.
-        let _ = event.change("ret", &self.reg(Reg::R0).into());
-        self.fire(machine, from, Hook::Fexit, &event)
-    }
-
-    /// The event of a call with the arguments in r1 to r5. The context is passed as the
-    /// kernel's object, which tracing programs see.
-    fn called(
-        &self,
-        machine: &Machine,
-        from: i64,
-        event: &Event,
-        args: usize,
-    ) -> Result<Event, Box<Fault>> {
-        let problem = |problem: String| self.fault(from, FaultKind::Interrupt(problem));
-        let context = machine.current().map(|current| current.placed.r1());
-        let mut event = event.clone();
-        for (number, reg) in (1..=args).zip(Reg::ARGUMENTS) {
-            let mut value = self.reg(reg);
-            if context == Some(value) {
-                value = kernel_context(machine, value).map_err(|why| problem(why.to_string()))?;
-            }
-            event = event
-                .arg(number, value)
-                .map_err(|why| problem(why.to_string()))?;
-        }
-        Ok(event)
-    }
-
-    fn fire(
-        &self,
-        machine: &mut Machine,
-        from: i64,
-        hook: Hook,
-        event: &Event,
-    ) -> Result<(), Box<Fault>> {
-        match machine.fire_hook(hook, event) {
-            Ok(_) => Ok(()),
-            // The fault has its own position.
-            Err(HelperProblem::Callback(fault)) => Err(fault),
-            Err(problem) => Err(self.fault(from, FaultKind::Interrupt(problem.to_string()))),
-        }
+        let left = call.leave(machine, self.reg(Reg::R0));
+        left.map_err(|problem| problem.at(|kind| self.fault(from, kind)))
     }
 }

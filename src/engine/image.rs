@@ -14,7 +14,7 @@ use crate::util::{Pc, TypeId};
 use crate::verifier::{Through, Verified};
 use crate::vm::kfuncs::Callee;
 use crate::vm::maps::Kind;
-use crate::vm::memory::{AccessFault, Address, Problem, Region, SpaceFull};
+use crate::vm::memory::{AccessFault, Address, Problem, Region, SharedBytes, SpaceFull};
 use crate::vm::{EngineKind, Fallback, Fault, FaultKind, Machine, MapHandle, RanOn};
 
 /// Which loads from unmapped addresses read 0.
@@ -201,13 +201,16 @@ impl Image {
         self.meter = meter.map(Arc::new);
     }
 
-    /// The same program with these functions to which others are attached. Only the checked
-    /// interpreter runs it, unless there are none.
+    /// The same program with these functions to which others are attached.
     pub(crate) fn with_attached(this: &Arc<Self>, attached: Vec<AttachedFunction>) -> Arc<Self> {
         let plain = this.unattached.as_ref().unwrap_or(this);
         if attached.is_empty() {
             return Arc::clone(plain);
         }
+        let starts: Vec<Pc> = attached.iter().map(|function| function.start).collect();
+        let lowered = plain
+            .lowered()
+            .map(|lowered| lowered.with_attached(&starts));
         Arc::new(Self {
             program: Arc::clone(&plain.program),
             code: Arc::clone(&plain.code),
@@ -217,16 +220,13 @@ impl Image {
             functions: plain.functions,
             frame_names: plain.frame_names.clone(),
             kfuncs: plain.kfuncs.clone(),
-            lowered: None,
+            lowered: lowered.and_then(Result::ok).map(Arc::new),
             threaded: OnceLock::new(),
             native: [OnceLock::new(), OnceLock::new()],
-            compilers: Compilers::default(),
+            compilers: plain.compilers,
             probes: plain.probes.clone(),
             in_arena: plain.in_arena.clone(),
-            unverified: match plain.lowered {
-                Some(_) => Fallback::Attached,
-                None => plain.unverified,
-            },
+            unverified: plain.unverified,
             meter: plain.meter.clone(),
             attached,
             unattached: Some(Arc::clone(plain)),
@@ -239,6 +239,39 @@ impl Image {
         let mut attached = self.attached.iter();
         let found = attached.find(|function| i64::from(function.start.0) == start);
         found.map(|function| &function.attachment)
+    }
+
+    /// The operations, if a fast engine may run them now, and the block with the context's bytes.
+    /// `images` are the loaded programs.
+    ///
+    /// # Errors
+    /// Why the checked interpreter has to run the program: [`Lowered::may_start`] has reasons, and
+    /// the programs in the place of its functions must be as fast.
+    pub(super) fn may_start_fast<'m>(
+        &self,
+        images: &[Arc<Self>],
+        machine: &'m Machine,
+        context: u64,
+    ) -> Result<(&Lowered, &'m SharedBytes), Fallback> {
+        if self.meter.is_some() {
+            return Err(Fallback::Measured);
+        }
+        let lowered = self.lowered().ok_or(self.unverified)?;
+        let bytes = lowered.may_start(machine, context)?;
+        for function in &self.attached {
+            // Where an exception ends is known only for the program that the run starts with.
+            let may_throw = |lowered: &Lowered| lowered.exceptions().is_some();
+            let Attachment::Replaced(program) = function.attachment else {
+                continue;
+            };
+            let extension = images.get(program.index()).ok_or(Fallback::Attached)?;
+            let starts = extension.may_start_fast(images, machine, context);
+            let (extension, _) = starts.map_err(|_| Fallback::Attached)?;
+            if may_throw(lowered) || may_throw(extension) {
+                return Err(Fallback::Attached);
+            }
+        }
+        Ok((lowered, bytes))
     }
 
     /// The counters of executed instructions, if coverage is measured.

@@ -75,12 +75,8 @@ fn start_of<'a>(machine: &Machine, plan: Plan<'a>, chosen: EngineKind) -> Result
         return Err(RanOn::chosen(chosen));
     }
     let ran_on = plan.entry.ran_on_with(chosen, plan.counting);
-    let lowered = plan.entry.lowered().ok_or(ran_on)?;
-    if plan.entry.counts().is_some() {
-        return Err(ran_on);
-    }
-    let context = lowered.may_start(machine, plan.context);
-    let context = context.map_err(RanOn::checked)?;
+    let starts = (plan.entry).may_start_fast(plan.images, machine, plan.context);
+    let (lowered, context) = starts.map_err(RanOn::checked)?;
     let deltas = machine.space.deltas().host_address();
     Ok(Start {
         lowered,

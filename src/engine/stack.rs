@@ -25,10 +25,10 @@
 
 use std::sync::Arc;
 
+use super::attached::TracedCall;
 use super::image::Image;
 use crate::spec::limits::{MAX_CALL_FRAMES, MAX_MAY_GOTO, MAX_TAIL_CALLS, STACK_SIZE};
 use crate::vm::Machine;
-use crate::vm::events::Event;
 use crate::vm::memory::{Address, Region, SharedBytes, SpaceFull};
 
 /// The data after a frame's end. Programs can't access it.
@@ -241,7 +241,7 @@ pub(super) struct Frame<'a> {
     /// helper began.
     pub chain: usize,
     /// The call's event, if programs at the function's exit are to see it.
-    pub traced: Option<Box<Event>>,
+    pub traced: Option<TracedCall>,
 }
 
 impl<'a> Frame<'a> {

@@ -17,7 +17,7 @@ use crate::vm::events::{Event, Layout};
 impl Vm {
     /// A loaded program as one to which others attach: extensions (`freplace/FUNCTION`), and
     /// fentry and fexit programs that trace it. Load their object into the same `Vm`, and attach
-    /// them. A call of the function then runs them, on the checked engine.
+    /// them. A call of the function then runs them.
     ///
     /// ```
     /// use bpflab::vm::events::Event;

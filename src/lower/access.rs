@@ -205,7 +205,8 @@ impl<'a> Accesses<'a> {
 
     /// Whether an access to the context reads or writes exactly the bytes that it names.
     fn is_plain(&self, insn: &Insn, off: u16, size: Size) -> bool {
-        let kind = self.verified.program().prog_type.info().context;
+        let program = self.verified.program().owner_of_context();
+        let kind = program.prog_type.info().context;
         let (off, size) = (u32::from(off), u32::from(size.bytes()));
         match insn {
             Insn::Load { .. } | Insn::LoadAcquire { .. } | Insn::LoadSx { .. } => {

@@ -16,6 +16,7 @@ pub(super) fn field_at(
     mode: Mode,
 ) -> Option<(u32, Yield)> {
     let off = u32::try_from(off).ok()?;
+    let program = program.owner_of_context();
     let attach = program.prog_type.attach_type(program.expected_attach_type);
     let bytes = u32::from(size.bytes());
     let yields = context::check(program.prog_type, attach, program.arch, off, bytes, mode)?;
@@ -53,7 +54,8 @@ impl Lowered {
         }
         let current = machine.current().ok_or(Fallback::Event)?;
         let placed = current.placed.context;
-        if current.prog_type != self.program.prog_type || placed.register() != r1 {
+        let prog_type = self.program.owner_of_context().prog_type;
+        if current.prog_type != prog_type || placed.register() != r1 {
             return Err(Fallback::Event);
         }
         let bytes = self.context_bytes(machine, placed);
@@ -65,6 +67,7 @@ impl Lowered {
             && self.helpers.iter().any(|helper| match &helper.callee {
                 Callee::Helper(id) => machine.is_mocked(*id),
                 Callee::Kfunc(callee) => machine.is_mocked_kfunc(callee.name()),
+                Callee::Attached(_) => false,
             })
     }
 

@@ -64,7 +64,7 @@ fn may_remove_elements(helper: &Helper) -> bool {
     let calls = |helper: &helpers::Helper| helper.effects.intersects(Effects::CALLS_BACK);
     match helper.callee {
         Callee::Helper(id) => removes_elements(id) || helper.spec().is_none_or(calls),
-        Callee::Kfunc(_) => true,
+        Callee::Kfunc(_) | Callee::Attached(_) => true,
     }
 }
 

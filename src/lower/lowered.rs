@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::LowerError;
 use super::fuse::fused::Fused;
 use super::note::Notes;
 use super::op::{Op, Target};
@@ -19,7 +20,7 @@ use crate::vm::memory::Pages;
 /// Only [`lower`](super::lower) creates one, from a
 /// [`Verified`](crate::verifier::Verified). This entitles an engine to omit the checks that
 /// its [`MemRef`](super::MemRef)s omit, if the run [may start](super::Lowered::may_start).
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Lowered {
     pub(super) program: Arc<Program>,
     /// [`Space::id`](crate::vm::memory::Space::id) of the machine.
@@ -46,7 +47,7 @@ pub struct Lowered {
 }
 
 /// The fused operations over the plain ones.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Overlay {
     /// The fused operations, each with the number of plain ones.
     pub fused: Vec<(Fused, u8)>,
@@ -80,16 +81,19 @@ pub struct Function {
     pub frame_name: Arc<str>,
 }
 
-/// Which helper or kfunc a program calls.
+/// What a program calls, other than its own functions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Callee {
     /// The helper with this number.
     Helper(HelperId),
     /// A kfunc.
     Kfunc(kfuncs::Callee),
+    /// The function of the program with this number, to which other programs are attached.
+    Attached(u16),
 }
 
-/// A helper or kfunc that a program calls.
+/// A helper or kfunc that a program calls, or what runs when a function is called to which other
+/// programs are attached.
 #[derive(Debug, Clone)]
 pub struct Helper {
     /// Which one.
@@ -101,11 +105,11 @@ pub struct Helper {
 }
 
 impl Helper {
-    /// The helper's row in the table; none for a kfunc.
+    /// The helper's row in the table; none for anything else.
     pub(super) fn spec(&self) -> Option<&'static helpers::Helper> {
         match self.callee {
             Callee::Helper(id) => helpers::helper(id),
-            Callee::Kfunc(_) => None,
+            Callee::Kfunc(_) | Callee::Attached(_) => None,
         }
     }
 }
@@ -211,6 +215,34 @@ pub struct ContextUse {
 }
 
 impl Lowered {
+    /// The same program with other programs attached to the functions that begin at `starts`: the
+    /// engine decides what a call of such a function runs. What was derived from the operations
+    /// stays true, since it holds whatever a called function does.
+    ///
+    /// # Errors
+    /// [`LowerError::TooLarge`].
+    pub(crate) fn with_attached(&self, starts: &[Pc]) -> Result<Self, LowerError> {
+        let mut lowered = self.clone();
+        for start in starts {
+            // A function that is never called is not there.
+            let Some(function) = lowered.function_at(*start) else {
+                continue;
+            };
+            let helper = u16::try_from(lowered.helpers.len()).map_err(|_| LowerError::TooLarge)?;
+            lowered.helpers.push(Helper {
+                callee: Callee::Attached(function),
+                body: None,
+                moves_pointers: true,
+            });
+            for op in &mut lowered.ops {
+                if *op == (Op::CallFunction { function }) {
+                    *op = Op::CallHelper { helper };
+                }
+            }
+        }
+        Ok(lowered)
+    }
+
     /// The program.
     #[must_use]
     pub const fn program(&self) -> &Arc<Program> {

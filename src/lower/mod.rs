@@ -119,9 +119,6 @@ pub enum LowerError {
     /// A map that is missing in the machine, or whose shape differs from the verified one.
     #[error("instruction {0} uses a map that is missing or differs from the verified one")]
     Map(Pc),
-    /// An extension, whose context is that of the program that it extends.
-    #[error("the context of an extension is that of another program")]
-    Extension,
     /// The program is too large for its indices.
     #[error("too many functions, maps or helpers for an operation's index")]
     TooLarge,

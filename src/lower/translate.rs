@@ -20,7 +20,7 @@ use crate::isa::{CallTarget, Code, Insn, Operand, Pseudo, Reg};
 use crate::program::{MapDef, Program};
 use crate::spec::helpers::{Effects, id::sk_assign};
 use crate::spec::kfuncs::THROW;
-use crate::spec::{MapType, ProgType, helpers, limits};
+use crate::spec::{MapType, helpers, limits};
 use crate::util::{HelperId, MapId, Pc, TypeId};
 use crate::verifier::Verified;
 use crate::vm::MapHandle;
@@ -37,9 +37,6 @@ pub fn lower(
     passes: Passes,
 ) -> Result<Lowered, LowerError> {
     let program = verified.program();
-    if program.prog_type == ProgType::Ext {
-        return Err(LowerError::Extension);
-    }
     let code = verified.code();
     let kept = Kept::of(verified, passes)?;
     let mut lowering = Lowering {

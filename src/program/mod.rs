@@ -288,6 +288,15 @@ impl Program {
         }
     }
 
+    /// The program whose context it gets: the one that an extension is for, or itself.
+    #[must_use]
+    pub fn owner_of_context(&self) -> &Self {
+        match (self.prog_type, self.attach_prog.known()) {
+            (ProgType::Ext, Some(target)) => &target.program,
+            _ => self,
+        }
+    }
+
     /// The program as libbpf loads it when the kernel refuses its BTF: no function and map
     /// types, no lines, and so no global functions and no special fields.
     #[must_use]

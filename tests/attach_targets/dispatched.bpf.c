@@ -32,7 +32,7 @@ int drops(struct xdp_md *ctx)
 SEC("freplace/dispatch")
 int replaces_all(struct xdp_md *ctx)
 {
-	return XDP_TX;
+	return bpf_get_smp_processor_id() ? XDP_ABORTED : XDP_TX;
 }
 
 SEC("fentry/first")

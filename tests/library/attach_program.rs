@@ -31,6 +31,20 @@ fn loaded() -> Option<Vm> {
     Some(vm)
 }
 
+const ENGINES: [EngineKind; 3] = [EngineKind::Checked, EngineKind::Interp, EngineKind::Jit];
+
+/// The same on each engine. The checked one does not stand in for another one.
+fn on_each_engine(check: impl Fn(&mut Vm)) {
+    for engine in ENGINES {
+        let Some(mut vm) = loaded() else { return };
+        vm.set_engine(engine);
+        check(&mut vm);
+        let ran_on = vm.run("dispatch", &frame()).unwrap().runs[0].ran_on;
+        let is_checked = |engine| engine == EngineKind::Checked;
+        assert_eq!(is_checked(ran_on.engine), is_checked(engine));
+    }
+}
+
 fn frame() -> Event {
     let event = Event::packet([0; 100]);
     let event = event.set("ingress_ifindex", 99).unwrap();
@@ -43,69 +57,72 @@ fn number(vm: &Vm, path: &str) -> u64 {
 
 #[test]
 fn an_extension_runs_in_the_place_of_a_function() {
-    let Some(mut vm) = loaded() else { return };
-    let action = |vm: &mut Vm| {
-        let event = frame().set("ingress_ifindex", 1).unwrap();
-        vm.run("dispatch", &event).unwrap().runs[0].r0
-    };
-    assert_eq!((action(&mut vm), number(&vm, "drops_seen")), (2, 0));
-    vm.attach("drops").unwrap();
-    assert_eq!((action(&mut vm), number(&vm, "drops_seen")), (1, 100));
-    let points: Vec<_> = vm
-        .attachments("drops")
-        .unwrap()
-        .map(ToString::to_string)
-        .collect();
-    assert_eq!(points, ["freplace/dispatch:first"]);
+    on_each_engine(|vm| {
+        let action = |vm: &mut Vm| {
+            let event = frame().set("ingress_ifindex", 1).unwrap();
+            vm.run("dispatch", &event).unwrap().runs[0].r0
+        };
+        assert_eq!((action(vm), number(vm, "drops_seen")), (2, 0));
+        vm.attach("drops").unwrap();
+        assert_eq!((action(vm), number(vm, "drops_seen")), (1, 100));
+        let points: Vec<_> = vm
+            .attachments("drops")
+            .unwrap()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(points, ["freplace/dispatch:first"]);
 
-    vm.detach("drops").unwrap();
-    assert_eq!((action(&mut vm), number(&vm, "drops_seen")), (2, 100));
-    vm.attach("replaces_all").unwrap();
-    assert_eq!(action(&mut vm), 3);
+        vm.detach("drops").unwrap();
+        assert_eq!((action(vm), number(vm, "drops_seen")), (2, 100));
+        vm.attach("replaces_all").unwrap();
+        assert_eq!(action(vm), 3);
+    });
 }
 
 #[test]
 fn tracing_programs_see_arguments_and_result() {
-    let Some(mut vm) = loaded() else { return };
-    for name in ["enters", "leaves", "leaves_main"] {
-        vm.attach(name).unwrap();
-    }
-    let outcome = vm.run("dispatch", &frame()).unwrap();
-    assert_eq!(outcome.runs[0].r0, 1);
-    let exit = &outcome.nested[2].outcome;
-    assert_eq!(exit.printk().collect::<Vec<_>>(), ["first returned 1"]);
-    let values = [
-        "entered",
-        "left",
-        "result",
-        "queue",
-        "arguments",
-        "main_result",
-    ];
-    assert_eq!(values.map(|name| number(&vm, name)), [1, 1, 1, 5, 1, 1]);
-    let nested: Vec<_> = outcome
-        .nested
-        .iter()
-        .map(|nested| nested.event.as_str())
-        .collect();
-    assert_eq!(
-        nested,
-        [
-            "dispatch:dispatch",
-            "dispatch:first",
-            "dispatch:first",
-            "dispatch:dispatch"
-        ]
-    );
+    on_each_engine(|vm| {
+        for name in ["enters", "leaves", "leaves_main"] {
+            vm.attach(name).unwrap();
+        }
+        let outcome = vm.run("dispatch", &frame()).unwrap();
+        assert_eq!(outcome.runs[0].r0, 1);
+        let exit = &outcome.nested[2].outcome;
+        assert_eq!(exit.printk().collect::<Vec<_>>(), ["first returned 1"]);
+        let values = [
+            "entered",
+            "left",
+            "result",
+            "queue",
+            "arguments",
+            "main_result",
+        ];
+        assert_eq!(values.map(|name| number(vm, name)), [1, 1, 1, 5, 1, 1]);
+        let nested: Vec<_> = outcome
+            .nested
+            .iter()
+            .map(|nested| nested.event.as_str())
+            .collect();
+        assert_eq!(
+            nested,
+            [
+                "dispatch:dispatch",
+                "dispatch:first",
+                "dispatch:first",
+                "dispatch:dispatch"
+            ]
+        );
+    });
 }
 
 #[test]
 fn arguments_without_a_reliable_type_are_five_numbers() {
-    let Some(mut vm) = loaded() else { return };
-    vm.attach("enters_second").unwrap();
-    let event = frame().set("ingress_ifindex", 1).unwrap();
-    assert_eq!(vm.run("dispatch", &event).unwrap().runs[0].r0, 2);
-    assert_eq!(number(&vm, "arguments"), 5);
+    on_each_engine(|vm| {
+        vm.attach("enters_second").unwrap();
+        let event = frame().set("ingress_ifindex", 1).unwrap();
+        assert_eq!(vm.run("dispatch", &event).unwrap().runs[0].r0, 2);
+        assert_eq!(number(vm, "arguments"), 5);
+    });
 }
 
 #[test]
@@ -124,15 +141,40 @@ fn a_function_is_replaced_or_traced() {
 }
 
 #[test]
+fn engines_count_what_attached_programs_execute() {
+    let insns = |name: &str, engine| {
+        let mut vm = loaded()?;
+        vm.set_engine(engine);
+        vm.attach(name).unwrap();
+        let outcome = vm.run("dispatch", &frame()).unwrap();
+        let nested = outcome.nested.iter().flat_map(|it| &it.outcome.runs);
+        let nested = nested.map(|run| run.insns);
+        Some((outcome.runs[0].insns, nested.collect::<Vec<_>>()))
+    };
+    for name in ["drops", "replaces_all", "enters", "leaves", "leaves_main"] {
+        for engine in ENGINES {
+            assert_eq!(
+                insns(name, engine),
+                insns(name, EngineKind::Checked),
+                "{name}"
+            );
+        }
+    }
+}
+
+#[test]
 fn the_engine_that_stands_in_is_named() {
     let Some(mut vm) = loaded() else { return };
     let engine = EngineKind::Interp;
     vm.set_engine(engine);
     let ran_on = |vm: &mut Vm| vm.run("dispatch", &frame()).unwrap().runs[0].ran_on;
+    vm.mock_helper("get_smp_processor_id", |_| Ok(1)).unwrap();
+    vm.attach("drops").unwrap();
     assert_eq!(ran_on(&mut vm), RanOn::chosen(engine));
-    vm.attach("enters").unwrap();
+    vm.detach("drops").unwrap();
+    vm.attach("replaces_all").unwrap();
     assert_eq!(ran_on(&mut vm), RanOn::checked(Fallback::Attached));
-    vm.detach("enters").unwrap();
+    vm.detach("replaces_all").unwrap();
     assert_eq!(ran_on(&mut vm), RanOn::chosen(engine));
 }
 

@@ -4,6 +4,7 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `attached` | calls by way of the run: of functions to which programs are attached, of callbacks |
 //! | `context` | the packet and the context's pointers, for machine code |
 //! | `frames` | entering and leaving functions |
 //! | `look_up` | look-ups of keys by their host addresses |
@@ -13,6 +14,7 @@
 //! | `step` | one operation, and the loop over operations |
 //! | `tail` | tail calls, and the switch to the checked interpreter |
 
+mod attached;
 mod context;
 mod frames;
 #[cfg(feature = "jit")]

@@ -10,7 +10,7 @@ use super::super::counting::Counting;
 use super::super::image::Image;
 use super::super::native::{EntryPoint, Native};
 use super::super::plan::Plan;
-use super::super::stack::{Frames, MAX_FRAMES, STRIDE};
+use super::super::stack::{Frames, STRIDE};
 use crate::isa::Reg;
 use crate::lower::{Callee, KNOWN, KnownValues, Lowered, Target};
 use crate::program::Program;
@@ -71,7 +71,8 @@ pub(crate) struct Run<'a> {
     pub(super) images: &'a [Arc<Image>],
     /// The program that the run starts with.
     entry: (&'a Image, &'a Lowered),
-    /// The entry point of its machine code, if that is executed.
+    /// The entry point of its machine code, if that is executed, and nothing is attached to the
+    /// main program.
     entry_point: Option<EntryPoint>,
     /// The end of the frame before the first function is entered.
     pub(super) rest: u64,
@@ -172,7 +173,9 @@ impl<'a> Run<'a> {
             end: None,
             images,
             entry: (image, lowered),
-            entry_point: native.map(|native| native.entry_point(0)),
+            entry_point: native
+                .filter(|_| image.attached_at(0).is_none())
+                .map(|native| native.entry_point(0)),
             rest: frames.rest(),
             counting,
             starts_plainly: lowered.known().is_empty() && !lowered.reads_kernel(),
@@ -227,18 +230,26 @@ impl<'a> Run<'a> {
         self.forget_freed(machine);
     }
 
-    /// Runs the program without machine code.
+    /// Runs the program without machine code, or what is attached to it.
     #[inline]
     fn start_interpreted(&mut self, machine: &mut Machine) -> Result<Finished, Box<Fault>> {
         self.host.frame_end = self.rest;
         self.executed = 0;
-        match self.function(machine, 0, 0, [self.context_address, 0, 0, 0, 0]) {
-            Ok(r0) if self.tail_calls == 0 => {
-                let insns = Some(self.executed);
-                Ok(Finished { r0, insns })
-            }
-            result => self.clean_up(machine, result, Some(self.executed)),
+        let args = [self.context_address, 0, 0, 0, 0];
+        let result = match self.image.attached_at(0) {
+            None => self.function(machine, 0, 0, args),
+            Some(_) => self.call_attached(machine, 0, 0, args),
+        };
+        let insns = self.counts().then_some(self.executed);
+        match result {
+            Ok(r0) if self.tail_calls == 0 => Ok(Finished { r0, insns }),
+            result => self.clean_up(machine, result, insns),
         }
+    }
+
+    /// Whether the executed instructions are known.
+    fn counts(&self) -> bool {
+        self.counting == Counting::Exact || self.native().is_none()
     }
 
     /// Ends a run that switched programs or stopped in the middle.
@@ -279,8 +290,7 @@ impl<'a> Run<'a> {
         let main = self.lowered.functions().first();
         self.frame_escapes = main.is_some_and(|main| main.frame_escapes);
         self.leave(machine);
-        let counts = self.native().is_none() || self.counting == Counting::Exact;
-        let insns = counts.then_some(self.executed);
+        let insns = self.counts().then_some(self.executed);
         Ok(Finished { r0, insns })
     }
 
@@ -356,7 +366,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Calls a helper for the operation at `at`.
+    /// Calls a helper, or what is attached to a function, for the operation at `at`.
     pub(crate) fn call_helper(
         &mut self,
         machine: &mut Machine,
@@ -390,6 +400,10 @@ impl<'a> Run<'a> {
             (Some(body), _) => body(&mut call),
             (None, Callee::Helper(id)) => helpers::call(*id, &mut call),
             (None, Callee::Kfunc(callee)) => kfuncs::call(callee, &mut call),
+            (None, Callee::Attached(function)) => {
+                let called = self.call_attached(machine, at, *function, args);
+                called.map_err(HelperProblem::Callback)
+            }
         };
         if self.is_native && helper.moves_pointers {
             self.refresh_pointers(machine);
@@ -409,6 +423,7 @@ impl<'a> Run<'a> {
                         let name = callee.name().to_string();
                         FaultKind::Kfunc { name, problem }
                     }
+                    Callee::Attached(_) => FaultKind::Interrupt(problem.to_string()),
                 },
             ),
         })
@@ -456,15 +471,7 @@ impl Callbacks for Engine<'_, '_> {
             let kind = FaultKind::NoFunction(machine.pointer(function));
             return Err(run.fault(at, kind));
         };
-        let depth = run.depth();
-        let room = run.frames.reach(machine, depth);
-        room.map_err(|full| run.fault(at, full.into()))?;
-        if depth >= MAX_FRAMES {
-            return Err(run.fault(at, FaultKind::Depth(MAX_FRAMES)));
-        }
-        run.nested(machine, |run, machine| {
-            run.function(machine, at, function, args)
-        })
+        run.call_attached(machine, at, function, args)
     }
 
     fn program(&self) -> Option<&Arc<Program>> {

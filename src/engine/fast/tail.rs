@@ -42,13 +42,10 @@ impl<'a> Run<'a> {
         let room = self.frames.reach(machine, depth.saturating_sub(1));
         room.map_err(|full| self.fault(at, full.into()))?;
         // Where an exception ends is known only for the program that the run starts with.
-        let lowered = image
-            .lowered()
-            .filter(|lowered| lowered.exceptions().is_none() && image.counts().is_none());
-        let fast = lowered.filter(|lowered| lowered.may_start(machine, context).is_ok());
-        Ok(match fast {
-            Some(lowered) => Tail::Fast(image, lowered),
-            None => Tail::Checked(image),
+        let starts = image.may_start_fast(self.images, machine, context);
+        Ok(match starts {
+            Ok((lowered, _)) if lowered.exceptions().is_none() => Tail::Fast(image, lowered),
+            _ => Tail::Checked(image),
         })
     }
 

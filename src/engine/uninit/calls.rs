@@ -319,7 +319,7 @@ impl Tracker<'_> {
 /// The rules for a call of a helper by the running program.
 fn spec_of(step: &Step<'_>, helper: HelperId) -> Option<CallSpec> {
     let row = helpers::helper(helper)?;
-    let program = step.program();
+    let program = step.program().owner_of_context();
     let prototype = row.prototype(&Caller::of(program.prog_type));
     let prototype = prototype.or(row.prototypes.first())?;
     Some(row.call(prototype))

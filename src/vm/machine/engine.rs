@@ -95,7 +95,7 @@ pub enum Fallback {
     Rejected,
     /// The verifier did not judge the program.
     Unjudged,
-    /// The program is an extension, or could not be lowered.
+    /// The program could not be lowered.
     Unlowered,
     /// The program has no machine code on this host.
     NoCode,
@@ -117,7 +117,7 @@ pub enum Fallback {
     Uninit,
     /// The run is a timer, a work queue or another deferred call.
     Deferred,
-    /// Other programs are attached to functions of the program.
+    /// A function of the program is replaced by a program that can't run on the chosen engine.
     Attached,
     /// A tail call reached a program that can't run on the chosen engine.
     TailCall,
@@ -141,7 +141,7 @@ impl Fallback {
             Self::Measured => "coverage",
             Self::Uninit => "uninitialised bytes",
             Self::Deferred => "deferred call",
-            Self::Attached => "attached programs",
+            Self::Attached => "extension",
             Self::TailCall => "tail call",
         }
     }
@@ -158,7 +158,7 @@ impl fmt::Display for Fallback {
         f.write_str(match self {
             Self::Rejected => "the verifier rejects the program",
             Self::Unjudged => "the verifier did not judge the program",
-            Self::Unlowered => "the program is an extension, or could not be lowered",
+            Self::Unlowered => "the program could not be lowered",
             Self::NoCode => "there is no machine code for the program on this host",
             Self::Mocked => "a helper that the program calls is mocked",
             Self::Injected => "calls of the program are to fail",
@@ -169,7 +169,9 @@ impl fmt::Display for Fallback {
             Self::Measured => "coverage is measured (BPFLAB_COVERAGE)",
             Self::Uninit => "uninitialised bytes are looked for",
             Self::Deferred => "it is a deferred call",
-            Self::Attached => "programs are attached to its functions",
+            Self::Attached => {
+                "a function is replaced by a program that only the checked engine runs"
+            }
             Self::TailCall => "a tail call led to a program that only the checked engine runs",
         })
     }
