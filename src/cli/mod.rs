@@ -38,6 +38,7 @@ mod reports;
 mod run;
 mod subjects;
 mod symbols;
+mod target;
 mod test;
 mod user_memory;
 mod verify;

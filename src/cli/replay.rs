@@ -138,7 +138,7 @@ fn show_bare(
     }
     let maps = vm.maps();
     for map in maps.filter(|map| !map.def().frozen && !map.def().map_type.holds_maps()) {
-        if let Some(contents) = MapContents::new(&map, object.btf(), HistogramRule::default())? {
+        if let Some(contents) = MapContents::new(&map, HistogramRule::default())? {
             if !printer.is_json() {
                 printer.text("\n")?;
             }

@@ -1,15 +1,16 @@
 //! The programs that a verb judges: those of objects, or of a file of cases.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
 
 use super::exit::{Exit, Failure};
 use super::input::{KernelArguments, bundled_types, no_program, no_type, warnings};
+use super::target::{TargetArgument, is_c_name, set_target};
 use crate::object::cases::Cases;
-use crate::object::{Entry, ErrorLocation, Object, ObjectError};
+use crate::object::{ErrorLocation, ObjectError};
 use crate::program::{Program, TargetProgram};
 use crate::report::Subject;
 use crate::verifier::{Options, verify};
@@ -37,7 +38,7 @@ pub(super) struct ProgramArguments {
     /// of the name in their section. It is verified first. An object, and the name of its program
     /// [default: the only one that is loaded with the object]
     #[arg(long, value_name = "OBJ[:PROGRAM]", conflicts_with = "cases")]
-    target: Option<String>,
+    target: Option<TargetArgument>,
     #[command(flatten)]
     kernel: KernelArguments,
 }
@@ -78,7 +79,10 @@ impl ProgramArguments {
         if let Some(file) = &self.cases {
             return each_case(self.kernel.open_cases(file)?, &mut judge);
         }
-        let target = self.target.as_deref().map(|text| self.verify_target(text));
+        let target = self
+            .target
+            .as_ref()
+            .map(|target| self.verify_target(target));
         let target = target.transpose()?;
         for wanted in self.wanted() {
             if let Err(failure) = self.each_program(&wanted, target.as_ref(), &mut judge) {
@@ -92,34 +96,13 @@ impl ProgramArguments {
     }
 
     /// The program that `--target` names, which others can attach to if it is accepted.
-    fn verify_target(&self, text: &str) -> Result<TargetProgram, Failure> {
-        let (path, name) = match text.rsplit_once(':') {
-            Some((path, name)) if is_c_name(name) => (path, Some(name)),
-            _ => (text, None),
-        };
-        let object = self.kernel.open_bare(Path::new(path))?;
-        let program = match name {
-            Some(name) => object.program(name)?,
-            None => {
-                let mut programs = object.programs();
-                match (programs.next(), programs.next()) {
-                    (Some(only), None) => only?,
-                    (None, _) => return Err(no_program(&object)),
-                    _ => {
-                        let names: Vec<_> = object.entries().iter().map(Entry::name).collect();
-                        let names = names.join(", ");
-                        return Err(Failure::bad(format!(
-                            "--target {path}: it has several programs; name one, as in \
-                             {path}:PROGRAM: {names}"
-                        )));
-                    }
-                }
-            }
-        };
-        let verification = verify(&Arc::new(program), &Options::default());
+    fn verify_target(&self, target: &TargetArgument) -> Result<TargetProgram, Failure> {
+        let (object, name) = target.open(&self.kernel)?;
+        let verification = verify(&Arc::new(object.program(&name)?), &Options::default());
         let verified = verification.outcome.map_err(|_| {
             let text = format!(
-                "--target {text}: the program is not accepted, so none can attach to it: {}",
+                "--target {}:{name}: the program is not accepted, so none can attach to it: {}",
+                target.path().display(),
                 verification.verdict.message
             );
             Failure::with(Exit::No, text)
@@ -153,7 +136,7 @@ impl ProgramArguments {
     ) -> Result<(), Failure> {
         let mut object = self.kernel.open(&wanted.object)?;
         if let Some(target) = target {
-            set_target(&mut object, target)?;
+            set_target(&mut object, target.clone())?;
         }
         if !wanted.programs.is_empty() {
             object.load_only(wanted.programs.iter().map(String::as_str))?;
@@ -199,20 +182,6 @@ impl ProgramArguments {
     }
 }
 
-/// Sets the program that an object's programs attach to.
-fn set_target(object: &mut Object, target: &TargetProgram) -> Result<(), Failure> {
-    object.set_attach_program(target.clone());
-    let mut entries = object.entries().iter();
-    if entries.any(|entry| object.attach_program_of(entry).is_some()) {
-        return Ok(());
-    }
-    let file = object.file();
-    Err(Failure::bad(format!(
-        "{file}: no program attaches to the one that --target names; the section of one that does \
-         is 'freplace/FUNCTION', 'fentry/FUNCTION' or 'fexit/FUNCTION', with a function of it"
-    )))
-}
-
 /// A program that can't be relocated.
 fn broken(file: &str, error: ObjectError) -> Found {
     let program = match error.place() {
@@ -250,10 +219,4 @@ fn each_case(
         })?;
     }
     Ok(())
-}
-
-/// Whether a word can be the name of a C function; paths of files usually can't.
-pub(super) fn is_c_name(word: &str) -> bool {
-    !word.starts_with(|c: char| c.is_ascii_digit())
-        && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }

@@ -94,8 +94,8 @@ impl MapContents {
     ///
     /// # Errors
     /// [`Error`] if a value can't be read.
-    pub fn new(map: &MapView<'_>, btf: Option<&Btf>, rule: HistogramRule) -> Result<Option<Self>> {
-        let def = map.def();
+    pub fn new(map: &MapView<'_>, rule: HistogramRule) -> Result<Option<Self>> {
+        let (def, btf) = (map.def(), map.btf());
         // A chart has a bar for each entry, and a section's variables may be zero.
         let needs_all = rule.of_map(def, btf).is_some()
             || rule.of_keys(def, btf).is_some()

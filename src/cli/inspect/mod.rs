@@ -15,7 +15,7 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::files::write_text;
 use crate::cli::input::KernelArguments;
 use crate::cli::printer::Printer;
-use crate::cli::subjects::is_c_name;
+use crate::cli::target::is_c_name;
 use crate::compare::recording::{MAGIC, Recording};
 use crate::compare::replay::RecordingSource;
 use crate::object::{Object, Target};

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use crate::cli::input::KernelArguments;
+use crate::cli::target::TargetArgument;
 use crate::harness::EngineKind;
 use crate::vm::Injection;
 
@@ -26,6 +27,7 @@ Examples:
   bpflab run filter.bpf.o --data packet.bin --repeat 100000
   bpflab run write_hist.bpf.o --events writes.jsonl --html run.html
   bpflab run prog.bpf.o handle_exec --global min_ns=1000 --json
+  bpflab run ext.bpf.o --target prog.bpf.o:handle_packet --data packet.bin
   bpflab run prog.bpf.o --inject 'map-update(hist)=ENOMEM@3' --repeat 5
   bpflab run --cases cases.jsonl.xz")]
 pub(in crate::cli) struct Arguments {
@@ -35,6 +37,11 @@ pub(in crate::cli) struct Arguments {
     /// Program to run, by the name of its C function [default: all that the event fires]
     #[arg(value_name = "PROGRAM")]
     pub(super) program: Option<String>,
+    /// Run this program, with the programs of OBJ attached to its functions: `freplace` programs,
+    /// and fentry and fexit programs. An object, and the name of its program [default: the only
+    /// one that is loaded with the object]. --global, --map, --hist and --record are for OBJ
+    #[arg(long, value_name = "OBJ[:PROGRAM]")]
+    pub(super) target: Option<TargetArgument>,
     #[command(flatten)]
     pub(super) setup: SetupArguments,
     /// Fire once for each line of a file (- for standard input): a JSON object of fields, which
@@ -79,7 +86,7 @@ pub(in crate::cli) struct Arguments {
         long,
         value_name = "FILE",
         conflicts_with_all = [
-            "object", "program", "event", "set", "events", "format", "data", "global", "repeat",
+            "object", "program", "target", "event", "set", "events", "format", "data", "global", "repeat",
             "map", "hist", "record", "kconfig", "ksym", "inject", "map_set", "rodata", "out",
             "html", "svg",
         ]

@@ -11,7 +11,6 @@ use super::pictures::Pictures;
 use super::setup::{self, ScheduledEvent};
 use rustc_hash::FxHashMap;
 
-use crate::btf::Btf;
 use crate::cli::event_fields::set_field;
 use crate::cli::event_lines::{EventLine, EventLines};
 use crate::cli::exit::{Exit, Failure};
@@ -37,8 +36,10 @@ struct Session<'a> {
     vm: Vm,
     arguments: &'a Arguments,
     printer: &'a mut Printer,
+    /// The object whose programs run.
     object: String,
-    btf: Option<Btf>,
+    /// The programs to run; all if none is named.
+    runs: Vec<String>,
     types: RecordTypes,
     histograms: FxHashMap<String, HistogramRule>,
     /// Whether there are ring buffers, which fill up unless they are read.
@@ -64,7 +65,6 @@ pub(super) fn run(
     printer: &mut Printer,
 ) -> Result<Exit, Failure> {
     let mut object = setup::open(path, arguments.wanted(), &arguments.setup)?;
-    let btf = object.btf().cloned();
     let output = &arguments.output;
     let types = record_types(&output.record, &object)?;
     let histograms = histogram_rules(output, &object)?;
@@ -78,9 +78,20 @@ pub(super) fn run(
     for skipped in skip_untyped(&mut object, arguments.wanted())? {
         printer.warn(&skipped)?;
     }
-    let mut vm = setup::machine(object, arguments.wanted(), &arguments.setup)?;
+    let (wanted, setup) = (arguments.wanted(), &arguments.setup);
+    let (mut vm, path, runs) = match &arguments.target {
+        None => (
+            setup::machine(object, wanted, setup)?,
+            path,
+            wanted.to_vec(),
+        ),
+        Some(target) => {
+            let (vm, program) = setup::machine_with_target(object, wanted, setup, target)?;
+            (vm, target.path(), vec![program])
+        }
+    };
     if let Some(engine) = arguments.engine {
-        setup::choose_engine(&mut vm, engine.into(), arguments.wanted())?;
+        setup::choose_engine(&mut vm, engine.into(), &runs)?;
     }
     #[cfg(feature = "jit")]
     if arguments.perf_map {
@@ -91,7 +102,7 @@ pub(super) fn run(
         arguments,
         printer,
         object: path.display().to_string(),
-        btf,
+        runs,
         types,
         histograms,
         has_rings,
@@ -113,7 +124,7 @@ pub(super) fn run(
         session.vm.find_uninit(true);
     }
     if arguments.engine.is_none() {
-        for warning in setup::warnings(&session.vm, arguments.wanted()) {
+        for warning in setup::warnings(&session.vm, &session.runs) {
             session.printer.warn(&warning)?;
         }
     }
@@ -188,8 +199,7 @@ impl Session<'_> {
         &mut self,
         name: Option<&str>,
     ) -> Result<(Vec<ScheduledEvent>, Vec<Failure>), Failure> {
-        let arguments = self.arguments;
-        setup::scheduled_events(&mut self.vm, arguments.wanted(), &arguments.setup, name)
+        setup::scheduled_events(&mut self.vm, &self.runs, &self.arguments.setup, name)
     }
 
     /// Fires events with the fields of a line.
@@ -440,7 +450,7 @@ impl Session<'_> {
         for map in self.vm.maps().filter(|map| is_shown(map, output)) {
             let rule = self.histograms.get(&map.def().name);
             let rule = rule.copied().unwrap_or_default();
-            if let Some(contents) = MapContents::new(&map, self.btf.as_ref(), rule)? {
+            if let Some(contents) = MapContents::new(&map, rule)? {
                 if !self.printer.is_json() {
                     self.printer.text("\n")?;
                 }

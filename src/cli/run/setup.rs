@@ -1,6 +1,7 @@
 //! Creates the machine with its programs, and the events that they run on.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::arguments::{SetupArguments, WorldArguments};
@@ -8,6 +9,7 @@ use crate::cli::event_fields::assign_field;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::files::read_text;
 use crate::cli::input::{assignment, bundled_types};
+use crate::cli::target::{TargetArgument, set_target};
 use crate::cli::user_memory::put_user;
 use crate::harness::{EngineKind, Error, UnverifiedProgram, Vm, describe_unverified};
 use crate::object::{Object, Target};
@@ -67,10 +69,55 @@ pub(in crate::cli) fn machine(
     wanted: &[String],
     arguments: &SetupArguments,
 ) -> Result<Vm, Failure> {
+    let mut vm = empty_machine(arguments)?;
+    load(&mut vm, object, wanted, arguments)?;
+    Ok(vm)
+}
+
+/// The same with a program to whose functions the programs of the object are attached, and that
+/// program's name.
+pub(super) fn machine_with_target(
+    mut object: Object,
+    wanted: &[String],
+    arguments: &SetupArguments,
+    target: &TargetArgument,
+) -> Result<(Vm, String), Failure> {
+    let mut vm = empty_machine(arguments)?;
+    let (other, name) = target.open(&arguments.kernel)?;
+    if object.entry(&name).is_ok() {
+        return Err(Failure::bad(format!(
+            "--target: both objects have a program '{name}'; rename one"
+        )));
+    }
+    vm.load(other)?;
+    set_target(&mut object, vm.target(&*name)?)?;
+    load(&mut vm, object, wanted, arguments)?;
+    let attaches = |program: &&Arc<Program>| {
+        let is_wanted = wanted.is_empty() || wanted.contains(&program.name);
+        is_wanted && program.attach_prog.known().is_some()
+    };
+    let attached = vm.programs().filter(attaches);
+    let attached: Vec<_> = attached.map(|program| program.name.clone()).collect();
+    for program in attached {
+        vm.attach(&program)?;
+    }
+    Ok((vm, name))
+}
+
+fn empty_machine(arguments: &SetupArguments) -> Result<Vm, Failure> {
     let mut vm = Vm::with_world(world(&arguments.world)?);
     if let Some(btf) = arguments.kernel.btf()? {
         vm.set_kernel_btf(btf);
     }
+    Ok(vm)
+}
+
+fn load(
+    vm: &mut Vm,
+    object: Object,
+    wanted: &[String],
+    arguments: &SetupArguments,
+) -> Result<(), Failure> {
     vm.load_unverified(object)?;
     if !arguments.unverified {
         let runs = |program: &&Program| wanted.is_empty() || wanted.contains(&program.name);
@@ -83,7 +130,7 @@ pub(in crate::cli) fn machine(
     for injection in &arguments.inject {
         vm.inject(injection.clone())?;
     }
-    Ok(vm)
+    Ok(())
 }
 
 /// The failure for programs that do not run unverified.
