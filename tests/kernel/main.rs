@@ -12,6 +12,7 @@ mod corpus;
 mod equality;
 mod helpers;
 mod instrument;
+mod light_skeletons;
 mod maps;
 mod maps_kinds;
 mod net;
