@@ -19,7 +19,7 @@ use std::time::Duration;
 use super::frames::Frame;
 use super::job::{FILE, INIT, Job, MODULES};
 use crate::kernel::init::{drain, load_module, make_raw, mount, power_off};
-use crate::kernel::{Uname, set_device_up};
+use crate::kernel::{UNPRIVILEGED, Uname, set_device_up};
 
 /// The time between two signs of life.
 pub(super) const BEAT: Duration = Duration::from_secs(2);
@@ -62,6 +62,10 @@ fn run() -> io::Result<()> {
                 "bpflab: {name} can't be mounted at {place}: {errno}"
             ));
         }
+    }
+    // Loaders without CAP_BPF get verdicts, too. Debian's kernels refuse them by default.
+    if let Err(error) = fs::write(UNPRIVILEGED, "0") {
+        say(&format!("bpflab: {UNPRIVILEGED}: {error}"));
     }
     for number in 0..job.modules {
         let module = fs::read(Path::new(MODULES).join(number.to_string()))?;

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::probe::{Probe, probe};
 use super::sys::{MapFd, MapRequest};
-use crate::spec::{MapType, ProgType};
+use crate::spec::{Capabilities, MapType, ProgType};
 use crate::util::Errno;
 
 /// The kernel as an engine: whether bpflab can use it, and what it supports.
@@ -58,6 +58,16 @@ pub enum Capability {
 impl Capability {
     /// The capabilities relevant to BPF.
     pub const ALL: [Self; 4] = [Self::SysAdmin, Self::NetAdmin, Self::Perfmon, Self::Bpf];
+
+    /// The same in a set.
+    pub(super) const fn bit(self) -> Capabilities {
+        match self {
+            Self::SysAdmin => Capabilities::SYS_ADMIN,
+            Self::NetAdmin => Capabilities::NET_ADMIN,
+            Self::Perfmon => Capabilities::PERFMON,
+            Self::Bpf => Capabilities::BPF,
+        }
+    }
 
     /// The capability's name in the header.
     #[must_use]

@@ -6,6 +6,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use super::availability::Privilege;
 use super::error::{Command, KernelError, NoVerdict, NoVerdictKind};
 use super::loaded_program::LoadedProgram;
+use super::loader::as_loader;
 use super::log::{text, verdict};
 use super::machine::Uname;
 use super::maps::{LoadedMaps, name_field};
@@ -16,7 +17,7 @@ use super::target::{Absent, translate};
 use crate::btf::Record;
 use crate::isa::RawInsn;
 use crate::program::{AttachProgram, Program, TargetProgram};
-use crate::spec::{AttachType, ProgFlags};
+use crate::spec::{AttachType, Capabilities, ProgFlags};
 use crate::util::{Errno, with};
 use crate::verifier::{LogLevel, Verdict};
 
@@ -43,12 +44,15 @@ pub struct LoadOptions {
     /// kernel lacks links of many: it is another program to the verifier, since some helpers
     /// differ, and what [`attach`](super::attach::attach) then attaches function by function.
     pub single_probes: bool,
+    /// The capabilities of the loader. The refusal of a loader that lacks one is a verdict.
+    pub capabilities: Capabilities,
 }
 
 impl LoadOptions {
     with! {
         with_log(log: LogLevel);
         with_single_probes(single_probes: bool);
+        with_capabilities(capabilities: Capabilities);
     }
 }
 
@@ -58,6 +62,7 @@ impl Default for LoadOptions {
         Self {
             log: LogLevel::STATISTICS,
             single_probes: false,
+            capabilities: Capabilities::all(),
         }
     }
 }
@@ -144,14 +149,19 @@ pub fn load(
         maps: &descriptors,
         log_level: (options.log | LogLevel::STATISTICS).bits(),
     };
-    let (mut result, mut log) = load_logged(&request);
+    let loader = options.capabilities;
+    let load_logged = |request: &ProgRequest<'_>| {
+        as_loader(loader, Command::ProgLoad, || load_logged(request))
+            .map_err(|error| NoVerdict::of(error, NoVerdictKind::Permission))
+    };
+    let (mut result, mut log) = load_logged(&request)?;
     // Before Linux 5.14 there is no array of descriptors: they are in the instructions.
     let direct: Vec<u8>;
     if matches!(result, Err(Errno::E2BIG)) && log.is_empty() && !descriptors.is_empty() {
         direct = with_descriptors(&translated.insns, &descriptors);
         request.insns = &direct;
         request.maps = &[];
-        (result, log) = load_logged(&request);
+        (result, log) = load_logged(&request)?;
     }
     // The flag makes the verifier check its own scalars. Kernels before 6.8 do not know it, and
     // refuse; without it their verdict is the same.
@@ -159,10 +169,10 @@ pub fn load(
     let unknown = matches!(result, Err(Errno::EINVAL)) && log.is_empty();
     if unknown && request.flags & checks_itself != 0 && Uname::here().is_before((6, 8)) {
         request.flags &= !checks_itself;
-        (result, log) = load_logged(&request);
+        (result, log) = load_logged(&request)?;
     }
     let verdict = verdict(result.as_ref().err().copied(), log);
-    if let Some(kind) = no_verdict(program, &verdict) {
+    if let Some(kind) = no_verdict(program, &verdict, loader) {
         let mut error = failed(verdict.errno.unwrap_or(Errno::EINVAL));
         if kind == NoVerdictKind::Feature && error.errno == Errno::EPERM {
             error.log = format!(
@@ -243,11 +253,12 @@ fn load_logged(request: &ProgRequest<'_>) -> (Result<ProgFd, Errno>, String) {
 /// Why a failed load is no verdict, if it is none. The verifier ends every log with its
 /// statistics. Without them the system call refused before verification: for missing
 /// permissions or memory, for an unknown feature, but also for requests that no kernel accepts.
-fn no_verdict(program: &Program, verdict: &Verdict) -> Option<NoVerdictKind> {
+fn no_verdict(program: &Program, verdict: &Verdict, loader: Capabilities) -> Option<NoVerdictKind> {
     let errno = verdict.errno?;
     match (errno, &verdict.statistics) {
         (Errno::ENOMEM, _) => Some(NoVerdictKind::Memory),
         (_, Some(_)) => None,
+        (Errno::EPERM, None) if loader != Capabilities::all() => None,
         (Errno::EPERM, None) => Some(match Privilege::of_this_process().is_complete() {
             true => NoVerdictKind::Feature,
             false => NoVerdictKind::Permission,
@@ -292,7 +303,7 @@ mod tests {
     #[test]
     fn what_the_verifier_saw_is_a_verdict() {
         let program = Program::new("p", ProgType::Xdp, Vec::new());
-        let kind = |errno, log| no_verdict(&program, &said(errno, log));
+        let kind = |errno, log| no_verdict(&program, &said(errno, log), Capabilities::all());
         let statistics = "processed 1 insns (limit 1000000) ";
         let refused = match Privilege::of_this_process().is_complete() {
             true => NoVerdictKind::Feature,

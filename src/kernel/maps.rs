@@ -9,13 +9,14 @@ use super::error::{Command, KernelError, NoVerdict, NoVerdictKind};
 use super::kernel_map::KernelMap;
 use super::keys::for_each_key;
 use super::loaded_program::LoadedProgram;
+use super::loader::as_loader;
 use super::machine::Uname;
 use super::sys::{BtfFd, MapFd, MapRequest, NAME_LEN, unlimit_locked_memory};
 use super::typed::load_btf;
 use super::usdt_specs::{self, UsdtSpecs};
 use crate::btf::Btf;
 use crate::program::{Initial, MapDef, kernel_name};
-use crate::spec::MapType;
+use crate::spec::{Capabilities, MapType};
 use crate::util::{Errno, MapId};
 
 type Result<T> = std::result::Result<T, KernelError>;
@@ -43,6 +44,23 @@ impl LoadedMaps {
     /// memory are missing. BTF that the kernel refuses is no error: programs are loaded without
     /// it, and [`btf_refused`](Self::btf_refused) has the reason.
     pub fn create(defs: &[MapDef], btf: Option<&Btf>) -> std::result::Result<Self, NoVerdict> {
+        Self::create_as(defs, btf, Capabilities::all())
+    }
+
+    /// The same as a loader with these capabilities.
+    ///
+    /// # Errors
+    /// As of [`create`](Self::create).
+    pub fn create_as(
+        defs: &[MapDef],
+        btf: Option<&Btf>,
+        loader: Capabilities,
+    ) -> std::result::Result<Self, NoVerdict> {
+        let made = as_loader(loader, Command::MapCreate, || Self::create_all(defs, btf));
+        made.map_err(|error| NoVerdict::of(error, NoVerdictKind::Map))?
+    }
+
+    fn create_all(defs: &[MapDef], btf: Option<&Btf>) -> std::result::Result<Self, NoVerdict> {
         // Before Linux 5.11 maps and programs count as locked memory, of which a process may have
         // little, root's, too. Later kernels count them for the control group.
         if Uname::here().is_before((5, 11)) {

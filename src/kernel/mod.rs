@@ -36,6 +36,7 @@ mod kernel_map;
 mod keys;
 mod load;
 mod loaded_program;
+mod loader;
 mod log;
 mod machine;
 mod maps;
@@ -59,6 +60,9 @@ pub use here::{Kernel, Missing, RunError, Running};
 pub use kernel_map::KernelMap;
 pub use load::{LoadOptions, Loaded, load};
 pub use loaded_program::LoadedProgram;
+#[cfg(feature = "cli")]
+pub(crate) use loader::UNPRIVILEGED;
+pub use loader::why_refused;
 pub use machine::{Clocks, Uname, possible_cpus};
 pub use maps::LoadedMaps;
 pub use outputs::KernelRing;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::shared::{Need, command, is_emulated, skip};
+use crate::shared::{Need, command, corpus, is_emulated, skip};
 
 /// The releases of the cache for this machine, oldest first; none skips the test.
 fn kernels() -> Vec<String> {
@@ -144,6 +144,48 @@ fn programs_that_attach_to_programs_are_judged_alike() {
             "{object}: {out}{err}"
         );
     }
+}
+
+/// Ordinary users, whom the machine's own kernel may refuse: our programs on each kernel, and the
+/// shared corpus on Linux 7.2, which has the rules of 6.18 for them. Earlier kernels reject for an
+/// error on a speculative path.
+#[test]
+fn ordinary_users_get_the_same_verdicts() {
+    let own = "verify --cases tests/cli/loaders.jsonl --unprivileged --vs-kernel";
+    let kernels = kernels();
+    for release in &kernels {
+        let (code, out, err) = said(&bpflab(&format!("{own} --vm {release}")));
+        let all = "5 compared: 5 match, 0 mismatch; 0 without";
+        assert!(
+            code == Some(0) && out.contains(all),
+            "{release}: {out}{err}"
+        );
+    }
+    let newest = kernels.iter().find(|release| release.starts_with("7.2."));
+    let (Some(release), Some(cases)) = (newest, corpus()) else {
+        return;
+    };
+    let folder = cases.parent().expect("a folder");
+    let mut command = command::bpflab();
+    command.args(["verify", "--unprivileged", "--vs-kernel", "--json"]);
+    command.args(["--guest-file", "btf", "--vm", release]);
+    command
+        .args(["--btf", "vmlinux-6.18.44.btf.xz", "--cases"])
+        .arg(&cases);
+    let output = command.current_dir(folder).output().expect("it runs");
+    let rows = json(&output);
+    let judged =
+        |row: &&Value| row["kernel"]["verdict"] == "accept" || row["kernel"]["verdict"] == "reject";
+    let compared: Vec<_> = rows.iter().filter(judged).collect();
+    assert!(compared.len() > 1600, "{}", compared.len());
+    for row in &compared {
+        assert_eq!(row["match"]["verdict"], true, "{row}");
+    }
+    let accepted = compared
+        .iter()
+        .filter(|row| row["verdict"] == "accept")
+        .count();
+    assert!(accepted > 250, "{accepted}");
 }
 
 /// Whether a release is before another one.

@@ -13,6 +13,7 @@ mod equality;
 mod helpers;
 mod instrument;
 mod light_skeletons;
+mod loaders;
 mod maps;
 mod maps_kinds;
 mod net;

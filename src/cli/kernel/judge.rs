@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::printer::Printer;
-use crate::kernel::{Availability, LoadOptions, LoadedMaps, NoVerdict, load};
+use crate::kernel::{Availability, LoadOptions, LoadedMaps, NoVerdict, load, why_refused};
 use crate::program::{MapDef, Program};
-use crate::spec::Holds;
+use crate::spec::{Capabilities, Holds};
 use crate::util::Errno;
 use crate::verifier::{LogLevel, Verdict};
 
@@ -18,15 +18,20 @@ pub(in crate::cli) struct KernelJudge {
 }
 
 impl KernelJudge {
-    /// Creates a judge with this log level; fails if no program can be loaded.
-    pub fn new(log: LogLevel) -> Result<Self, Failure> {
+    /// Creates a judge with this log level, for a loader with these capabilities; fails if no
+    /// program can be loaded.
+    pub fn new(log: LogLevel, loader: Capabilities) -> Result<Self, Failure> {
         let kernel = Availability::probe();
         if !kernel.usable() {
             let text = kernel.missing().join("; ");
             return Err(Failure::with(Exit::Unavailable, text));
         }
+        if let Some(why) = why_refused(loader) {
+            return Err(Failure::with(Exit::Unavailable, why));
+        }
+        let options = LoadOptions::default().with_log(log);
         Ok(Self {
-            options: LoadOptions::default().with_log(log),
+            options: options.with_capabilities(loader),
             maps: None,
         })
     }
@@ -46,9 +51,10 @@ impl KernelJudge {
                 return Ok(verdict);
             }
         }
-        let maps = match LoadedMaps::create(&program.maps, program.btf.as_ref()) {
+        let loader = self.options.capabilities;
+        let maps = match LoadedMaps::create_as(&program.maps, program.btf.as_ref(), loader) {
             Ok(maps) => maps,
-            Err(none) => return Ok(Err(none)),
+            Err(none) => return Ok(none.as_verdict(loader).ok_or(none)),
         };
         let verdict = self.load(program, &maps, printer)?;
         self.maps = Some((program.maps.clone(), maps));
@@ -73,7 +79,9 @@ impl KernelJudge {
         maps: &LoadedMaps,
         printer: &mut Printer,
     ) -> Result<Result<Verdict, NoVerdict>, Failure> {
-        if let Some(refused) = maps.btf_refused() {
+        // No loader without CAP_BPF may load BTF, and libbpf goes on without.
+        let may_load_btf = self.options.capabilities.allow(Capabilities::BPF);
+        if let Some(refused) = maps.btf_refused().filter(|_| may_load_btf) {
             printer.warn(&refused.to_string())?;
         }
         Ok(load(program, maps, &self.options).map(|loaded| loaded.verdict))

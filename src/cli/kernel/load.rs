@@ -10,6 +10,7 @@ use crate::cli::subjects::{Found, ProgramArguments};
 use crate::cli::vm::VmArguments;
 use crate::explain::{Explained, Pasted};
 use crate::report::{VerdictRow, VerdictTable, VerdictTally};
+use crate::spec::Capabilities;
 use crate::verifier::{Decision, LogLevel};
 
 /// Load programs into the running kernel and show its verdict
@@ -38,7 +39,10 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, Failure> {
-    let mut kernel = KernelJudge::new(LogLevel::from_bits_truncate(arguments.log))?;
+    let mut kernel = KernelJudge::new(
+        LogLevel::from_bits_truncate(arguments.log),
+        Capabilities::all(),
+    )?;
     let explains = arguments.report.applies(!arguments.programs.are_cases());
     let mut exit = Exit::Fine;
     let mut tally = VerdictTally::default();

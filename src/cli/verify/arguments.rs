@@ -53,16 +53,11 @@ pub(in crate::cli) struct Arguments {
     pub cpus: Option<NonZeroU32>,
     /// Judge for a loader with these capabilities: CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN,
     /// CAP_SYS_ADMIN [default: all]
-    #[arg(
-        long,
-        value_name = "CAP,…",
-        value_delimiter = ',',
-        conflicts_with = "vs_kernel"
-    )]
+    #[arg(long, value_name = "CAP,…", value_delimiter = ',')]
     pub cap: Vec<Capabilities>,
     /// Judge for an ordinary user: a loader without any of these capabilities, where the sysctl
     /// kernel.unprivileged_bpf_disabled is 0
-    #[arg(long, conflicts_with_all = ["cap", "vs_kernel"])]
+    #[arg(long, conflicts_with = "cap")]
     pub unprivileged: bool,
     /// Load each program into the running kernel, too, and compare (Linux, root); judge for
     /// that kernel's configuration, lockdown and CPUs unless options set them

@@ -6,7 +6,7 @@ use crate::cli::exit::Failure;
 use crate::cli::printer::Printer;
 use crate::program::Program;
 use crate::report::VerdictRow;
-use crate::spec::KernelConfig;
+use crate::spec::{Capabilities, KernelConfig};
 use crate::verifier::LogLevel;
 
 /// The running kernel, which judges the same programs.
@@ -18,10 +18,11 @@ pub(super) struct KernelVerdicts {
 
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 impl KernelVerdicts {
-    /// Creates it with this log level; fails if no program can be loaded.
-    pub fn new(log: LogLevel) -> Result<Self, Failure> {
+    /// Creates it with this log level, for a loader with these capabilities; fails if no program
+    /// can be loaded.
+    pub fn new(log: LogLevel, loader: Capabilities) -> Result<Self, Failure> {
         Ok(Self {
-            judge: crate::cli::kernel::KernelJudge::new(log)?,
+            judge: crate::cli::kernel::KernelJudge::new(log, loader)?,
             log: !log.is_empty(),
         })
     }
@@ -69,7 +70,7 @@ pub(super) struct KernelVerdicts;
 #[cfg(not(all(feature = "kernel", target_os = "linux")))]
 impl KernelVerdicts {
     /// Fails with what is missing.
-    pub fn new(_log: LogLevel) -> Result<Self, Failure> {
+    pub fn new(_log: LogLevel, _loader: Capabilities) -> Result<Self, Failure> {
         Err(Failure::with(
             crate::cli::exit::Exit::Unavailable,
             "--vs-kernel needs Linux and a build with the feature 'kernel'",

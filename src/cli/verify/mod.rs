@@ -34,7 +34,7 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
     let log = LogLevel::from_bits_truncate(arguments.log);
     let kernel = arguments
         .vs_kernel
-        .then(|| KernelVerdicts::new(log))
+        .then(|| KernelVerdicts::new(log, arguments.loader()))
         .transpose()?;
     let (config, cpus) = kernel_config(arguments, kernel.as_ref())?;
     let mut session = Session {

@@ -5,6 +5,7 @@
 
 mod bpf;
 mod btf;
+mod capabilities;
 pub(super) mod cpu_count;
 mod device;
 pub(crate) mod init;
@@ -23,6 +24,7 @@ mod watchdog;
 
 pub(super) use bpf::errno_of;
 pub(super) use btf::BtfFd;
+pub(super) use capabilities::DroppedCapabilities;
 pub(super) use device::device_index;
 #[cfg(feature = "cli")]
 pub(crate) use device::set_device_up;

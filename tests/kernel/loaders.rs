@@ -1,0 +1,81 @@
+//! Loaders with fewer capabilities: the shared corpus's programs, judged by bpflab and by the
+//! running kernel for the same loader. Every tenth program, or all with `BPFLAB_WHOLE_CORPUS=1`.
+//!
+//! The kernel refuses a loader without `CAP_BPF` unless a sysctl is 0, so ordinary users are
+//! compared in virtual machines (`tests/cli/guest.rs`).
+
+use std::num::NonZeroU32;
+
+use bpflab::kernel::{LoadOptions, LoadedMaps, NoVerdict, load, possible_cpus, running_config};
+use bpflab::program::Program;
+use bpflab::spec::Capabilities;
+use bpflab::verifier::{Options, Verdict, verify};
+
+use crate::shared::{corpus, here};
+
+fn theirs(program: &Program, loader: Capabilities) -> Result<Verdict, NoVerdict> {
+    let maps = match LoadedMaps::create_as(&program.maps, program.btf.as_ref(), loader) {
+        Ok(maps) => maps,
+        Err(none) => return none.as_verdict(loader).ok_or(none),
+    };
+    let options = LoadOptions::default().with_capabilities(loader);
+    load(program, &maps, &options).map(|loaded| loaded.verdict)
+}
+
+#[test]
+fn the_kernel_gives_loaders_the_same_verdicts() {
+    if here::judge().is_none() {
+        return;
+    }
+    let Some(path) = corpus() else { return };
+    let step = match std::env::var_os("BPFLAB_WHOLE_CORPUS") {
+        Some(_) => 1,
+        None => 10,
+    };
+    let cases = corpus::read(&path, |_, _| true);
+    let [bpf, perfmon, net_admin] = [
+        Capabilities::BPF,
+        Capabilities::PERFMON,
+        Capabilities::NET_ADMIN,
+    ];
+    let loaders = [
+        bpf,
+        bpf | net_admin,
+        bpf | perfmon,
+        bpf | perfmon | net_admin,
+        Capabilities::SYS_ADMIN,
+    ];
+    let kernel = running_config().unwrap();
+    for loader in loaders {
+        let options = Options::default()
+            .with_capabilities(loader)
+            .with_kernel(kernel)
+            .with_cpus(NonZeroU32::new(possible_cpus()));
+        let (mut compared, mut accepted) = (0, 0);
+        for case in cases.iter().step_by(step) {
+            let Ok(theirs) = theirs(&case.program, loader) else {
+                continue;
+            };
+            let ours = verify(&case.program, &options).verdict;
+            let parts = |verdict: &Verdict| {
+                let processed = verdict.is_accepted().then(|| verdict.processed());
+                let errno = verdict.errno;
+                (
+                    verdict.is_accepted(),
+                    errno,
+                    verdict.message.clone(),
+                    processed,
+                )
+            };
+            assert_eq!(parts(&ours), parts(&theirs), "{} as {loader}", case.id);
+            compared += 1;
+            accepted += usize::from(ours.is_accepted());
+        }
+        eprintln!("{loader}: {compared} compared, {accepted} accepted");
+        assert!(compared > cases.len() / step - 5, "{loader}: {compared}");
+        assert!(
+            (10..compared - 10).contains(&accepted),
+            "{loader}: {accepted}"
+        );
+    }
+}
