@@ -42,6 +42,7 @@ pub mod since;
 pub mod struct_ops;
 #[doc(hidden)]
 pub mod syscalls;
+mod token;
 #[doc(hidden)]
 pub mod tracepoint;
 #[doc(hidden)]
@@ -55,6 +56,7 @@ pub use flags::{MapFlags, ProgFlags, TestRunFlags, UpdateFlags};
 pub use kernel_config::{BuildOptions, KernelConfig, Lockdown};
 pub use map_type::MapType;
 pub use prog_type::{ContextKind, ProgType};
+pub use token::{Token, TokenError};
 
 #[doc(hidden)]
 pub use attach_name::{AttachName, attach_target, nearest_section};

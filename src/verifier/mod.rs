@@ -133,7 +133,10 @@ fn unverified(program: &Program, reject: Reject, options: &Options) -> Unverifie
     let stopped = Missing::new(program, feature, reject.pc());
     Unjudged::new(
         stopped,
-        missing::scan(program, &caller_of(program, options)),
+        missing::scan(
+            program,
+            &caller_of(program, options, options.loader_of(program)),
+        ),
     )
     .into()
 }
@@ -213,7 +216,11 @@ impl Verified {
 
 /// How the helper tables see the program: program type, attach type, attach target's name,
 /// kernel, and loader.
-fn caller_of<'p>(program: &'p Program, options: &Options) -> Caller<'p> {
+fn caller_of<'p>(
+    program: &'p Program,
+    options: &Options,
+    capabilities: Capabilities,
+) -> Caller<'p> {
     // A descriptor's program has types of its own.
     let types = program.kernel_btf.as_ref();
     let types = types.filter(|_| !program.attach_prog.is_some());
@@ -235,7 +242,7 @@ fn caller_of<'p>(program: &'p Program, options: &Options) -> Caller<'p> {
             .then(|| struct_ops::member_name(program))
             .flatten(),
         kernel: options.kernel,
-        capabilities: options.capabilities,
+        capabilities,
     }
 }
 
@@ -278,8 +285,7 @@ pub fn survey(
 /// Whether the kernel gets the program without its BTF. Loading BTF requires `CAP_BPF`
 /// (`bpf_btf_load`, `kernel/bpf/syscall.c`), and libbpf goes on without.
 fn is_loaded_bare(program: &Program, options: &Options) -> bool {
-    let refused = !options.capabilities.allow(Capabilities::BPF);
-    program.btf_refused || refused && program.btf.is_some()
+    program.btf_refused || !options.loads_btf() && program.btf.is_some()
 }
 
 fn verify_with(
@@ -294,10 +300,10 @@ fn verify_with(
     let mut statistics = Statistics::default();
     let mut log;
     let judged = attach_program::as_target(program);
-    let caller = caller_of(&judged, options);
+    let caller = caller_of(&judged, options, options.loader_of(program));
     let mut checked_log = Log::new(options.log);
     let attached = |functions: &[_]| attach::resolve(program, functions);
-    let checked = structure::check(program, &caller, attached, &mut checked_log);
+    let checked = structure::check(program, &caller, options, attached, &mut checked_log);
     let outcome = match checked {
         Err(reject) => {
             log = checked_log.into_text();
@@ -375,10 +381,10 @@ pub fn trace(program: &Arc<Program>, options: &Options, limit: u64) -> Result<Tr
         return trace(&Arc::new(program.without_types()), options, limit);
     }
     let judged = attach_program::as_target(program);
-    let caller = caller_of(&judged, options);
+    let caller = caller_of(&judged, options, options.loader_of(program));
     let attached = |functions: &[_]| attach::resolve(program, functions);
     let mut log = Log::new(LogLevel::empty());
-    let (structure, attach) = structure::check(program, &caller, attached, &mut log)
+    let (structure, attach) = structure::check(program, &caller, options, attached, &mut log)
         .map_err(|reject| unverified(program, reject, options))?;
     let functions = structure.subprograms.iter().map(|sub| Function {
         start: sub.start,

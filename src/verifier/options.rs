@@ -3,8 +3,9 @@
 use std::num::NonZeroU32;
 
 use super::verdict::LogLevel;
+use crate::program::Program;
 use crate::spec::limits::MAX_CPUS;
-use crate::spec::{Capabilities, KernelConfig};
+use crate::spec::{Capabilities, KernelConfig, MapType, Token};
 use crate::util::with;
 
 /// Options of a verification.
@@ -25,6 +26,10 @@ pub struct Options {
     /// The capabilities of the loader; by default all of them. Without `CAP_BPF` the kernel's
     /// `unprivileged_bpf_disabled` is taken to be 0.
     pub capabilities: Capabilities,
+    /// The loader's BPF token; by default none. The capabilities are then those in the token's user
+    /// namespace, and count only for what the token permits. For the rest the loader is an ordinary
+    /// user.
+    pub token: Option<Token>,
 }
 
 impl Options {
@@ -34,6 +39,33 @@ impl Options {
         with_cpus(cpus: impl Into<Option<NonZeroU32>>);
         with_kernel(kernel: KernelConfig);
         with_capabilities(capabilities: Capabilities);
+        with_token(token: impl Into<Option<Token>>);
+    }
+
+    /// The capabilities that count where the token has to permit it (`bpf_token_capable`).
+    fn where_permitted(&self, permits: impl FnOnce(Token) -> bool) -> Capabilities {
+        match self.token {
+            Some(token) if !permits(token) => Capabilities::empty(),
+            _ => self.capabilities,
+        }
+    }
+
+    /// The capabilities that count when the program is loaded (`bpf_prog_load`,
+    /// `kernel/bpf/syscall.c`).
+    pub(super) fn loader_of(&self, program: &Program) -> Capabilities {
+        let (prog_type, attach_type) = (program.prog_type, program.expected_attach_type);
+        self.where_permitted(|token| token.permits_program(prog_type, attach_type))
+    }
+
+    /// The capabilities that count when a map of this type is created (`map_create`).
+    pub(super) fn creator_of(&self, map_type: MapType) -> Capabilities {
+        self.where_permitted(|token| token.permits_map(map_type))
+    }
+
+    /// Whether the loader may load BTF (`bpf_btf_load`).
+    pub(super) fn loads_btf(&self) -> bool {
+        let loader = self.where_permitted(Token::permits_btf);
+        loader.allow(Capabilities::BPF)
     }
 
     /// The number of possible CPUs.

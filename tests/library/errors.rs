@@ -38,6 +38,7 @@ fn of_all_builds() -> Vec<String> {
         converts::<verifier::Unjudged>(),
         converts::<verifier::Unverified>(),
         converts::<coverage::CoverageError>(),
+        converts::<spec::TokenError>(),
         converts::<spec::UnknownCapability>(),
         converts::<vm::AddMapError>(),
         converts::<vm::CpuError>(),

@@ -164,3 +164,38 @@ fn types_and_maps_that_a_loader_may_load() {
     assert!(errno(long(4097), none).contains("E2BIG"));
     assert_eq!(errno(long(4097), bpf), "none");
 }
+
+/// A token counts for what it permits; for the rest the loader is an ordinary user.
+#[test]
+fn tokens_delegate_types() {
+    use bpflab::isa::assemble_with;
+    use bpflab::program::MapDef;
+    use bpflab::spec::{MapType, ProgType, Token};
+
+    let program = |prog_type, map_type| {
+        let map = MapDef::new("m", map_type, 4, 8, 4);
+        let mut program = Program::new("p", prog_type, Vec::new());
+        program.maps = vec![map].into();
+        program.insns = assemble_with("r1 = map[idx:0]\nr0 = 0\nexit", &program)
+            .unwrap()
+            .slots;
+        Arc::new(program)
+    };
+    let accepts = |prog_type, map_type, token: &str| {
+        let options = Options::default().with_token(token.parse::<Token>().unwrap());
+        let verdict = verify(&program(prog_type, map_type), &options).verdict;
+        assert_eq!(verdict.message, "", "{token}");
+        verdict.is_accepted()
+    };
+    let xdp = "delegate_cmds=any,delegate_progs=xdp,delegate_attachs=0x1";
+    // An array is for everyone, an LRU hash needs CAP_BPF.
+    assert!(accepts(ProgType::Xdp, MapType::Array, xdp));
+    assert!(!accepts(ProgType::Xdp, MapType::LruHash, xdp));
+    let both = format!("{xdp},delegate_maps=lru_hash");
+    assert!(accepts(ProgType::Xdp, MapType::LruHash, &both));
+    assert!(!accepts(ProgType::SchedCls, MapType::Array, &both));
+    let no_load = both.replace("cmds=any", "cmds=map_create");
+    assert!(!accepts(ProgType::Xdp, MapType::Array, &no_load));
+    let no_attach_type = both.replace("attachs=0x1", "attachs=xdp");
+    assert!(!accepts(ProgType::Xdp, MapType::Array, &no_attach_type));
+}

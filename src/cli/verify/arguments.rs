@@ -12,7 +12,7 @@ use crate::cli::subjects::ProgramArguments;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 use crate::cli::vm::{GuestVerb, VmArguments};
 use crate::report::FailOn;
-use crate::spec::{Capabilities, Lockdown};
+use crate::spec::{Capabilities, Lockdown, Token};
 
 /// Check whether the kernel would accept programs, and say why not
 ///
@@ -59,6 +59,11 @@ pub(in crate::cli) struct Arguments {
     /// kernel.unprivileged_bpf_disabled is 0
     #[arg(long, conflicts_with = "cap")]
     pub unprivileged: bool,
+    /// Judge for a loader with a BPF token, by the options of the BPF file system that it is from:
+    /// delegate_cmds, delegate_maps, delegate_progs, delegate_attachs. --cap are then the loader's
+    /// capabilities in its user namespace
+    #[arg(long, value_name = "OPTION=VALUE,…", conflicts_with = "vs_kernel")]
+    pub token: Option<Token>,
     /// Load each program into the running kernel, too, and compare (Linux, root); judge for
     /// that kernel's configuration, lockdown and CPUs unless options set them
     #[arg(long)]

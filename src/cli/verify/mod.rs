@@ -45,6 +45,7 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
             cpus,
             kernel: config,
             capabilities: arguments.loader(),
+            token: arguments.token,
         },
         kernel,
         tally: VerdictTally::default(),
@@ -135,6 +136,7 @@ impl Session<'_> {
             row = row.with_headline(why, &program);
         }
         row.capabilities = Some(self.options.capabilities.names().collect());
+        row.token = self.options.token.map(|token| token.to_string());
         row.btf = self.arguments.programs.btf_name(&program);
         if let Some(kernel) = &mut self.kernel {
             row = kernel.compare(row, &program, printer)?;

@@ -32,6 +32,7 @@ converts! {
     crate::object::cases::CaseProblem;
     crate::object::core::CoreError;
     crate::coverage::CoverageError;
+    crate::spec::TokenError;
     crate::spec::UnknownCapability;
     crate::verifier::Reject;
     crate::verifier::Unjudged;

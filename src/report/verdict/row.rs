@@ -131,6 +131,9 @@ pub struct VerdictRow {
     /// The capabilities of the loader for which the program was verified.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<Vec<String>>,
+    /// The loader's BPF token: in its user namespace the loader has these capabilities.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
     /// The running kernel's verdict, if it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel: Option<KernelSaid>,

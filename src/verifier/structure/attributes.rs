@@ -6,6 +6,7 @@ use crate::program::{AttachProgram, Program};
 use crate::spec::Capabilities;
 use crate::spec::limits::{MAX_BTF_TYPE, MAX_INSNS, MAX_INSNS_UNPRIVILEGED};
 use crate::spec::{ProgFlags, ProgType};
+use crate::verifier::Options;
 use crate::verifier::reject::{VerifyResult, reject, unmodelled};
 
 /// Program types whose attach target may be a BTF type.
@@ -23,8 +24,8 @@ pub(in crate::verifier) fn required(program: &Program) -> Capabilities {
 
 /// Checks the attributes in the kernel's order, for a loader with these capabilities. Its
 /// maps come first: they exist when the program is loaded.
-pub(super) fn check(program: &Program, loader: Capabilities) -> VerifyResult {
-    if !loader.allow(super::maps::required(program)) {
+pub(super) fn check(program: &Program, options: &Options, loader: Capabilities) -> VerifyResult {
+    if !super::maps::may_create(program, options) {
         reject!(EPERM, "");
     }
     let prog_type = program.prog_type;

@@ -7,6 +7,7 @@ use crate::program::{MapDef, Program};
 use crate::spec::limits::MAX_USED_MAPS;
 use crate::spec::{Capabilities, MapType, ProgFlags, ProgType, ValueField};
 use crate::util::MapId;
+use crate::verifier::Options;
 use crate::verifier::reject::{VerifyResult, reject};
 
 /// The maps referenced so far.
@@ -36,11 +37,24 @@ const NOT_IN_TRACING: &[(ValueField, &str)] = &[
 /// What creating the maps requires to which the program refers, with their inner maps. The
 /// object's other maps don't count: libbpf can be told not to create them.
 pub(super) fn required(program: &Program) -> Capabilities {
-    let maps = raw::maps(&program.insns).filter_map(|id| program.map(id));
-    let all = maps.flat_map(|map| [Some(map), map.inner.as_deref()]);
-    all.flatten()
+    created(program)
         .map(|map| Capabilities::for_map(map.map_type, map.flags))
         .collect()
+}
+
+/// Whether the loader may create these maps.
+pub(super) fn may_create(program: &Program, options: &Options) -> bool {
+    created(program).all(|map| {
+        let creator = options.creator_of(map.map_type);
+        creator.allow(Capabilities::for_map(map.map_type, map.flags))
+    })
+}
+
+/// The maps that must exist when the program is loaded.
+fn created(program: &Program) -> impl Iterator<Item = &MapDef> {
+    let maps = raw::maps(&program.insns).filter_map(|id| program.map(id));
+    maps.flat_map(|map| [Some(map), map.inner.as_deref()])
+        .flatten()
 }
 
 impl<'a> UsedMaps<'a> {

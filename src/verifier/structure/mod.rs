@@ -46,6 +46,7 @@ pub(crate) use usage::Usage;
 
 use self::graph::graph;
 use self::summary::Callees;
+use super::Options;
 use super::liveness::registers;
 use super::log::Log;
 use super::reject::VerifyResult;
@@ -67,11 +68,12 @@ use crate::util::MapId;
 pub(crate) fn check<T>(
     program: &Program,
     caller: &Caller<'_>,
+    options: &Options,
     attach: impl FnOnce(&[SubprogramInfo]) -> VerifyResult<T>,
     log: &mut Log,
 ) -> VerifyResult<(Structure, T)> {
     let loader = caller.capabilities;
-    attributes::check(program, loader)?;
+    attributes::check(program, options, loader)?;
     info::check_functions_early(program)?;
     let (mut subprograms, exception_callback) = subprograms::find(program, loader)?;
     subprograms::log(log, &subprograms);
