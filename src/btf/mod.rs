@@ -20,6 +20,7 @@ mod kind;
 mod layout;
 mod leaves;
 mod lookup;
+mod modules;
 mod names;
 mod part;
 mod path;

@@ -30,6 +30,10 @@ pub(super) struct KernelArguments {
     /// its functions or tracepoints, `own` for others]
     #[arg(long, value_name = "FILE|own|bundled")]
     pub btf: Option<PathBuf>,
+    /// Add a module of the kernel (repeatable): its BTF file or its ELF file, or the name of a
+    /// module of the running kernel, from /sys/kernel/btf
+    #[arg(long, value_name = "FILE|NAME")]
+    pub btf_module: Vec<PathBuf>,
     /// Set kernel configuration for `__kconfig` variables: a configuration file, or one value
     /// (CONFIG_HZ=250)
     #[arg(long, value_name = "FILE|NAME=VALUE")]
@@ -148,11 +152,18 @@ impl KernelArguments {
 
     /// The target that `--btf` names, if it was given.
     fn target(&self) -> Result<Option<Target>, Failure> {
-        Ok(match &self.btf {
+        let target = match &self.btf {
             None => None,
             Some(own) if own.as_os_str() == OWN => Some(Target::Own),
             Some(bundled) if bundled.as_os_str() == BUNDLED => Some(Target::bundled()),
             Some(file) => Some(Target::file(file)?),
+        };
+        self.btf_module.iter().try_fold(target, |target, module| {
+            // A name has no folder, and is that of no file here.
+            let named = Path::new(Target::RUNNING).with_file_name(module);
+            let is_name = self.btf.is_none() && !module.exists() && named.exists();
+            let file = if is_name { &named } else { module };
+            Ok(Some(target.unwrap_or_default().with_module(file)?))
         })
     }
 

@@ -12,7 +12,7 @@ use super::machine::Uname;
 use super::maps::{LoadedMaps, name_field};
 use super::multi::is_lacking;
 use super::probe::{Probe, probe};
-use super::sys::{ProgFd, ProgRequest};
+use super::sys::{BtfFd, ProgFd, ProgRequest};
 use super::target::{Absent, translate};
 use crate::btf::Record;
 use crate::isa::RawInsn;
@@ -111,7 +111,27 @@ pub fn load(
         .iter()
         .flat_map(|insn| insn.to_bytes())
         .collect();
-    let descriptors = maps.descriptors();
+    let module = |name: &&str| {
+        BtfFd::of_module(name).map_err(|errno| {
+            let error = KernelError {
+                log: format!("the BTF of module {name} can't be opened"),
+                ..failed(errno)
+            };
+            NoVerdict::of(error, NoVerdictKind::Feature)
+        })
+    };
+    let modules: Vec<BtfFd> = translated
+        .modules
+        .iter()
+        .map(module)
+        .collect::<Result<_, _>>()?;
+    let attach_module = translated.attach_module.as_ref().map(module).transpose()?;
+    let mut descriptors = maps.descriptors();
+    if !modules.is_empty() {
+        // Descriptor 0 means the kernel's own BTF.
+        descriptors.push(None);
+        descriptors.extend(modules.iter().map(|module| Some(module.as_fd())));
+    }
     // func_info and line_info refer to types and strings in the BTF.
     let typed = maps.btf().is_some();
     let func_info = if typed {
@@ -138,6 +158,9 @@ pub fn load(
         flags: program.flags.bits(),
         attach_btf_id: translated.attach_btf_id.map_or(0, |id| id.0),
         attach_prog_fd: match (&target, &program.attach_prog) {
+            (None, AttachProgram::None) if attach_module.is_some() => attach_module
+                .as_ref()
+                .map_or(0, |module| module.as_fd().as_raw_fd().cast_unsigned()),
             (Some(target), _) => target.as_fd().as_raw_fd().cast_unsigned(),
             (None, AttachProgram::None) => 0,
             // Which one is not known: -1 is no descriptor.

@@ -1,13 +1,14 @@
 //! Translates a program that was relocated for another kernel: its BTF ids become those of the
 //! running kernel.
 //!
-//! Ids differ between builds of the same release. Offsets and sizes that CO-RE computed stay as
+//! Ids differ between builds of the same release, and those of a module's types are counted in its
+//! own BTF, which a load names by a descriptor. Offsets and sizes that CO-RE computed stay as
 //! they are; the caller must make sure that they fit.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
-use crate::btf::{Btf, Kind};
+use crate::btf::{Btf, Kind, Type};
 use crate::isa::{PseudoKind, RawInsn};
 use crate::program::Program;
 use crate::spec::ProgType;
@@ -23,6 +24,11 @@ const LOAD_64: u8 = 0x18;
 pub(super) struct Translated<'a> {
     pub insns: Cow<'a, [RawInsn]>,
     pub attach_btf_id: Option<TypeId>,
+    /// The module whose type that is.
+    pub attach_module: Option<&'static str>,
+    /// The modules of kfuncs. The offset of a call is 1 plus the number of the module here, plus
+    /// the number of the program's maps.
+    pub modules: Vec<&'static str>,
     /// For a struct_ops program of an object, the number of its member, which takes the place
     /// of the attach type.
     pub member: Option<u32>,
@@ -42,6 +48,8 @@ pub(super) fn translate(program: &Program) -> Result<Translated<'_>, Absent> {
         _ => Ok(Translated {
             insns: program.insns.as_slice().into(),
             attach_btf_id: program.attach_btf_id,
+            attach_module: None,
+            modules: Vec::new(),
             member: member(program, program.kernel_btf.as_ref(), program.attach_btf_id),
         }),
     }
@@ -55,8 +63,39 @@ pub fn running_btf() -> Option<&'static Btf> {
         .as_ref()
 }
 
+/// The BTF of each loaded module, on the running kernel's, with the module's name; read once.
+fn running_modules() -> &'static [(String, Btf)] {
+    static MODULES: OnceLock<Vec<(String, Btf)>> = OnceLock::new();
+    MODULES.get_or_init(|| {
+        let folder = std::fs::read_dir("/sys/kernel/btf");
+        let entries = folder.into_iter().flatten().flatten();
+        let read = |entry: std::fs::DirEntry| {
+            let name = entry.file_name().into_string().ok()?;
+            let bytes = std::fs::read(entry.path()).ok()?;
+            // A module may have been built for another kernel. The kernel's own is no split table.
+            let btf = running_btf()?.with_module(&bytes).ok()?;
+            Some((name, btf))
+        };
+        entries
+            .filter(|entry| entry.file_name() != "vmlinux")
+            .filter_map(read)
+            .collect()
+    })
+}
+
+/// The tables of a kernel, for look-ups by name.
+struct Kernel<'k> {
+    btf: &'k Btf,
+    modules: fn() -> &'static [(String, Btf)],
+}
+
 fn between<'a>(program: &'a Program, of: &Btf, to: &Btf) -> Result<Translated<'a>, Absent> {
+    let kernel = Kernel {
+        btf: to,
+        modules: running_modules,
+    };
     let mut insns = Cow::Borrowed(program.insns.as_slice());
+    let mut modules: Vec<&'static str> = Vec::new();
     let mut slot = 0;
     while let Some(insn) = program.insns.get(slot) {
         let wide = insn.opcode == LOAD_64;
@@ -68,23 +107,41 @@ fn between<'a>(program: &'a Program, of: &Btf, to: &Btf) -> Result<Translated<'a
             insn.opcode == CALL && insn.src() == KFUNC && insn.off == 0
         };
         if names_type {
-            let id = number(of, to, TypeId(insn.imm.cast_unsigned()))?;
+            let found = kernel.number(of, TypeId(insn.imm.cast_unsigned()))?;
+            // The address of a module's variable would need a descriptor in the instruction.
+            if let (true, Some(_)) = (wide, found.module) {
+                return Err(found.absent(of, insn.imm));
+            }
+            let known = found.module.map(|module| {
+                let known = modules.iter().position(|known| *known == module);
+                known.unwrap_or_else(|| {
+                    modules.push(module);
+                    modules.len() - 1
+                })
+            });
             if let Some(insn) = insns.to_mut().get_mut(slot) {
-                insn.imm = id.0.cast_signed();
+                insn.imm = found.id.0.cast_signed();
+                if let Some(known) = known {
+                    let off = 1 + program.maps.len() + known;
+                    insn.off = i16::try_from(off).unwrap_or(i16::MAX);
+                }
             }
         }
         slot += if wide { 2 } else { 1 };
     }
-    let attach_btf_id = match program.attach_btf_id {
+    let attach = match program.attach_btf_id {
         // A type of the program that it attaches to.
-        Some(id) if program.attach_prog.is_some() => Some(id),
-        Some(id) => Some(number(of, to, id)?),
+        Some(id) if program.attach_prog.is_some() => Some(Found { id, module: None }),
+        Some(id) => Some(kernel.number(of, id)?),
         None => None,
     };
+    let attach_btf_id = attach.map(|found| found.id);
     Ok(Translated {
         insns,
         member: member(program, Some(to), attach_btf_id),
         attach_btf_id,
+        attach_module: attach.and_then(|found| found.module),
+        modules,
     })
 }
 
@@ -99,22 +156,49 @@ fn member(program: &Program, btf: Option<&Btf>, id: Option<TypeId>) -> Option<u3
     u32::try_from(at?).ok()
 }
 
-/// The id in `to` of a type in `of`. An id without a type stays: the kernel's answer to it is
-/// the verdict.
-fn number(of: &Btf, to: &Btf, id: TypeId) -> Result<TypeId, Absent> {
-    let Some(ty) = of.get(id).filter(|ty| !ty.name().is_empty()) else {
-        return Ok(id);
-    };
-    let same =
-        |found: &crate::btf::Type<'_>| found.kind() == ty.kind() && found.name() == ty.name();
-    if to.get(id).is_some_and(|found| same(&found)) {
-        return Ok(id);
+/// A type of the kernel, or of a module.
+#[derive(Debug, Clone, Copy)]
+struct Found {
+    id: TypeId,
+    module: Option<&'static str>,
+}
+
+impl Found {
+    fn absent(self, of: &Btf, id: i32) -> Absent {
+        let ty = of.ty(TypeId(id.cast_unsigned()));
+        Absent {
+            kind: ty.kind(),
+            name: ty.name().to_owned(),
+        }
     }
-    let found = to.find(ty.name(), ty.kind()).map(|found| found.id());
-    found.ok_or_else(|| Absent {
-        kind: ty.kind(),
-        name: ty.name().to_owned(),
-    })
+}
+
+impl Kernel<'_> {
+    /// The type of the kernel, or of one of its modules, that `of` has under this id. An id without
+    /// a type stays: the kernel's answer to it is the verdict.
+    fn number(&self, of: &Btf, id: TypeId) -> Result<Found, Absent> {
+        let own = |id| Found { id, module: None };
+        let Some(ty) = of.get(id).filter(|ty| !ty.name().is_empty()) else {
+            return Ok(own(id));
+        };
+        let same = |found: &Type<'_>| found.kind() == ty.kind() && found.name() == ty.name();
+        if self.btf.get(id).is_some_and(|found| same(&found)) {
+            return Ok(own(id));
+        }
+        if let Some(found) = self.btf.find(ty.name(), ty.kind()) {
+            return Ok(own(found.id()));
+        }
+        let in_module = |(name, btf): &'static (String, Btf)| {
+            let id = btf.find(ty.name(), ty.kind())?.id();
+            let module = Some(name.as_str());
+            Some(Found { id, module })
+        };
+        let found = (self.modules)().iter().find_map(in_module);
+        found.ok_or_else(|| Absent {
+            kind: ty.kind(),
+            name: ty.name().to_owned(),
+        })
+    }
 }
 
 #[cfg(test)]

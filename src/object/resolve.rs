@@ -133,7 +133,10 @@ fn in_btf(object: &Object, ext: &Extern, kernel: Option<&Btf>, kind: Kind) -> Re
     match found {
         Some(found) => Resolved::InBtf(found.id()),
         None if ext.weak => Resolved::Missing,
-        None => unresolved(format!("the kernel's BTF has no {kind} of this name")),
+        None => unresolved(format!(
+            "the kernel's BTF has no {kind} of this name; a module's BTF is added by --btf-module, or \
+             Target::with_module() in a test"
+        )),
     }
 }
 

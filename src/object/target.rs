@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use super::error::{ErrorLocation, ObjectError, Problem};
 use super::{bundled, elf};
-use crate::btf::Btf;
+use crate::btf::{Btf, BtfError};
 use crate::util::compressed;
 
 /// The kernel that an object's programs are relocated for.
@@ -41,6 +41,39 @@ impl Target {
             .map_err(|error| error.of(&path.display().to_string()))
     }
 
+    /// The same kernel with a module, whose functions and types programs then find, too: the
+    /// module's BTF like `/sys/kernel/btf/MODULE`, or its ELF file, which has that section.
+    /// Without a kernel's BTF it is a module of the running kernel.
+    ///
+    /// ```no_run
+    /// use bpflab::object::Target;
+    ///
+    /// let kernel = Target::file("vmlinux.btf")?.with_module("nf_conntrack.btf")?;
+    /// # Ok::<(), bpflab::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A file that can't be read or is not BTF on this kernel's; types that are no kernel's.
+    pub fn with_module(self, path: impl AsRef<Path>) -> Result<Self, ObjectError> {
+        let path = path.as_ref();
+        let fault = |text: &str| {
+            let problem = Problem::Btf(text.to_owned());
+            let error = ObjectError::new(ErrorLocation::Object, problem);
+            error.of(&path.display().to_string())
+        };
+        let kernel = match self {
+            Self::Kernel(btf) => btf,
+            Self::Auto => {
+                running_kernel().ok_or_else(|| fault("the running kernel's BTF can't be read"))?
+            }
+            Self::Own => return Err(fault("a module needs the kernel's BTF")),
+        };
+        let joined = with_btf(path, |bytes| kernel.with_module(bytes));
+        joined
+            .map(Self::Kernel)
+            .map_err(|error| error.of(&path.display().to_string()))
+    }
+
     /// The types that tracing programs commonly name, as bpflab describes them: no kernel's
     /// BTF. Members are missing and offsets differ, so verdicts may differ from a kernel's.
     #[must_use]
@@ -65,6 +98,14 @@ impl Target {
 }
 
 fn read(path: &Path) -> Result<Btf, ObjectError> {
+    with_btf(path, Btf::parse)
+}
+
+/// Parses the bytes of a file of BTF, or those of an ELF file's section.
+fn with_btf(
+    path: &Path,
+    parse: impl FnOnce(&[u8]) -> Result<Btf, BtfError>,
+) -> Result<Btf, ObjectError> {
     let fault = |problem| ObjectError::new(ErrorLocation::Object, problem);
     let bytes =
         compressed::read(path).map_err(|error| fault(Problem::Unreadable(error.to_string())))?;
@@ -74,7 +115,7 @@ fn read(path: &Path) -> Result<Btf, ObjectError> {
     } else {
         &bytes
     };
-    Btf::parse(btf).map_err(|error| fault(Problem::Btf(error.to_string())))
+    parse(btf).map_err(|error| fault(Problem::Btf(error.to_string())))
 }
 
 /// The running kernel's BTF, read once.

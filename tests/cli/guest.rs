@@ -188,6 +188,30 @@ fn ordinary_users_get_the_same_verdicts() {
     assert!(accepted > 250, "{accepted}");
 }
 
+/// kfuncs and functions of a module, whose BTF both sides look up by name. Error lines differ
+/// between the kernels.
+#[test]
+fn programs_on_a_module_are_judged_alike() {
+    for release in kernels()
+        .iter()
+        .filter(|release| !is_before(release, (6, 12)))
+    {
+        let words = "verify tests/attach_targets/conntrack.bpf.o --btf-module nf_conntrack \
+                     --vs-kernel --json --report never --vm";
+        let output = bpflab(&format!("{words} {release}"));
+        let rows = json(&output);
+        assert_eq!(rows.len(), 8, "{}", said(&output).2);
+        for row in &rows {
+            assert_eq!(row["match"]["verdict"], true, "{release}: {row}");
+            if row["verdict"] == "accept" {
+                assert_eq!(row["match"]["processed"], true, "{release}: {row}");
+            }
+        }
+        let accepted = rows.iter().filter(|row| row["verdict"] == "accept");
+        assert_eq!(accepted.count(), 3, "{release}");
+    }
+}
+
 /// Whether a release is before another one.
 fn is_before(release: &str, other: (u32, u32)) -> bool {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit());

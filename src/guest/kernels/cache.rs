@@ -10,11 +10,12 @@ use super::versions::{begins_with, by_version};
 use crate::guest::package::{self, Arch, Error, Module, Modules, Problem};
 
 /// The modules that the cache keeps and a guest loads: its way out, disks and network devices for
-/// tests, and what tc programs attach to. A kernel has some of them built in.
+/// tests, what tc programs attach to, and kfuncs. A kernel has some of them built in.
 pub(crate) const MODULES: &[&str] = &[
     "cls_bpf",
     "ifb",
     "loop",
+    "nf_conntrack",
     "null_blk",
     "sch_ingress",
     "veth",

@@ -30,8 +30,10 @@ pub enum Cmd {
     ObjGetInfoByFd = 15,
     RawTracepointOpen = 17,
     BtfLoad = 18,
+    BtfGetFdById = 19,
     MapLookupAndDeleteElem = 21,
     MapFreeze = 22,
+    BtfGetNextId = 23,
     MapLookupBatch = 24,
     MapLookupAndDeleteBatch = 25,
     MapUpdateBatch = 26,
@@ -46,6 +48,15 @@ pub enum Cmd {
 pub trait Attributes: FromBytes + IntoBytes {}
 
 impl<T: FromBytes + IntoBytes> Attributes for T {}
+
+/// The attributes of `BPF_OBJ_GET_INFO_BY_FD`.
+#[repr(C)]
+#[derive(FromBytes, IntoBytes)]
+pub struct ObjGetInfo {
+    pub bpf_fd: i32,
+    pub info_len: u32,
+    pub info: u64,
+}
 
 /// Makes the call.
 ///

@@ -4,7 +4,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use zerocopy::{FromBytes, IntoBytes};
 
-use super::bpf::{Cmd, Result, bpf, length, open, write_address};
+use super::bpf::{Cmd, ObjGetInfo, Result, bpf, length, open, write_address};
 use super::programs::ProgFd;
 use crate::util::{Errno, ReadError, Reader};
 
@@ -31,14 +31,6 @@ const INFO: usize = 232;
 const ID: usize = 4;
 const JITED_LEN: usize = 16;
 const RUN_TIME: usize = 192;
-
-#[repr(C)]
-#[derive(FromBytes, IntoBytes)]
-struct ObjGetInfo {
-    bpf_fd: i32,
-    info_len: u32,
-    info: u64,
-}
 
 #[repr(C)]
 #[derive(FromBytes, IntoBytes)]

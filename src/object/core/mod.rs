@@ -251,6 +251,7 @@ fn candidates(local: &Btf, root: TypeId, targets: &[Btf]) -> Vec<Candidate> {
             break;
         }
         let name = essential_name(wanted.name());
+        let kernel_ends = btf.kernel().count();
         let is_own = btf.same(local);
         let has_plain = btf.named(name).any(|ty| compat::same_kind(wanted, ty));
         let same = btf.flavors(name).filter(|ty| {
@@ -261,10 +262,12 @@ fn candidates(local: &Btf, root: TypeId, targets: &[Btf]) -> Vec<Candidate> {
             };
             is_meant && compat::same_kind(wanted, *ty) && (target == 0 || ty.id() >= btf.first_id())
         });
-        found.extend(same.map(|ty| Candidate {
-            target,
-            id: ty.id(),
-        }));
+        let mut same: Vec<TypeId> = same.map(|ty| ty.id()).collect();
+        let is_kernels = |id: &TypeId| id.0 < kernel_ends;
+        if same.iter().any(is_kernels) {
+            same.retain(is_kernels);
+        }
+        found.extend(same.into_iter().map(|id| Candidate { target, id }));
     }
     found
 }
