@@ -126,12 +126,15 @@ impl Printer {
         Ok(())
     }
 
-    /// Prints what another process of bpflab has printed, at once.
+    /// Prints what another process has printed, at once: any bytes, so not by way of the stream
+    /// that removes colours.
     #[cfg(all(feature = "kernel", target_os = "linux"))]
     pub fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.progress.clear();
-        self.out.write_all(bytes)?;
-        self.out.flush()
+        self.out.flush()?;
+        let mut out = io::stdout().lock();
+        out.write_all(bytes)?;
+        out.flush()
     }
 
     /// Prints text that contains its own newlines to standard error.

@@ -44,7 +44,19 @@ pub(super) struct VmArguments {
         help_heading = "Virtual machine"
     )]
     guest_bpflab: Option<PathBuf>,
+    /// Memory of the virtual machine in MiB, beside what its files take [default: 256]
+    #[arg(
+        long,
+        value_name = "MIB",
+        requires = "vm",
+        help_heading = "Virtual machine",
+        value_parser = clap::value_parser!(u32).range(64..=1 << 20)
+    )]
+    guest_memory: Option<u32>,
 }
+
+/// The memory of a virtual machine by default, in MiB.
+const MEMORY: u32 = 256;
 
 impl VmArguments {
     /// Whether no virtual machine is named.
@@ -168,6 +180,7 @@ fn job(vm: &VmArguments, verb: &GuestVerb, words: &[OsString]) -> Result<Job, Fa
             .map_err(|error| Failure::bad(format!("the working folder: {error}")))?,
         environment: std::env::vars_os().filter_map(passed_on).collect(),
         bpflab: vm.guest_bpflab.clone(),
+        memory: vm.guest_memory.unwrap_or(MEMORY).into(),
         ..Job::default()
     };
     if let Some(output) = &verb.output {
@@ -211,7 +224,7 @@ fn without_vm(words: &[OsString]) -> Vec<OsString> {
     while let Some(word) = words.next() {
         let text = word.to_string_lossy();
         match text.split_once('=').map_or(&*text, |(name, _)| name) {
-            "--vm" | "--guest-file" | "--guest-bpflab" => {
+            "--vm" | "--guest-file" | "--guest-bpflab" | "--guest-memory" => {
                 if !text.contains('=') {
                     words.next();
                 }

@@ -53,11 +53,19 @@ const KNOWN: &[Known] = &[
     // bpflab gives the slice of a ring buffer's record the record's reference
     // (docs/verifier-differences.md). Without the slice in a register, more states are subsumed.
     // In Linux 6.18 the registers of an atomic operation that fetches stay precise, in bpflab
-    // precision is backtracked through it (CVE-2026-43009): fewer states are precise.
+    // precision is backtracked through it (CVE-2026-43009): fewer states are precise. Without the
+    // id of a spilled scalar there is nothing to be linked.
     Known {
         oracle: Oracle::VERDICT,
         kind: "processed: less",
-        can_have: |program| calls_slice(program) || fetches(program),
+        can_have: |program| calls_slice(program) || fetches(program) || has_signed_fill(program),
+    },
+    // The verifier accepts an endless loop around a call with a callback (docs/findings.md): it
+    // prunes at the call. Without pruning the loop is detected.
+    Known {
+        oracle: Oracle::SAMENESS,
+        kind: "rejected without pruning: old state",
+        can_have: has_callback,
     },
     // A dynptr with a reference must not be overwritten, a clone neither. A loop that clones into
     // a slot which is dead at its head does that the second time, unless that path is pruned:
@@ -109,6 +117,12 @@ fn calls_slice(program: &Program) -> bool {
 fn fetches(program: &Program) -> bool {
     let mut insns = program.insns.iter();
     insns.any(|insn| matches!(insn.opcode, 0xc3 | 0xdb) && insn.imm & 1 != 0)
+}
+
+/// Whether a program passes a function to a call (`BPF_PSEUDO_FUNC`).
+fn has_callback(program: &Program) -> bool {
+    let mut insns = program.insns.iter();
+    insns.any(|insn| insn.opcode == 0x18 && insn.src() == 4)
 }
 
 /// Whether a program loads from its stack with sign extension.

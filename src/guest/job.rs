@@ -35,6 +35,9 @@ pub(crate) struct Job {
     pub outputs: Vec<PathBuf>,
     /// How many modules there are.
     pub modules: usize,
+    /// Memory of the guest beside its first file system, in MiB.
+    #[serde(skip)]
+    pub memory: u64,
     /// Files to copy into the guest, and folders with all that is in them, each to its own path.
     #[serde(skip)]
     pub files: Vec<PathBuf>,

@@ -85,7 +85,7 @@ fn start(job: &Job, image: &Image, sink: &mut dyn Sink) -> Result<Machine, Guest
     let once = |accelerator, sink: &mut dyn Sink| {
         sink.starting(accelerator);
         let begin = Instant::now();
-        let started = Machine::start(image, job.file_system(image)?, accelerator)?;
+        let started = Machine::start(image, job.file_system(image)?, job.memory, accelerator)?;
         Ok((started, accelerator, begin.elapsed()))
     };
     let ((machine, release), accelerator, boot) = match once(first, sink) {

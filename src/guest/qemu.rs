@@ -20,9 +20,6 @@ use crate::kernel::init::{kill_with_parent, memory_file};
 const SILENCE: Duration = Duration::from_secs(BEAT.as_secs() * 30);
 /// How many lines of the console are kept.
 const LINES: usize = 30;
-/// Memory of a guest beside its first file system, in MiB.
-const MEMORY: u64 = 256;
-
 /// A running virtual machine. Dropping it ends the machine.
 pub(super) struct Machine {
     child: Child,
@@ -34,17 +31,18 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    /// Starts a machine and waits until its first process runs. Returns the kernel's release,
-    /// too.
+    /// Starts a machine with this memory beside its first file system, in MiB, and waits until its
+    /// first process runs. Returns the kernel's release, too.
     ///
     /// # Errors
     /// No qemu, or a guest that ended or did not come up.
     pub fn start(
         image: &Image,
         file_system: File,
+        memory: u64,
         accelerator: Accelerator,
     ) -> Result<(Self, String), GuestError> {
-        let mut machine = Self::spawn(image, file_system, accelerator)?;
+        let mut machine = Self::spawn(image, file_system, memory, accelerator)?;
         match machine.next(accelerator.boot_limit())? {
             Frame::Hello(release) => Ok((machine, release)),
             _ => Err(machine.gone("the guest did not say that it runs")),
@@ -54,6 +52,7 @@ impl Machine {
     fn spawn(
         image: &Image,
         file_system: File,
+        memory: u64,
         accelerator: Accelerator,
     ) -> Result<Self, GuestError> {
         let size = file_system.metadata().map_err(GuestError::Start)?.len();
@@ -68,7 +67,7 @@ impl Machine {
         };
         let kernel = in_memory(&image.kernel).map_err(GuestError::Start)?;
         let kernel_path = format!("/proc/{}/fd/{}", std::process::id(), kernel.as_raw_fd());
-        let memory = MEMORY + size.div_ceil(1 << 20) * 2;
+        let memory = memory + size.div_ceil(1 << 20) * 2;
         let mut command = Command::new(qemu);
         command
             .args(["-machine", machine, "-accel", accelerator.option()])

@@ -27,6 +27,18 @@ const DISABLED: &[&str] = &[
     "ismaclabel",
 ];
 
+/// Functions that are named like hooks and are none.
+const NO_HOOKS: &[&str] = &[
+    "find_cgroup_shim",
+    "func_proto",
+    "get_retval_range",
+    "has_d_inode_locked",
+    "init",
+    "is_sleepable_hook",
+    "is_trusted",
+    "verify_prog",
+];
+
 /// Hooks whose arguments are not trusted.
 const UNTRUSTED: &[&str] = &[
     "bpf_map_free",
@@ -69,8 +81,10 @@ const SLEEPABLE: &[&str] = &[
     "inode_getxattr",
     "inode_mknod",
     "inode_need_killpriv",
+    "inode_post_removexattr",
     "inode_post_setxattr",
     "inode_readlink",
+    "inode_removexattr",
     "inode_rename",
     "inode_rmdir",
     "inode_setattr",
@@ -88,6 +102,7 @@ const SLEEPABLE: &[&str] = &[
     "path_link",
     "path_rename",
     "path_chmod",
+    "path_chown",
     "mmap_file",
     "netlink_send",
     "path_notify",
@@ -144,6 +159,12 @@ pub fn return_range(function: &str) -> (i32, i32) {
     }
 }
 
+/// Whether the function is a hook.
+#[must_use]
+pub fn is_hook(function: &str) -> bool {
+    function.starts_with(PREFIX) && !is_in(NO_HOOKS, function)
+}
+
 /// Whether programs may not attach to the hook.
 #[must_use]
 pub fn is_disabled(function: &str) -> bool {
@@ -171,6 +192,8 @@ mod tests {
         assert_eq!(return_range("bpf_lsm_audit_rule_known"), (0, 1));
         assert_eq!(return_range("bpf_lsm_file_open"), (-4095, 0));
         assert!(is_disabled("bpf_lsm_getprocattr") && !is_disabled("getprocattr"));
+        assert!(is_hook("bpf_lsm_file_open") && !is_hook("bpf_lsm_verify_prog"));
+        assert!(!is_hook("file_open"));
         assert!(is_trusted("bpf_lsm_file_open") && !is_trusted("bpf_lsm_task_free"));
         assert!(is_sleepable("bpf_lsm_bpf") && !is_sleepable("bpf_lsm_task_free"));
     }

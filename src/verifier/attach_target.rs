@@ -404,7 +404,7 @@ fn check_hook(program: &Program, name: &str, id: TypeId) -> VerifyResult {
     if lsm::is_disabled(name) {
         reject!(EINVAL, "attach_btf_id {id} points to disabled hook {name}");
     }
-    if !name.starts_with(lsm::PREFIX) {
+    if !lsm::is_hook(name) {
         reject!(
             EINVAL,
             "attach_btf_id {id} points to wrong type name {name}"

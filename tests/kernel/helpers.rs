@@ -15,9 +15,9 @@ use bpflab::spec::helpers::{Attributes, Caller, Helper, helpers};
 use bpflab::spec::{AttachRule, AttachType, KernelConfig, ProgFlags, ProgType, Traits};
 use bpflab::util::TypeId;
 
-/// A program that calls helpers.
-struct Candidate {
-    caller: Caller<'static>,
+/// A program that calls helpers or kfuncs.
+pub struct Candidate {
+    pub caller: Caller<'static>,
     attach_btf_id: Option<TypeId>,
 }
 
@@ -29,7 +29,7 @@ impl Candidate {
         }
     }
 
-    fn program(&self, body: &[RawInsn]) -> Program {
+    pub fn program(&self, body: &[RawInsn]) -> Program {
         let result = RawInsn::new(0xb7, 0, 0, 0, 1);
         let exit = RawInsn::new(0x95, 0, 0, 0, 0);
         let insns = body.iter().copied().chain([result, exit]).collect();
@@ -53,7 +53,7 @@ impl Candidate {
 
 /// The programs that this kernel loads: every type with each attach type that may matter for
 /// helpers.
-fn candidates() -> Vec<Candidate> {
+pub fn candidates() -> Vec<Candidate> {
     let mut all = Vec::new();
     // Types that attach through BTF are tried with hooks, below.
     let hooked = |ty: &&ProgType| ty.info().traits.contains(Traits::ATTACH_BTF);

@@ -12,6 +12,7 @@ mod corpus;
 mod equality;
 mod helpers;
 mod instrument;
+mod kfuncs;
 mod light_skeletons;
 mod loaders;
 mod maps;

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use bpflab::isa::assemble_with;
+use bpflab::btf::{Builder, Encoding, FuncInfo, Linkage};
+use bpflab::isa::{RawInsn, assemble_with};
 use bpflab::program::{MapDef, Program};
 use bpflab::spec::{MapType, ProgFlags, ProgType};
 use bpflab::verifier::{Options, verify};
@@ -29,6 +30,7 @@ fn told() -> Vec<Told> {
         program.license = "GPL".into();
         program.maps = Arc::new([MapDef::new("values", MapType::Array, 4, 8, 1)]);
         program.insns = assemble_with(text, &program).unwrap().slots;
+        add_callbacks(&mut program);
         program.flags = match words.get(2) {
             None => ProgFlags::empty(),
             Some(&"sleepable") => ProgFlags::SLEEPABLE,
@@ -44,6 +46,29 @@ fn told() -> Vec<Told> {
     blocks.map(read).collect()
 }
 
+/// Gives a program with callbacks the types that the kernel wants of them: `int f(void)`.
+fn add_callbacks(program: &mut Program) {
+    // `BPF_LD | BPF_IMM | BPF_DW` with `BPF_PSEUDO_FUNC`.
+    let is_function = |insn: &RawInsn| insn.opcode == 0x18 && insn.src() == 4;
+    let insns = (0..).zip(&program.insns);
+    let found = insns.filter(|(_, insn)| is_function(insn));
+    let starts: Vec<i32> = found.map(|(at, insn)| at + insn.imm + 1).collect();
+    if starts.is_empty() {
+        return;
+    }
+    let mut types = Builder::new();
+    let int = types.int("int", 4, Encoding::Signed);
+    let prototype = types.prototype(int, &[]);
+    for (number, start) in (0..).zip([0].into_iter().chain(starts)) {
+        let name = format!("f{number}");
+        program.func_info.push(FuncInfo {
+            insn_off: start.cast_unsigned(),
+            ty: types.function(&name, prototype, Linkage::Static),
+        });
+    }
+    program.btf = Some(types.build().unwrap());
+}
+
 fn words(verdict: &bpflab::verifier::Verdict) -> String {
     format!("{} {}", verdict.decision.word(), verdict.processed())
 }
@@ -51,7 +76,7 @@ fn words(verdict: &bpflab::verifier::Verdict) -> String {
 #[test]
 fn bpflab_says_what_the_page_says() {
     let all = told();
-    assert_eq!(all.len(), 4);
+    assert_eq!(all.len(), 5);
     for told in all {
         let name = told.program.name.clone();
         let verdict = verify(&told.program.into(), &Options::default()).verdict;
@@ -73,7 +98,7 @@ fn the_kernel_says_what_the_page_says() {
         return;
     }
     for told in told() {
-        let maps = LoadedMaps::create(&told.program.maps, None).unwrap();
+        let maps = LoadedMaps::create(&told.program.maps, told.program.btf.as_ref()).unwrap();
         let loaded = load(&told.program, &maps, &LoadOptions::default()).unwrap();
         let verdict = &loaded.verdict;
         let name = &told.program.name;

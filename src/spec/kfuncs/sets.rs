@@ -80,7 +80,8 @@ impl Hooks {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Filter {
-    /// LSM programs only (`bpf_fs_kfuncs_filter`, `fs/bpf_fs_kfuncs.c`).
+    /// LSM programs only (`bpf_fs_kfuncs_filter`, `fs/bpf_fs_kfuncs.c`;
+    /// `bpf_get_fsverity_digest_filter`, `fs/verity/measure.c`).
     Lsm,
     /// Iterators only (`tracing_iter_filter`, `net/core/filter.c`).
     Iterator,
@@ -202,6 +203,8 @@ pub(super) const GENERIC: Set = Set::of(&[
 ]);
 /// Kfuncs of [`GENERIC`] for keys.
 pub(super) const GENERIC_KEYS: Set = GENERIC.with("CONFIG_KEYS");
+/// Kfuncs of [`GENERIC`] for dumps of a crashed kernel.
+pub(super) const GENERIC_CRASH: Set = GENERIC.with("CONFIG_CRASH_DUMP");
 /// Kfuncs of [`GENERIC`] for signatures.
 pub(super) const GENERIC_PKCS7: Set = GENERIC.with("CONFIG_SYSTEM_DATA_VERIFICATION");
 /// `cpumask_kfunc_btf_ids`.
@@ -249,7 +252,9 @@ pub(super) const FILES: Set = Set::of(&[Hooks::TRACING])
     .only(Filter::Lsm)
     .with("CONFIG_BPF_LSM");
 /// `fsverity_set`.
-pub(super) const FSVERITY: Set = Set::of(&[Hooks::TRACING]).with("CONFIG_FS_VERITY");
+pub(super) const FSVERITY: Set = Set::of(&[Hooks::TRACING])
+    .only(Filter::Lsm)
+    .with("CONFIG_FS_VERITY");
 /// `bpf_rstat_kfunc_set`.
 pub(super) const TRACING: Set = Set::of(&[Hooks::TRACING]);
 /// `bpf_sk_iter_kfunc_set`.
@@ -290,7 +295,10 @@ pub(super) const HID_SYSCALL: Set =
     Set::of(&[Hooks::STRUCT_OPS, Hooks::SYSCALL]).with("CONFIG_HID_BPF");
 /// `sched_ext` schedulers.
 pub(super) const SCHED_EXT: Set = Set::of(&[Hooks::STRUCT_OPS]).with("CONFIG_SCHED_CLASS_EXT");
-/// Kfuncs for schedulers and related programs (`scx_kfunc_set_any`).
+/// Kfuncs of schedulers that need no lock of the kernel (`scx_kfunc_set_unlocked`).
+pub(super) const SCHED_EXT_UNLOCKED: Set =
+    Set::of(&[Hooks::STRUCT_OPS, Hooks::SYSCALL]).with("CONFIG_SCHED_CLASS_EXT");
+/// Kfuncs for schedulers and related programs (`scx_kfunc_set_any`, `scx_kfunc_set_idle`).
 pub(super) const SCHED_EXT_ANY: Set =
     Set::of(&[Hooks::STRUCT_OPS, Hooks::TRACING, Hooks::SYSCALL]).with("CONFIG_SCHED_CLASS_EXT");
 /// `bpf_prog_test_kfunc_set`: destructors of test objects (`net/bpf/test_run.c`).

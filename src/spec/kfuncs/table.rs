@@ -224,6 +224,9 @@ macro_rules! for_each_kfunc {
                     "long int " "struct task_struct *task, struct cgroup *ancestor" [RCU];
                 bpf_throw = exception::throw, "void " "u64 cookie" [] as EXCEPTION;
             }
+            for GENERIC_CRASH {
+                crash_kexec = none, "void " "struct pt_regs *regs" [DESTRUCTIVE];
+            }
             for GENERIC_KEYS {
                 bpf_key_put = none, "void " "struct bpf_key *bkey" [RELEASE];
                 bpf_lookup_system_key = none, "struct bpf_key *" "u64 id" [ACQUIRE RET_NULL];
@@ -473,11 +476,6 @@ macro_rules! for_each_kfunc {
                     [SLEEPABLE];
             }
             for SCHED_EXT {
-                scx_bpf_select_cpu_dfl = scx::idle::select_cpu_dfl,
-                    "s32 " "struct task_struct *p, s32 prev_cpu, u64 wake_flags, bool *is_idle" [RCU];
-                scx_bpf_select_cpu_and = scx::idle::select_cpu_and,
-                    "s32 " "struct task_struct *p, s32 prev_cpu, u64 wake_flags, const struct cpumask *cpus_allowed, u64 flags"
-                    [RCU];
                 scx_bpf_dsq_insert = scx::dispatch::dsq_insert,
                     "void " "struct task_struct *p, u64 dsq_id, u64 slice, u64 enq_flags" [RCU];
                 scx_bpf_dsq_insert_vtime = scx::dispatch::dsq_insert_vtime,
@@ -485,6 +483,9 @@ macro_rules! for_each_kfunc {
                 scx_bpf_dispatch_nr_slots = scx::dispatch::dispatch_nr_slots, "u32 " "void" [];
                 scx_bpf_dispatch_cancel = none, "void " "void" [];
                 scx_bpf_dsq_move_to_local = scx::dispatch::dsq_move_to_local, "bool " "u64 dsq_id" [];
+                scx_bpf_reenqueue_local = none, "u32 " "void" [];
+            }
+            for SCHED_EXT_UNLOCKED {
                 scx_bpf_dsq_move_set_slice = none, "void " "struct bpf_iter_scx_dsq *it__iter, u64 slice" [RCU];
                 scx_bpf_dsq_move_set_vtime = none, "void " "struct bpf_iter_scx_dsq *it__iter, u64 vtime" [RCU];
                 scx_bpf_dsq_move = scx::dispatch::dsq_move,
@@ -493,10 +494,14 @@ macro_rules! for_each_kfunc {
                 scx_bpf_dsq_move_vtime = scx::dispatch::dsq_move_vtime,
                     "bool " "struct bpf_iter_scx_dsq *it__iter, struct task_struct *p, u64 dsq_id, u64 enq_flags"
                     [RCU];
-                scx_bpf_reenqueue_local = none, "u32 " "void" [];
                 scx_bpf_create_dsq = scx::dispatch::create_dsq, "s32 " "u64 dsq_id, s32 node" [SLEEPABLE];
             }
             for SCHED_EXT_ANY {
+                scx_bpf_select_cpu_dfl = scx::idle::select_cpu_dfl,
+                    "s32 " "struct task_struct *p, s32 prev_cpu, u64 wake_flags, bool *is_idle" [RCU];
+                scx_bpf_select_cpu_and = scx::idle::select_cpu_and,
+                    "s32 " "struct task_struct *p, s32 prev_cpu, u64 wake_flags, const struct cpumask *cpus_allowed, u64 flags"
+                    [RCU];
                 scx_bpf_kick_cpu = scx::state::kick_cpu, "void " "s32 cpu, u64 flags" [];
                 scx_bpf_dsq_nr_queued = scx::dispatch::dsq_nr_queued, "s32 " "u64 dsq_id" [];
                 scx_bpf_destroy_dsq = scx::dispatch::destroy_dsq, "void " "u64 dsq_id" [];
