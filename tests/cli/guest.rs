@@ -165,22 +165,25 @@ fn what_the_machine_refuses_is_judged_alike() {
 }
 
 /// Ordinary users, whom the machine's own kernel may refuse: our programs on each kernel, and the
-/// shared corpus on Linux 6.18, or on 7.2, which has the same rules for them. Earlier kernels reject
-/// for an error on a speculative path.
+/// shared corpus on Linux 7.2, which has the rules of 6.18 for them. Earlier kernels reject for an
+/// error on a speculative path, and 6.18.15 contradicts itself on some of these.
 #[test]
 fn ordinary_users_get_the_same_verdicts() {
     let own = "verify --cases tests/cli/loaders.jsonl --unprivileged --vs-kernel";
     let kernels = kernels();
     for release in &kernels {
         let (code, out, err) = said(&bpflab(&format!("{own} --vm {release}")));
-        let all = "5 compared: 5 match, 0 mismatch; 0 without";
-        assert!(
-            code == Some(0) && out.contains(all),
-            "{release}: {out}{err}"
-        );
+        // Error lines were others before: exit code 1, though the verdicts are the same.
+        let (figures, expected) = match is_before(release, (6, 12)) {
+            false => ("5 match, 0 mismatch;", Some(0)),
+            true => ("4 match, 1 mismatch (message 1);", Some(1)),
+        };
+        let figures = format!("5 compared: {figures} 0 without");
+        assert!(out.contains(&figures), "{release}: {out}{err}");
+        assert_eq!(code, expected, "{release}: {out}{err}");
     }
-    let has_rules = |release: &&String| ["6.18.", "7.2."].iter().any(|it| release.starts_with(it));
-    let (Some(release), Some(cases)) = (kernels.iter().find(has_rules), corpus()) else {
+    let newest = kernels.iter().find(|release| release.starts_with("7.2."));
+    let (Some(release), Some(cases)) = (newest, corpus()) else {
         return;
     };
     let folder = cases.parent().expect("a folder");
