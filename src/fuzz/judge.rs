@@ -21,6 +21,9 @@ const INPUTS: u32 = 3;
 /// One of so many programs is compared with the kernel's log.
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 const LOGGED: u64 = 16;
+/// One of so many programs is judged for a loader with fewer capabilities, too.
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+const WEAKER: u64 = 8;
 /// Inputs that a rejected program runs on.
 const REJECTED_INPUTS: u32 = 8;
 
@@ -132,6 +135,14 @@ impl Judge {
         if self.has(Oracle::VERDICT)
             && self.kernel
             && let Some(problem) = self.compare_verdicts(candidate, &verdict)
+        {
+            return Some(problem);
+        }
+        #[cfg(all(feature = "kernel", target_os = "linux"))]
+        if self.has(Oracle::VERDICT)
+            && self.kernel
+            && candidate.seed.is_multiple_of(WEAKER)
+            && let Some(problem) = self.compare_for_loader(candidate)
         {
             return Some(problem);
         }
@@ -247,9 +258,9 @@ impl Judge {
         candidate: &Candidate,
         verdict: &crate::verifier::Verdict,
     ) -> Option<Problem> {
-        use super::kernel::{Compared, compare_with};
+        use super::kernel::compare_with;
         use super::verdicts::Ours;
-        use crate::kernel::LoadedMaps;
+        use crate::kernel::{LoadOptions, LoadedMaps};
 
         let program = &candidate.program;
         let is_known = |known: &KnownMaps| known.defs == program.maps && program.btf.is_none();
@@ -270,7 +281,37 @@ impl Judge {
             }
         }
         let known = self.maps.as_ref()?;
-        match compare_with(&Ours::of(verdict), program, &known.maps) {
+        let options = LoadOptions::default();
+        let compared = compare_with(&Ours::of(verdict), program, &known.maps, &options);
+        self.difference(compared, "")
+    }
+
+    /// Compares the verdicts for a loader without `CAP_PERFMON`, for whom speculative paths are
+    /// explored, pointers must not leak, and fewer helpers are there. (A kernel refuses a loader
+    /// without `CAP_BPF`.)
+    #[cfg(all(feature = "kernel", target_os = "linux"))]
+    fn compare_for_loader(&mut self, candidate: &Candidate) -> Option<Problem> {
+        use super::kernel::compare_with;
+        use super::verdicts::Ours;
+        use crate::kernel::{LoadOptions, LoadedMaps};
+        use crate::spec::Capabilities;
+
+        let program = &candidate.program;
+        let loader = Capabilities::BPF | Capabilities::NET_ADMIN;
+        let maps = LoadedMaps::create_as(&program.maps, program.btf.as_ref(), loader).ok()?;
+        let options = self.options.with_capabilities(loader);
+        let verdict = verify(program, &options).verdict;
+        let options = LoadOptions::default().with_capabilities(loader);
+        let compared = compare_with(&Ours::of(&verdict), program, &maps, &options);
+        self.difference(compared, &format!(" (as {loader})"))
+    }
+
+    /// Counts a comparison; returns the difference. `of` says for whom the verdicts are.
+    #[cfg(all(feature = "kernel", target_os = "linux"))]
+    fn difference(&mut self, compared: super::kernel::Compared, of: &str) -> Option<Problem> {
+        use super::kernel::Compared;
+
+        match compared {
             Compared::Judged(both) => {
                 self.counts.kernel_verdicts += 1;
                 let kind = both.kind()?;
@@ -279,14 +320,14 @@ impl Judge {
                     Oracle::VERDICT,
                     &kind,
                     format!(
-                        "bpflab: {} errno {} processed {} {}",
+                        "bpflab{of}: {} errno {} processed {} {}",
                         ours.decision.word(),
                         ours.errno,
                         ours.processed,
                         ours.line
                     ),
                     format!(
-                        "kernel: {} errno {} processed {} {}",
+                        "kernel{of}: {} errno {} processed {} {}",
                         theirs.verdict, theirs.errno, theirs.processed, theirs.log_last
                     ),
                 ))

@@ -50,18 +50,24 @@ fn ours(program: &Arc<Program>, options: &Options) -> Ours {
 /// Gets both verdicts. `maps` are the program's.
 #[must_use]
 pub fn compare(program: &Arc<Program>, maps: &LoadedMaps, options: &Options) -> Compared {
-    compare_with(&ours(program, options), program, maps)
+    let load = LoadOptions::default();
+    compare_with(&ours(program, options), program, maps, &load)
 }
 
 /// Compares our verdict with the kernel's.
-pub(super) fn compare_with(ours: &Ours, program: &Program, maps: &LoadedMaps) -> Compared {
+pub(super) fn compare_with(
+    ours: &Ours,
+    program: &Program,
+    maps: &LoadedMaps,
+    options: &LoadOptions,
+) -> Compared {
     if ours.decision == Decision::Unjudged {
         return Compared::Unjudged;
     }
     if ours.line.starts_with(NEGATIVE) && program.prog_type == ProgType::Tracepoint {
         return Compared::Unsafe;
     }
-    let Ok(loaded) = load(program, maps, &LoadOptions::default()) else {
+    let Ok(loaded) = load(program, maps, options) else {
         return Compared::NoVerdict;
     };
     let verdict = &loaded.verdict;
