@@ -51,10 +51,26 @@ impl Body<'_> {
     /// Returns a constant from the function. The following code is reached by jumps only,
     /// so its state does not change.
     pub(super) fn leave(&mut self) {
+        self.throw();
         let imm = self.choices.imm();
         let imm = self.returnable().map_or(imm, |most| imm & most);
         self.alu(AluOp::Mov, Width::W64, Reg::R0, Operand::Imm(imm));
         self.code.emit(Insn::Exit);
+    }
+
+    /// Throws an exception at times, after which nothing is executed. Callers hold references, so
+    /// only the main function does, but for mistakes.
+    fn throw(&mut self) {
+        let setting = self.setting;
+        let Some(throw) = setting.throw.filter(|_| self.choices.chance(30)) else {
+            return;
+        };
+        if self.is_main() || self.slips() {
+            // The cookie is what the program returns.
+            let imm = self.choices.imm();
+            self.mov_imm(Reg::R1, if setting.returns_bit() { imm & 1 } else { imm });
+            self.call_kernel(throw, Holds::Nothing);
+        }
     }
 
     /// Steps during which these registers are not overwritten, and after which all their

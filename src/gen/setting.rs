@@ -7,7 +7,7 @@ use super::{Options, maps};
 use crate::isa::Size;
 use crate::spec::context::{self, Arch, Mode, Yield, check, layout};
 use crate::spec::helpers::{Caller, helper_by_name};
-use crate::spec::kfuncs::{self, KfuncFlags, ParameterKind};
+use crate::spec::kfuncs::{self, KfuncFlags, ParameterKind, THROW};
 use crate::spec::{AttachType, ContextKind, PacketAccess, ProgType, ReturnRule, Traits};
 use crate::util::HelperId;
 
@@ -29,6 +29,8 @@ pub(super) struct Setting<'a> {
     /// the steps in `scopes`.
     pub kfuncs: Vec<Kfunc>,
     pub iterators: Vec<Iterator>,
+    /// What throws an exception.
+    pub throw: Option<Kfunc>,
     /// Bytes of the context, for types that get it as bytes.
     pub context_len: usize,
     pub reads: Vec<Field>,
@@ -88,13 +90,15 @@ impl Function {
     }
 }
 
-/// Kfuncs of which the verifier does not know the effect, or, from the BTF alone, whether the
-/// kernel has them.
-const UNJUDGED: [&str; 3] = ["__bpf_trap", "bpf_throw", "bpf_verify_pkcs7_signature"];
+/// Kfuncs that programs don't call by chance: of the compiler, at ends of programs, of kernels whose
+/// BTF alone does not tell whether they have it.
+const APART: [&str; 3] = ["__bpf_trap", THROW, "bpf_verify_pkcs7_signature"];
 
-/// Whether a kfunc can be called by itself: not a part of what `scopes` generates.
+/// Whether a kfunc can be called by itself: not a part of what `scopes` generates. Programs are run
+/// in the kernel, so none that could end it.
 fn is_plain(row: &kfuncs::Kfunc) -> bool {
     let parts = KfuncFlags::RELEASE
+        .union(KfuncFlags::DESTRUCTIVE)
         .union(KfuncFlags::ITER_NEW)
         .union(KfuncFlags::ITER_NEXT)
         .union(KfuncFlags::ITER_DESTROY);
@@ -126,7 +130,7 @@ fn is_plain(row: &kfuncs::Kfunc) -> bool {
         && !begins_dynptr
         && !sections.iter().any(|start| row.name.starts_with(start))
         && !unknown.into_iter().any(needs)
-        && !UNJUDGED.contains(&row.name)
+        && !APART.contains(&row.name)
         && !row.name.contains("obj_new")
 }
 
@@ -154,6 +158,7 @@ impl<'a> Setting<'a> {
             hook,
             kfuncs: Vec::new(),
             iterators: Vec::new(),
+            throw: None,
             context_len,
             reads: Vec::new(),
             signed_reads: Vec::new(),
@@ -199,6 +204,10 @@ impl<'a> Setting<'a> {
         }
         setting.packet = data.zip(end);
         if let Some(kernel) = options.kernel {
+            // A program that throws can't be recorded.
+            let mut throw = kernel.functions.iter().copied();
+            let throw = throw.find(|it| it.row.name == THROW && !options.recorded);
+            setting.throw = throw.filter(|it| setting.allows(it.row));
             let functions = kernel.functions.iter().copied();
             let may_call = |it: &Kfunc| {
                 let compares = !options.defined || it.row.name.starts_with("bpf_dynptr_");

@@ -41,6 +41,7 @@ pub struct Token {
 
 /// Mount options that name no token.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum TokenError {
     /// An option that is none of these.
     #[error(

@@ -245,7 +245,7 @@ fn large_maps_show_what_is_used_of_them() {
     let connections = vm.map("connections").unwrap();
     connections.set(&1u32, &2u64).unwrap();
     let contents = |map| {
-        MapContents::new(map, None, HistogramRule::Guess)
+        MapContents::new(map, HistogramRule::Guess)
             .unwrap()
             .unwrap()
     };

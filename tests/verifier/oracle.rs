@@ -16,7 +16,7 @@ use bpflab::btf::{Btf, Kind};
 use bpflab::fuzz::{self, Inputs};
 use bpflab::r#gen::{self, Choices, KernelTypes, make};
 use bpflab::harness::{Oracle, OracleReport};
-use bpflab::isa::{assemble_with, disassemble};
+use bpflab::isa::{RawInsn, assemble_with, disassemble};
 use bpflab::object::Target;
 use bpflab::object::cases::Cases;
 use bpflab::program::{MapDef, Program};
@@ -325,7 +325,7 @@ fn generated_programs_do_what_the_verifier_believed() {
     let Some(btf) = judge_btf() else { return };
     let kernel = KernelTypes::new(&btf);
     let mut inputs = seeded();
-    let mut tally = Tally::default();
+    let (mut tally, mut throwing) = (Tally::default(), 0);
     let count = std::env::var("BPFLAB_RANDOM_COUNT").map_or(300, |count| count.parse().unwrap());
     for number in 0..count {
         let mut choices = Choices::seeded(inputs.bits(), 500);
@@ -337,8 +337,14 @@ fn generated_programs_do_what_the_verifier_believed() {
         };
         let made = make(&mut choices, options);
         let name = made.program.prog_type.name().to_owned();
-        let before = tally.wrong.len();
+        let (before, accepted) = (tally.wrong.len(), tally.programs);
         tally.try_program(&name, &made.program, 3, &mut inputs);
+        let throw = btf.find("bpf_throw", Kind::Func).expect("a kfunc").id();
+        let throws = |insn: &RawInsn| {
+            (insn.opcode, insn.src(), insn.imm) == (0x85, 2, throw.0.cast_signed())
+        };
+        let throws = made.program.insns.iter().any(throws);
+        throwing += usize::from(throws && tally.programs > accepted);
         if tally.wrong.len() > before {
             let text = disassemble(&made.program.insns, &*made.program);
             let target = made.program.attach_btf_id.map(|id| btf.ty(id).name());
@@ -346,9 +352,10 @@ fn generated_programs_do_what_the_verifier_believed() {
             tally.wrong.push(format!("attached to '{target}':\n{text}"));
         }
     }
-    eprintln!("{tally:#?}");
+    eprintln!("{tally:#?}, {throwing} with exceptions");
     assert!(tally.wrong.is_empty(), "{}", tally.wrong.join("\n"));
     assert!(tally.programs > count / 5 && tally.held > 1000, "{tally:?}");
+    assert!(throwing > 0);
 }
 
 #[test]

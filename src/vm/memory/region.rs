@@ -164,6 +164,21 @@ impl Region {
         Slab::span(value_size)
     }
 
+    /// The offset of its end.
+    pub(super) fn end(&self) -> i64 {
+        let end = match &self.body {
+            Body::Bytes { window, .. } => window.end as u64,
+            Body::Elements(slab) => {
+                let span = Self::element_span(slab.value_size());
+                span.saturating_mul(slab.count() as u64)
+            }
+            Body::Pages(pages) => u64::from(pages.start()) + pages.bytes().len() as u64,
+            Body::Object(bytes) => bytes.len() as u64,
+            Body::Opaque => 0,
+        };
+        i64::try_from(end).unwrap_or(i64::MAX)
+    }
+
     /// Whether all CPUs share the region: map values, objects of maps, and objects without
     /// bytes. A block of bytes belongs to the CPU that inserted it.
     pub(super) const fn is_shared(&self) -> bool {

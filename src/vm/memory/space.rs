@@ -628,6 +628,10 @@ impl Space {
             return Pointer::Wild(value);
         };
         let region = &slot.region;
+        // A number that was never an address of the region.
+        if address.offset() > region.end().saturating_add(Address::STRAY) {
+            return Pointer::Wild(value);
+        }
         let live = slot.live && slot.generation == address.generation();
         match &region.body {
             Body::Bytes { window, .. } => Pointer::Region {

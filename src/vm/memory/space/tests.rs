@@ -231,3 +231,18 @@ fn the_kernels_objects_are_seen_by_all_cpus_whenever_they_are_made() {
     );
     assert_eq!(fork.deltas().load(8 * 0xff88, 8), Some(0));
 }
+
+/// A pointer that was computed from one in bounds is off by at most 32 bits; any other number is
+/// none, whatever region it happens to name.
+#[test]
+fn a_number_far_from_a_region_is_no_pointer() {
+    let mut space = Space::new();
+    let at = space.insert(Region::bytes("block", block(8))).unwrap();
+    let at = at.register();
+    let stray = u64::try_from(Address::STRAY).unwrap();
+    assert!(matches!(
+        space.pointer(at + 8 + stray),
+        Pointer::Region { .. }
+    ));
+    assert!(matches!(space.pointer(at + 9 + stray), Pointer::Wild(_)));
+}
