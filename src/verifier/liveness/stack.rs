@@ -419,7 +419,14 @@ mod tests {
             let program = Program::new("test", ProgType::Xdp, assemble(text).unwrap());
             let caller = Caller::of(program.prog_type);
             let mut log = Log::new(LogLevel::empty());
-            let (structure, ()) = check(&program, &caller, |_| Ok(()), &mut log).unwrap();
+            let (structure, ()) = check(
+                &program,
+                &caller,
+                &crate::verifier::Options::default(),
+                |_| Ok(()),
+                &mut log,
+            )
+            .unwrap();
             Self {
                 liveness: StackLiveness::new(&structure),
                 structure,

@@ -9,7 +9,7 @@ use crate::isa::{RawInsn, assemble};
 use crate::object::cases::Cases;
 use crate::object::{Object, Target};
 use crate::program::Program;
-use crate::spec::ProgType;
+use crate::spec::{Capabilities, ProgType};
 use crate::util::TypeId;
 use crate::verifier::{Options, Unverified, caller_of, verify};
 
@@ -23,7 +23,10 @@ fn stopped(program: &Arc<Program>) -> Option<Missing> {
 
 /// Whether [`scan`] finds the feature at which exploration stops; otherwise what it finds.
 fn is_in_list(program: &Arc<Program>, stopped: &Missing) -> Result<(), Vec<Missing>> {
-    let found = scan(program, &caller_of(program, &Options::default()));
+    let found = scan(
+        program,
+        &caller_of(program, &Options::default(), Capabilities::default()),
+    );
     if found.contains(stopped) {
         return Ok(());
     }

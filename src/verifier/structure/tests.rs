@@ -26,7 +26,7 @@ fn structure(program: &Program) -> VerifyResult<Structure> {
     let attach = |functions: &[_]| attach::resolve(program, functions);
     let mut log = Log::new(LogLevel::empty());
     let caller = Caller::of(program.prog_type);
-    check(program, &caller, attach, &mut log).map(|(structure, _)| structure)
+    check(program, &caller, &Options::default(), attach, &mut log).map(|(structure, _)| structure)
 }
 
 /// The structure of a program that is accepted.
