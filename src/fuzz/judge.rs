@@ -336,6 +336,10 @@ impl Judge {
                 self.counts.no_kernel_verdict += 1;
                 None
             }
+            Compared::Contradiction => {
+                self.counts.known += 1;
+                None
+            }
             Compared::Unjudged | Compared::Unsafe => None,
         }
     }

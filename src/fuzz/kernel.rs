@@ -19,6 +19,10 @@ const NEGATIVE: &str = "invalid bpf_context access off=-";
 /// kernel (`docs/verifier-differences.md`).
 const NO_PROGRAM: &str = "verifier bug: No program to jit at insn ";
 
+/// What the kernel's verifier prints where a scalar's bounds exclude each other
+/// (`reg_bounds_sanity_check`, `kernel/bpf/verifier.c`).
+const CONTRADICTION: &str = "verifier bug: REG INVARIANTS VIOLATION";
+
 /// The result of a comparison.
 #[derive(Debug)]
 pub enum Compared {
@@ -28,6 +32,8 @@ pub enum Compared {
     Unjudged,
     /// We reject as unsafe what the kernel accepts (`docs/verifier-differences.md`).
     Unsafe,
+    /// The kernel's verifier contradicts itself, and says so (docs/findings.md).
+    Contradiction,
     /// Both gave a verdict.
     Judged(Box<Both>),
 }
@@ -71,6 +77,9 @@ pub(super) fn compare_with(
         return Compared::NoVerdict;
     };
     let verdict = &loaded.verdict;
+    if verdict.log.contains(CONTRADICTION) {
+        return Compared::Contradiction;
+    }
     let mut ours = ours.clone();
     let lines = [&ours.line, &verdict.message];
     if lines.iter().all(|line| line.starts_with(NO_PROGRAM)) {
