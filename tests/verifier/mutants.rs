@@ -87,7 +87,7 @@ impl Tally {
     fn judge(&mut self, program: Program, maps: &LoadedMaps, origin: &str) {
         let program = Arc::new(program);
         match compare(&program, maps, &self.options) {
-            Compared::NoVerdict => self.no_verdict += 1,
+            Compared::NoVerdict | Compared::Contradiction => self.no_verdict += 1,
             Compared::Unjudged => self.unjudged += 1,
             Compared::Unsafe => self.held_unsafe += 1,
             Compared::Judged(both) => {
