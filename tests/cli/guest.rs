@@ -186,6 +186,8 @@ fn ordinary_users_get_the_same_verdicts() {
     let (Some(release), Some(cases)) = (newest, corpus()) else {
         return;
     };
+    // The guest has no links.
+    let cases = cases.canonicalize().expect("a file");
     let folder = cases.parent().expect("a folder");
     let mut command = command::bpflab();
     command.args(["verify", "--unprivileged", "--vs-kernel", "--json"]);
