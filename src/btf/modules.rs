@@ -22,8 +22,7 @@ impl Btf {
     }
 
     /// The table without modules.
-    #[must_use]
-    pub fn kernel(&self) -> &Self {
+    pub(crate) fn kernel(&self) -> &Self {
         let tables = std::iter::successors(Some(self), |table| table.base());
         tables.last().unwrap_or(self)
     }

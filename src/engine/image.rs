@@ -253,10 +253,7 @@ impl Image {
         machine: &'m Machine,
         context: u64,
     ) -> Result<(&Lowered, &'m SharedBytes), Fallback> {
-        if self.meter.is_some() {
-            return Err(Fallback::Measured);
-        }
-        let lowered = self.lowered().ok_or(self.unverified)?;
+        let lowered = self.fast()?;
         let bytes = lowered.may_start(machine, context)?;
         for function in &self.attached {
             // Where an exception ends is known only for the program that the run starts with.
@@ -288,17 +285,23 @@ impl Image {
 
     /// The same for runs that count instructions or not.
     pub(super) fn ran_on_with(&self, chosen: EngineKind, counting: Counting) -> RanOn {
-        match chosen {
-            EngineKind::Checked => RanOn::chosen(chosen),
-            _ if self.lowered.is_some() && self.meter.is_some() => {
-                RanOn::checked(Fallback::Measured)
-            }
-            _ if self.lowered.is_none() => RanOn::checked(self.unverified),
-            EngineKind::Jit if self.native(counting).is_none() => RanOn {
+        match (chosen, self.fast()) {
+            (EngineKind::Checked, _) => RanOn::chosen(chosen),
+            (_, Err(why)) => RanOn::checked(why),
+            (EngineKind::Jit, Ok(_)) if self.native(counting).is_none() => RanOn {
                 engine: EngineKind::Interp,
                 fallback: Some(Fallback::NoCode),
             },
             _ => RanOn::chosen(chosen),
+        }
+    }
+
+    /// The operations, if fast engines run the program.
+    fn fast(&self) -> Result<&Lowered, Fallback> {
+        let lowered = self.lowered().ok_or(self.unverified)?;
+        match self.meter {
+            Some(_) => Err(Fallback::Measured),
+            None => Ok(lowered),
         }
     }
 

@@ -298,7 +298,11 @@ impl Judge {
 
         let program = &candidate.program;
         let loader = Capabilities::BPF | Capabilities::NET_ADMIN;
-        let maps = LoadedMaps::create_as(&program.maps, program.btf.as_ref(), loader).ok()?;
+        let maps = LoadedMaps::create_as(&program.maps, program.btf.as_ref(), loader);
+        let Ok(maps) = maps else {
+            self.counts.no_kernel_verdict += 1;
+            return None;
+        };
         let options = self.options.with_capabilities(loader);
         let verdict = verify(program, &options).verdict;
         let options = LoadOptions::default().with_capabilities(loader);

@@ -5,7 +5,7 @@ use super::listing::CALL;
 use super::oracle::Oracle;
 use super::problem::Problem;
 use super::strategy::Strategy;
-use crate::isa::RawInsn;
+use crate::isa::{Code, Insn, Pseudo, RawInsn};
 use crate::program::Program;
 use crate::util::TypeId;
 
@@ -70,7 +70,7 @@ const KNOWN: &[Known] = &[
     // checked interpreter has no others than Rust's.
     Known {
         oracle: Oracle::SAFETY,
-        kind: "accepted, but faults: atomically changes",
+        kind: "accepted, but faults: atomically changes # bytes at packet+#, which is not a multiple",
         can_have: |_| true,
     },
     // The verifier accepts an endless loop around a call with a callback (docs/findings.md): it
@@ -132,10 +132,20 @@ fn fetches(program: &Program) -> bool {
     insns.any(|insn| matches!(insn.opcode, 0xc3 | 0xdb) && insn.imm & 1 != 0)
 }
 
-/// Whether a program passes a function to a call (`BPF_PSEUDO_FUNC`).
+/// Whether a program takes the address of one of its functions.
 fn has_callback(program: &Program) -> bool {
-    let mut insns = program.insns.iter();
-    insns.any(|insn| insn.opcode == 0x18 && insn.src() == 4)
+    let is_function = |insn| {
+        matches!(
+            insn,
+            Insn::LoadPseudo {
+                source: Pseudo::Func { .. },
+                ..
+            }
+        )
+    };
+    Code::new(&program.insns)
+        .insns()
+        .any(|(_, insn)| is_function(insn))
 }
 
 /// Whether a program loads from its stack with sign extension.

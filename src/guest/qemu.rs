@@ -20,6 +20,7 @@ use crate::kernel::init::{kill_with_parent, memory_file};
 const SILENCE: Duration = Duration::from_secs(BEAT.as_secs() * 30);
 /// How many lines of the console are kept.
 const LINES: usize = 30;
+
 /// A running virtual machine. Dropping it ends the machine.
 pub(super) struct Machine {
     child: Child,

@@ -69,11 +69,7 @@ impl Vm {
                 None => context(program.prog_type, program.arch)?,
             },
             Fires::Context => context(program.prog_type, program.arch)?,
-            Fires::ProgramCall => {
-                let target = program.attach_prog.known();
-                let prog_type = target.map_or(program.prog_type, |it| it.program.prog_type);
-                context(prog_type, program.arch)?
-            }
+            Fires::ProgramCall => context(program.owner_of_context().prog_type, program.arch)?,
         })
     }
 

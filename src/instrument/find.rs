@@ -314,11 +314,16 @@ impl Finder<'_> {
                 _ => return Err(Reason::Instruction("the map is unknown")),
             },
         };
+        // A helper copies what can't be loaded.
+        let splits_pointer = match (frame, length) {
+            (Some(off), Length::Fixed(bytes)) => at.before.splits_pointer(off, bytes),
+            _ => false,
+        };
         let location = FieldLocation::Memory {
             pointer: reg,
             frame,
             align,
-            plain,
+            plain: plain && !splits_pointer,
             whose: whose(at.before.reg(reg)),
         };
         Ok(Some((location, length)))

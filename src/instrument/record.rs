@@ -362,16 +362,26 @@ impl Form<'_> {
         let slot = frame.slot(0);
         let mut slots = Slots::from(frame, FIRST);
         let mut entry = Block::default();
-        let arguments = function.arguments.iter();
-        let saved: Saved = arguments.map(|reg| (reg, slots.take())).collect();
+        // The function has not used its own registers yet. On the stack a pointer to a dynptr would
+        // become a number (`is_spillable_regtype`), so only a fifth argument is saved there.
+        let homes = [Reg::R6, Reg::R7, Reg::R8, Reg::R9];
+        let kept: Vec<(Reg, Reg)> = function.arguments.iter().zip(homes).collect();
+        let fifth = function.arguments.iter().nth(homes.len());
+        let fifth = fifth.map(|reg| (reg, slots.take()));
         let task = slots.take();
-        for (reg, slot) in &saved {
-            entry.store(Size::Dw, Reg::FP, *slot, *reg);
+        for (reg, home) in &kept {
+            entry.mov(*home, *reg);
+        }
+        if let Some((reg, slot)) = fifth {
+            entry.store(Size::Dw, Reg::FP, slot, reg);
         }
         let lost = self.find_buffer(&mut entry, slot, task);
         entry.store(Size::Dw, Reg::FP, slot, Reg::R0);
-        for (reg, slot) in &saved {
-            entry.load(Size::Dw, *reg, Reg::FP, *slot);
+        for (reg, home) in &kept {
+            entry.mov(*reg, *home);
+        }
+        if let Some((reg, slot)) = fifth {
+            entry.load(Size::Dw, reg, Reg::FP, slot);
         }
         self.patch.entry(function.start, entry);
         // The buffer is always found; the check is for the verifier.

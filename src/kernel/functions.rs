@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
+use super::btf_folder;
 use super::perf::Pmu;
 use super::probe::{Probe, probe_for};
 use super::tracefs::{Tracefs, TracefsError};
@@ -19,8 +20,6 @@ use crate::util::nearest_first;
 
 /// The file with the functions that ftrace can trace.
 const LISTED: &str = "available_filter_functions";
-/// The folder with the BTF of the kernel and its modules.
-const BTF: &str = "/sys/kernel/btf";
 /// How many names a suggestion has.
 const SIMILAR: usize = 3;
 
@@ -55,7 +54,7 @@ impl Functions {
         let symbols = fs::read_to_string("/proc/kallsyms").unwrap_or_default();
         let fentry = match probe_for(ProgType::Tracing, Some(AttachType::TraceFentry)) {
             Probe::Refused(_) => BTreeSet::new(),
-            Probe::Loads | Probe::Known => in_btf(Path::new(BTF)),
+            Probe::Loads | Probe::Known => in_btf(Path::new(btf_folder::FOLDER)),
         };
         let kprobes = Pmu::find("kprobe").is_some();
         Ok(Self::new(&listed, &symbols, &fentry, kprobes))
@@ -165,7 +164,7 @@ fn text_symbol(line: &str) -> Option<&str> {
 /// The functions in BTF, with their modules; none if there is no BTF.
 fn in_btf(folder: &Path) -> BTreeSet<(Option<String>, String)> {
     let mut found = BTreeSet::new();
-    let kernel = fs::read(folder.join("vmlinux")).ok();
+    let kernel = fs::read(folder.join(btf_folder::KERNEL)).ok();
     let Some(kernel) = kernel.and_then(|bytes| Btf::parse(&bytes).ok()) else {
         return found;
     };
@@ -174,13 +173,8 @@ fn in_btf(folder: &Path) -> BTreeSet<(Option<String>, String)> {
         found.extend(functions.map(|ty| (module.map(str::to_owned), ty.name().to_owned())));
     };
     add(&kernel, None);
-    for file in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let name = file.file_name().to_string_lossy().into_owned();
-        // A module may have been unloaded, or be built for another kernel.
-        let bytes = fs::read(file.path()).ok().filter(|_| name != "vmlinux");
-        if let Some(btf) = bytes.and_then(|bytes| Btf::parse_split(&bytes, &kernel).ok()) {
-            add(&btf, Some(&name));
-        }
+    for (name, btf) in btf_folder::modules(folder, &kernel) {
+        add(&btf, Some(&name));
     }
     found
 }

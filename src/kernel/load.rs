@@ -158,11 +158,11 @@ pub fn load(
         flags: program.flags.bits(),
         attach_btf_id: translated.attach_btf_id.map_or(0, |id| id.0),
         attach_prog_fd: match (&target, &program.attach_prog) {
-            (None, AttachProgram::None) if attach_module.is_some() => attach_module
+            (Some(target), _) => target.as_fd().as_raw_fd().cast_unsigned(),
+            // The BTF of a module has the same place (`attach_btf_obj_fd`).
+            (None, AttachProgram::None) => attach_module
                 .as_ref()
                 .map_or(0, |module| module.as_fd().as_raw_fd().cast_unsigned()),
-            (Some(target), _) => target.as_fd().as_raw_fd().cast_unsigned(),
-            (None, AttachProgram::None) => 0,
             // Which one is not known: -1 is no descriptor.
             (None, _) => u32::MAX,
         },
@@ -173,10 +173,8 @@ pub fn load(
         log_level: (options.log | LogLevel::STATISTICS).bits(),
     };
     let loader = options.capabilities;
-    let load_logged = |request: &ProgRequest<'_>| {
-        as_loader(loader, Command::ProgLoad, || load_logged(request))
-            .map_err(|error| NoVerdict::of(error, NoVerdictKind::Permission))
-    };
+    let load_logged =
+        |request: &ProgRequest<'_>| as_loader(loader, Command::ProgLoad, || load_logged(request));
     let (mut result, mut log) = load_logged(&request)?;
     // Before Linux 5.14 there is no array of descriptors: they are in the instructions.
     let direct: Vec<u8>;

@@ -1,7 +1,5 @@
 //! Loading as a user with fewer capabilities.
 
-use std::fs;
-
 use super::availability::Capability;
 use super::error::{Command, KernelError, NoVerdict, NoVerdictKind};
 use super::log::verdict;
@@ -10,17 +8,18 @@ use crate::spec::Capabilities;
 use crate::verifier::Verdict;
 
 /// The sysctl that decides whether a loader without `CAP_BPF` is refused everything.
+#[cfg(feature = "cli")]
 pub(crate) const UNPRIVILEGED: &str = "/proc/sys/kernel/unprivileged_bpf_disabled";
 
 /// Why the running kernel gives no verdicts for a loader with these capabilities: it refuses every
 /// program and map of a loader without `CAP_BPF`, unless the sysctl
 /// `kernel.unprivileged_bpf_disabled` is 0.
-#[must_use]
-pub fn why_refused(loader: Capabilities) -> Option<String> {
+#[cfg(feature = "cli")]
+pub(crate) fn why_refused(loader: Capabilities) -> Option<String> {
     if loader.allow(Capabilities::BPF) {
         return None;
     }
-    let value = fs::read_to_string(UNPRIVILEGED).unwrap_or_default();
+    let value = std::fs::read_to_string(UNPRIVILEGED).unwrap_or_default();
     (value.trim() != "0").then(|| {
         format!(
             "the sysctl kernel.unprivileged_bpf_disabled is {}: this kernel refuses every program \
@@ -36,7 +35,7 @@ pub(super) fn as_loader<T>(
     loader: Capabilities,
     command: Command,
     load: impl FnOnce() -> T,
-) -> Result<T, KernelError> {
+) -> Result<T, NoVerdict> {
     if loader == Capabilities::all() {
         return Ok(load());
     }
@@ -44,9 +43,13 @@ pub(super) fn as_loader<T>(
         .into_iter()
         .filter(|capability| !loader.contains(capability.bit()));
     let numbers = lacking.map(|capability| capability as u32);
-    let _dropped = DroppedCapabilities::new(numbers).map_err(|errno| KernelError {
-        log: "the capabilities of the thread can't be changed".to_owned(),
-        ..KernelError::new(command, format!("a loader with {loader}"), errno)
+    let _dropped = DroppedCapabilities::new(numbers).map_err(|errno| NoVerdict {
+        // Not the kernel's refusal of the loader.
+        kind: NoVerdictKind::Feature,
+        error: KernelError {
+            log: "the capabilities of the thread can't be changed".to_owned(),
+            ..KernelError::new(command, format!("a loader with {loader}"), errno)
+        },
     })?;
     Ok(load())
 }

@@ -56,8 +56,7 @@ impl LoadedMaps {
         btf: Option<&Btf>,
         loader: Capabilities,
     ) -> std::result::Result<Self, NoVerdict> {
-        let made = as_loader(loader, Command::MapCreate, || Self::create_all(defs, btf));
-        made.map_err(|error| NoVerdict::of(error, NoVerdictKind::Map))?
+        as_loader(loader, Command::MapCreate, || Self::create_all(defs, btf))?
     }
 
     fn create_all(defs: &[MapDef], btf: Option<&Btf>) -> std::result::Result<Self, NoVerdict> {

@@ -27,6 +27,7 @@
 
 pub mod attach;
 mod availability;
+mod btf_folder;
 mod config;
 mod cpus;
 mod error;
@@ -61,8 +62,7 @@ pub use kernel_map::KernelMap;
 pub use load::{LoadOptions, Loaded, load};
 pub use loaded_program::LoadedProgram;
 #[cfg(feature = "cli")]
-pub(crate) use loader::UNPRIVILEGED;
-pub use loader::why_refused;
+pub(crate) use loader::{UNPRIVILEGED, why_refused};
 pub use machine::{Clocks, Uname, possible_cpus};
 pub use maps::LoadedMaps;
 pub use outputs::KernelRing;

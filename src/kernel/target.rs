@@ -6,8 +6,10 @@
 //! they are; the caller must make sure that they fit.
 
 use std::borrow::Cow;
+use std::path::Path;
 use std::sync::OnceLock;
 
+use super::btf_folder::{self, FOLDER};
 use crate::btf::{Btf, Kind, Type};
 use crate::isa::{PseudoKind, RawInsn};
 use crate::program::Program;
@@ -41,6 +43,15 @@ pub(super) struct Absent {
     pub name: String,
 }
 
+impl Absent {
+    fn of(ty: Type<'_>) -> Self {
+        Self {
+            kind: ty.kind(),
+            name: ty.name().to_owned(),
+        }
+    }
+}
+
 /// Translates a program for the running kernel. Without the BTF of both kernels the ids stay.
 pub(super) fn translate(program: &Program) -> Result<Translated<'_>, Absent> {
     match (&program.kernel_btf, running_btf()) {
@@ -59,41 +70,23 @@ pub(super) fn translate(program: &Program) -> Result<Translated<'_>, Absent> {
 #[must_use]
 pub fn running_btf() -> Option<&'static Btf> {
     static BTF: OnceLock<Option<Btf>> = OnceLock::new();
-    BTF.get_or_init(|| Btf::parse(&std::fs::read("/sys/kernel/btf/vmlinux").ok()?).ok())
-        .as_ref()
+    BTF.get_or_init(|| {
+        Btf::parse(&std::fs::read(Path::new(FOLDER).join(btf_folder::KERNEL)).ok()?).ok()
+    })
+    .as_ref()
 }
 
 /// The BTF of each loaded module, on the running kernel's, with the module's name; read once.
 fn running_modules() -> &'static [(String, Btf)] {
     static MODULES: OnceLock<Vec<(String, Btf)>> = OnceLock::new();
     MODULES.get_or_init(|| {
-        let folder = std::fs::read_dir("/sys/kernel/btf");
-        let entries = folder.into_iter().flatten().flatten();
-        let read = |entry: std::fs::DirEntry| {
-            let name = entry.file_name().into_string().ok()?;
-            let bytes = std::fs::read(entry.path()).ok()?;
-            // A module may have been built for another kernel. The kernel's own is no split table.
-            let btf = running_btf()?.with_module(&bytes).ok()?;
-            Some((name, btf))
-        };
-        entries
-            .filter(|entry| entry.file_name() != "vmlinux")
-            .filter_map(read)
-            .collect()
+        let kernel = running_btf().into_iter();
+        let modules = kernel.flat_map(|kernel| btf_folder::modules(Path::new(FOLDER), kernel));
+        modules.collect()
     })
 }
 
-/// The tables of a kernel, for look-ups by name.
-struct Kernel<'k> {
-    btf: &'k Btf,
-    modules: fn() -> &'static [(String, Btf)],
-}
-
 fn between<'a>(program: &'a Program, of: &Btf, to: &Btf) -> Result<Translated<'a>, Absent> {
-    let kernel = Kernel {
-        btf: to,
-        modules: running_modules,
-    };
     let mut insns = Cow::Borrowed(program.insns.as_slice());
     let mut modules: Vec<&'static str> = Vec::new();
     let mut slot = 0;
@@ -107,10 +100,10 @@ fn between<'a>(program: &'a Program, of: &Btf, to: &Btf) -> Result<Translated<'a
             insn.opcode == CALL && insn.src() == KFUNC && insn.off == 0
         };
         if names_type {
-            let found = kernel.number(of, TypeId(insn.imm.cast_unsigned()))?;
+            let found = number(of, to, TypeId(insn.imm.cast_unsigned()))?;
             // The address of a module's variable would need a descriptor in the instruction.
-            if let (true, Some(_)) = (wide, found.module) {
-                return Err(found.absent(of, insn.imm));
+            if wide && found.module.is_some() {
+                return Err(Absent::of(of.ty(TypeId(insn.imm.cast_unsigned()))));
             }
             let known = found.module.map(|module| {
                 let known = modules.iter().position(|known| *known == module);
@@ -132,7 +125,7 @@ fn between<'a>(program: &'a Program, of: &Btf, to: &Btf) -> Result<Translated<'a
     let attach = match program.attach_btf_id {
         // A type of the program that it attaches to.
         Some(id) if program.attach_prog.is_some() => Some(Found { id, module: None }),
-        Some(id) => Some(kernel.number(of, id)?),
+        Some(id) => Some(number(of, to, id)?),
         None => None,
     };
     let attach_btf_id = attach.map(|found| found.id);
@@ -163,42 +156,27 @@ struct Found {
     module: Option<&'static str>,
 }
 
-impl Found {
-    fn absent(self, of: &Btf, id: i32) -> Absent {
-        let ty = of.ty(TypeId(id.cast_unsigned()));
-        Absent {
-            kind: ty.kind(),
-            name: ty.name().to_owned(),
-        }
+/// The type of the kernel `to`, or of a module of the running one, that `of` has under this id. An
+/// id without a type stays: the kernel's answer to it is the verdict.
+fn number(of: &Btf, to: &Btf, id: TypeId) -> Result<Found, Absent> {
+    let own = |id| Found { id, module: None };
+    let Some(ty) = of.get(id).filter(|ty| !ty.name().is_empty()) else {
+        return Ok(own(id));
+    };
+    let same = |found: &Type<'_>| found.kind() == ty.kind() && found.name() == ty.name();
+    if to.get(id).is_some_and(|found| same(&found)) {
+        return Ok(own(id));
     }
-}
-
-impl Kernel<'_> {
-    /// The type of the kernel, or of one of its modules, that `of` has under this id. An id without
-    /// a type stays: the kernel's answer to it is the verdict.
-    fn number(&self, of: &Btf, id: TypeId) -> Result<Found, Absent> {
-        let own = |id| Found { id, module: None };
-        let Some(ty) = of.get(id).filter(|ty| !ty.name().is_empty()) else {
-            return Ok(own(id));
-        };
-        let same = |found: &Type<'_>| found.kind() == ty.kind() && found.name() == ty.name();
-        if self.btf.get(id).is_some_and(|found| same(&found)) {
-            return Ok(own(id));
-        }
-        if let Some(found) = self.btf.find(ty.name(), ty.kind()) {
-            return Ok(own(found.id()));
-        }
-        let in_module = |(name, btf): &'static (String, Btf)| {
-            let id = btf.find(ty.name(), ty.kind())?.id();
-            let module = Some(name.as_str());
-            Some(Found { id, module })
-        };
-        let found = (self.modules)().iter().find_map(in_module);
-        found.ok_or_else(|| Absent {
-            kind: ty.kind(),
-            name: ty.name().to_owned(),
-        })
+    if let Some(found) = to.find(ty.name(), ty.kind()) {
+        return Ok(own(found.id()));
     }
+    let in_module = |(name, btf): &'static (String, Btf)| {
+        let id = btf.find(ty.name(), ty.kind())?.id();
+        let module = Some(name.as_str());
+        Some(Found { id, module })
+    };
+    let found = running_modules().iter().find_map(in_module);
+    found.ok_or_else(|| Absent::of(ty))
 }
 
 #[cfg(test)]

@@ -66,7 +66,11 @@ impl Target {
             Self::Auto => {
                 running_kernel().ok_or_else(|| fault("the running kernel's BTF can't be read"))?
             }
-            Self::Own => return Err(fault("a module needs the kernel's BTF")),
+            Self::Own => {
+                return Err(fault(
+                    "a module builds on its kernel's BTF, not on the object's own",
+                ));
+            }
         };
         let joined = with_btf(path, |bytes| kernel.with_module(bytes));
         joined

@@ -289,8 +289,7 @@ impl Program {
     }
 
     /// The program whose context it gets: the one that an extension is for, or itself.
-    #[must_use]
-    pub fn owner_of_context(&self) -> &Self {
+    pub(crate) fn owner_of_context(&self) -> &Self {
         match (self.prog_type, self.attach_prog.known()) {
             (ProgType::Ext, Some(target)) => &target.program,
             _ => self,

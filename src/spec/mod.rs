@@ -12,6 +12,7 @@ mod attach_type;
 #[doc(hidden)]
 pub mod call;
 mod capabilities;
+mod command;
 #[doc(hidden)]
 pub mod constants;
 #[doc(hidden)]
@@ -50,6 +51,7 @@ pub mod tracepoint_argument;
 
 pub use attach_type::AttachType;
 pub use capabilities::{Capabilities, UnknownCapability};
+pub use command::BpfCommand;
 #[doc(inline)]
 pub use context::Arch;
 pub use flags::{MapFlags, ProgFlags, TestRunFlags, UpdateFlags};

@@ -6,20 +6,7 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-use super::{AttachType, MapType, ProgType};
-
-/// `enum bpf_cmd` of the commands that a token can permit here.
-const MAP_CREATE: u32 = 0;
-const PROG_LOAD: u32 = 5;
-const BTF_LOAD: u32 = 18;
-
-/// Names of [`Token::commands`]; the others of the kernel have no effect on a verdict.
-const COMMANDS: [(&str, u32); 4] = [
-    ("map_create", MAP_CREATE),
-    ("prog_load", PROG_LOAD),
-    ("btf_load", BTF_LOAD),
-    ("link_create", 28),
-];
+use super::{AttachType, BpfCommand, MapType, ProgType};
 
 /// A BPF token. Each set has a bit for each number of the kernel's enumeration.
 ///
@@ -28,7 +15,7 @@ const COMMANDS: [(&str, u32); 4] = [
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Token {
-    /// The commands of bpf(2) (`delegate_cmds`).
+    /// The commands (`delegate_cmds`, [`BpfCommand`]).
     pub commands: u64,
     /// The map types (`delegate_maps`).
     pub maps: u64,
@@ -65,7 +52,7 @@ impl Token {
     #[must_use]
     pub fn permits_program(self, prog_type: ProgType, attach_type: Option<AttachType>) -> bool {
         let attach_type = attach_type.map_or(0, AttachType::number);
-        has(self.commands, PROG_LOAD)
+        has(self.commands, BpfCommand::ProgLoad.number())
             && has(self.programs, prog_type.number())
             && has(self.attach_types, attach_type)
     }
@@ -73,13 +60,13 @@ impl Token {
     /// Whether creating a map of this type is delegated (`bpf_token_allow_map_type`).
     #[must_use]
     pub fn permits_map(self, map_type: MapType) -> bool {
-        has(self.commands, MAP_CREATE) && has(self.maps, map_type.number())
+        has(self.commands, BpfCommand::MapCreate.number()) && has(self.maps, map_type.number())
     }
 
     /// Whether loading BTF is delegated (`bpf_btf_load`, `kernel/bpf/syscall.c`).
     #[must_use]
     pub const fn permits_btf(self) -> bool {
-        has(self.commands, BTF_LOAD)
+        has(self.commands, BpfCommand::BtfLoad.number())
     }
 }
 
@@ -102,12 +89,8 @@ impl FromStr for Token {
                 let bare = |prefix: &str| lower.strip_prefix(prefix).unwrap_or(&lower).to_owned();
                 let (set, bit) = match name {
                     "delegate_cmds" => {
-                        let bare = bare("bpf_");
-                        let found = COMMANDS.iter().find(|(name, _)| *name == bare);
-                        (
-                            &mut token.commands,
-                            number(found.map(|(_, number)| *number)),
-                        )
+                        let found = BpfCommand::from_name(&bare("bpf_"));
+                        (&mut token.commands, number(found.map(BpfCommand::number)))
                     }
                     "delegate_maps" => {
                         let found = MapType::from_name(&bare("bpf_map_type_"));
@@ -173,10 +156,10 @@ mod tests {
 
     #[test]
     fn options_are_those_of_the_file_system() {
-        let text = "delegate_cmds=prog_load:MAP_CREATE,delegate_maps=0x2,\
+        let text = "delegate_cmds=prog_load:MAP_CREATE:link_create,delegate_maps=0x2,\
                     delegate_progs=BPF_PROG_TYPE_XDP:tracing,delegate_attachs=any";
         let token: Token = text.parse().unwrap();
-        assert_eq!(token.commands, 1 << 5 | 1);
+        assert_eq!(token.commands, 1 << 28 | 1 << 5 | 1);
         assert!(token.permits_map(MapType::Hash) && !token.permits_map(MapType::Array));
         assert!(token.permits_program(ProgType::Xdp, None));
         assert!(!token.permits_program(ProgType::SchedCls, None));

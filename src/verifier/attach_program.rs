@@ -16,17 +16,16 @@ use crate::util::TypeId;
 /// The program with the type and attach type by whose rules it is explored: those of the program
 /// that an extension is for.
 pub(super) fn as_target(program: &Arc<Program>) -> Cow<'_, Arc<Program>> {
-    match (program.prog_type, program.attach_prog.known()) {
-        (ProgType::Ext, Some(target)) => {
-            let mut judged = Program::clone(program);
-            judged.prog_type = target.program.prog_type;
-            judged.expected_attach_type = target.program.expected_attach_type;
-            // It is a type of the target's.
-            judged.attach_btf_id = None;
-            Cow::Owned(Arc::new(judged))
-        }
-        _ => Cow::Borrowed(program),
+    let owner = program.owner_of_context();
+    if std::ptr::eq(owner, &**program) {
+        return Cow::Borrowed(program);
     }
+    let mut judged = Program::clone(program);
+    judged.prog_type = owner.prog_type;
+    judged.expected_attach_type = owner.expected_attach_type;
+    // It is a type of the target's.
+    judged.attach_btf_id = None;
+    Cow::Owned(Arc::new(judged))
 }
 
 impl Verifier<'_> {

@@ -1,38 +1,19 @@
 //! Compares the tables of kfuncs and LSM hooks with the running kernel, if it is of the release that
 //! is modelled: which program may call which kfunc, and attach to which hook.
 
-use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use bpflab::btf::{Btf, Kind};
 use bpflab::isa::RawInsn;
-use bpflab::kernel::{
-    LoadOptions, LoadedMaps, NoVerdict, load, possible_cpus, running_btf, running_config,
-};
+use bpflab::kernel::running_btf;
 use bpflab::program::Program;
 use bpflab::spec::kfuncs::kfuncs;
-use bpflab::spec::{AttachType, ProgFlags, ProgType};
-use bpflab::verifier::{Options, Verdict, verify};
+use bpflab::spec::{AttachType, Capabilities, ProgFlags, ProgType};
+use bpflab::verifier::verify;
 
 use super::helpers::candidates;
+use super::verdicts::{options, parts, theirs};
 use crate::shared::{Need, here, skip};
-
-fn theirs(program: &Program) -> Result<Verdict, NoVerdict> {
-    let maps = LoadedMaps::create(&[], None)?;
-    load(program, &maps, &LoadOptions::default()).map(|loaded| loaded.verdict)
-}
-
-fn options() -> Options {
-    Options::default()
-        .with_kernel(running_config().expect("a kernel that gives verdicts"))
-        .with_cpus(NonZeroU32::new(possible_cpus()))
-}
-
-/// The parts of a verdict that must be equal.
-fn parts(verdict: &Verdict) -> String {
-    let processed = verdict.is_accepted().then(|| verdict.processed());
-    format!("{:?} {} {processed:?}", verdict.errno, verdict.message)
-}
 
 /// A call with five zeros.
 fn call(id: u32) -> Vec<RawInsn> {
@@ -46,7 +27,7 @@ fn every_kfunc_for_every_type() {
     if here::judge().is_none() {
         return;
     }
-    let (Some(btf), options) = (running_btf(), options()) else {
+    let (Some(btf), options) = (running_btf(), options(Capabilities::all())) else {
         return;
     };
     let (mut compared, mut different) = (0, Vec::new());
@@ -58,7 +39,7 @@ fn every_kfunc_for_every_type() {
         for candidate in &candidates {
             let mut program = candidate.program(&call(function.id().0));
             program.kernel_btf = Some(btf.clone());
-            let theirs = theirs(&program).expect("a verdict");
+            let theirs = theirs(&program, Capabilities::all()).expect("a verdict");
             // A kernel may be built without a kfunc that its BTF declares.
             if theirs.message.ends_with(" is not allowed") && kfunc.set.config.is_some() {
                 continue;
@@ -102,7 +83,7 @@ fn every_hook_of_lsm() {
     if here::judge().is_none() {
         return;
     }
-    let (Some(btf), options) = (running_btf(), options()) else {
+    let (Some(btf), options) = (running_btf(), options(Capabilities::all())) else {
         return;
     };
     let insns = vec![
@@ -118,7 +99,7 @@ fn every_hook_of_lsm() {
             program.kernel_btf = Some(btf.clone());
             program.license = "GPL".to_owned();
             program.flags.set(ProgFlags::SLEEPABLE, sleepable);
-            let Ok(theirs) = theirs(&program) else {
+            let Ok(theirs) = theirs(&program, Capabilities::all()) else {
                 continue;
             };
             let ours = verify(&Arc::new(program), &options).verdict;

@@ -1,8 +1,7 @@
 //! Light skeletons (`bpftool gen skeleton -L`): the loader program of an object, of type syscall,
 //! which loads the object's maps and programs by `bpf_sys_bpf`.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
@@ -14,6 +13,7 @@ use bpflab::verifier::{Options, verify};
 use bpflab::vm::World;
 use bpflab::vm::events::Event;
 
+use super::objects::objects;
 use crate::shared::here;
 use crate::shared::{Need, skip};
 
@@ -95,18 +95,6 @@ fn loader(header: &str) -> Program {
     );
     let case = read_case(&case.replace('\n', "")).expect("a case");
     case.to_program(None, None).expect("a program")
-}
-
-fn objects() -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut all: Vec<PathBuf> = ["examples/bpf", "tests/objects"]
-        .iter()
-        .flat_map(|folder| fs::read_dir(root.join(folder)).unwrap())
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "o"))
-        .collect();
-    all.sort();
-    all
 }
 
 fn has_bpftool() -> bool {

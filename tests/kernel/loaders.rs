@@ -4,23 +4,11 @@
 //! The kernel refuses a loader without `CAP_BPF` unless a sysctl is 0, so ordinary users are
 //! compared in virtual machines (`tests/cli/guest.rs`).
 
-use std::num::NonZeroU32;
-
-use bpflab::kernel::{LoadOptions, LoadedMaps, NoVerdict, load, possible_cpus, running_config};
-use bpflab::program::Program;
 use bpflab::spec::Capabilities;
-use bpflab::verifier::{Options, Verdict, verify};
+use bpflab::verifier::verify;
 
+use super::verdicts::{options, parts, theirs};
 use crate::shared::{corpus, here};
-
-fn theirs(program: &Program, loader: Capabilities) -> Result<Verdict, NoVerdict> {
-    let maps = match LoadedMaps::create_as(&program.maps, program.btf.as_ref(), loader) {
-        Ok(maps) => maps,
-        Err(none) => return none.as_verdict(loader).ok_or(none),
-    };
-    let options = LoadOptions::default().with_capabilities(loader);
-    load(program, &maps, &options).map(|loaded| loaded.verdict)
-}
 
 #[test]
 fn the_kernel_gives_loaders_the_same_verdicts() {
@@ -45,28 +33,14 @@ fn the_kernel_gives_loaders_the_same_verdicts() {
         bpf | perfmon | net_admin,
         Capabilities::SYS_ADMIN,
     ];
-    let kernel = running_config().unwrap();
     for loader in loaders {
-        let options = Options::default()
-            .with_capabilities(loader)
-            .with_kernel(kernel)
-            .with_cpus(NonZeroU32::new(possible_cpus()));
+        let options = options(loader);
         let (mut compared, mut accepted) = (0, 0);
         for case in cases.iter().step_by(step) {
             let Ok(theirs) = theirs(&case.program, loader) else {
                 continue;
             };
             let ours = verify(&case.program, &options).verdict;
-            let parts = |verdict: &Verdict| {
-                let processed = verdict.is_accepted().then(|| verdict.processed());
-                let errno = verdict.errno;
-                (
-                    verdict.is_accepted(),
-                    errno,
-                    verdict.message.clone(),
-                    processed,
-                )
-            };
             assert_eq!(parts(&ours), parts(&theirs), "{} as {loader}", case.id);
             compared += 1;
             accepted += usize::from(ours.is_accepted());

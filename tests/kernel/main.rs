@@ -19,3 +19,4 @@ mod maps;
 mod maps_kinds;
 mod net;
 mod objects;
+mod verdicts;

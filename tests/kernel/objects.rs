@@ -19,7 +19,7 @@ fn root(path: &str) -> PathBuf {
 }
 
 /// All objects, sorted.
-fn objects() -> Vec<PathBuf> {
+pub fn objects() -> Vec<PathBuf> {
     let mut all: Vec<PathBuf> = ["examples/bpf", "tests/objects"]
         .iter()
         .flat_map(|folder| std::fs::read_dir(root(folder)).unwrap())

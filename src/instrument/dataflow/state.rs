@@ -118,6 +118,18 @@ impl State {
         self.defined
     }
 
+    /// Whether the `len` bytes from `off` of the own frame are a part of a spilled pointer, which
+    /// a verifier lets a program load as a whole only.
+    pub(in crate::instrument) fn splits_pointer(&self, off: i16, len: u32) -> bool {
+        let ends = i32::from(off).saturating_add_unsigned(len);
+        Slots::range(off, len).any(|number| {
+            let low = i32::try_from(number).map_or(i32::MIN, |number| -8 * (number + 1));
+            let is_whole = i32::from(off) <= low && low + 8 <= ends;
+            let kind = self.own.0.get(number).copied().unwrap_or_default();
+            !is_whole && !matches!(kind, Kind::Nothing | Kind::Scalar(_))
+        })
+    }
+
     /// The bytes of the own frame that may not have been written.
     pub(in crate::instrument) fn unwritten(&self, bytes: Bytes) -> Bytes {
         bytes.minus(self.written)

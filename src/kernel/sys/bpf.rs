@@ -10,38 +10,11 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use zerocopy::{FromBytes, IntoBytes};
 
+pub use crate::spec::BpfCommand as Cmd;
 use crate::util::Errno;
 
 /// The result of a system call, or its errno.
 pub type Result<T> = std::result::Result<T, Errno>;
-
-/// `enum bpf_cmd`.
-#[derive(Clone, Copy)]
-#[repr(i32)]
-pub enum Cmd {
-    MapCreate = 0,
-    MapLookupElem = 1,
-    MapUpdateElem = 2,
-    MapDeleteElem = 3,
-    MapGetNextKey = 4,
-    ProgLoad = 5,
-    ProgTestRun = 10,
-    ProgGetNextId = 11,
-    ObjGetInfoByFd = 15,
-    RawTracepointOpen = 17,
-    BtfLoad = 18,
-    BtfGetFdById = 19,
-    MapLookupAndDeleteElem = 21,
-    MapFreeze = 22,
-    BtfGetNextId = 23,
-    MapLookupBatch = 24,
-    MapLookupAndDeleteBatch = 25,
-    MapUpdateBatch = 26,
-    MapDeleteBatch = 27,
-    LinkCreate = 28,
-    EnableStats = 32,
-    IterCreate = 33,
-}
 
 /// The attributes of a command: a structure without padding for which any bytes are valid. The
 /// kernel may write to it.

@@ -10,13 +10,9 @@ use super::pattern::Pattern;
 use super::tracepoint::{Argument, DescriptionSource, Group, Record, RecordField, Tracepoint};
 use super::{from_btf, syscalls};
 use crate::btf::{Btf, BtfError};
+use crate::kernel::btf_folder::{FOLDER, KERNEL, modules};
 use crate::kernel::tracefs::{Tracefs, TracefsError};
 use crate::util::nearest_first;
-
-/// The folder with the BTF of the kernel and its modules.
-const BTF: &str = "/sys/kernel/btf";
-/// The kernel's own BTF file.
-const KERNEL: &str = "vmlinux";
 
 /// Why there is no catalogue.
 #[derive(Debug, Error)]
@@ -37,10 +33,10 @@ pub enum CatalogueError {
 #[non_exhaustive]
 pub enum BtfUnreadable {
     /// Its file can't be read.
-    #[error("{BTF}/{KERNEL}: {0}")]
+    #[error("{FOLDER}/{KERNEL}: {0}")]
     File(#[from] io::Error),
     /// Its contents are invalid.
-    #[error("{BTF}/{KERNEL}: {0}")]
+    #[error("{FOLDER}/{KERNEL}: {0}")]
     Content(#[from] BtfError),
 }
 
@@ -87,7 +83,7 @@ impl Catalogue {
             let events = tracefs.events()?;
             Ok((tracefs, events))
         });
-        match (tables(Path::new(BTF)), tracefs) {
+        match (tables(Path::new(FOLDER)), tracefs) {
             (Err(btf), Err(tracefs)) => {
                 let tracefs = Box::new(tracefs);
                 Err(CatalogueError::NoSource { btf, tracefs })
@@ -225,14 +221,8 @@ impl Catalogue {
 /// The BTF of the kernel and of all modules that have BTF.
 fn tables(folder: &Path) -> Result<Vec<Btf>, BtfUnreadable> {
     let kernel = Btf::parse(&fs::read(folder.join(KERNEL))?)?;
-    let modules = fs::read_dir(folder)?
-        .flatten()
-        .filter(|entry| entry.file_name() != KERNEL);
-    let mut tables = vec![kernel.clone()];
-    // A module may have been unloaded, or be built for another kernel.
-    let read = |path| Btf::parse_split(&fs::read(path).ok()?, &kernel).ok();
-    tables.extend(modules.filter_map(|entry| read(entry.path())));
-    Ok(tables)
+    let modules = modules(folder, &kernel).map(|(_, btf)| btf);
+    Ok([kernel.clone()].into_iter().chain(modules).collect())
 }
 
 /// The tracepoints in BTF, with the index of their table.

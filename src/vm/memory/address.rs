@@ -40,7 +40,7 @@ impl Address {
     /// The maximum size of a region in bytes.
     pub const MAX_LEN: u64 = (1 << 39) - BASE;
     /// How far out of bounds a pointer can be that was computed from one in bounds.
-    pub const STRAY: i64 = 1 << 32;
+    pub(super) const STRAY: i64 = BASE.cast_signed();
     /// The number of generations; they wrap around.
     pub const GENERATIONS: u8 = 1 << 7;
 
