@@ -8,7 +8,9 @@ use clap::Args;
 
 use super::exit::{Exit, Failure};
 use super::input::{KernelArguments, bundled_types, no_program, no_type, warnings};
-use super::target::{TargetArgument, is_c_name, set_target};
+use super::target::{
+    ObjectTarget, TargetArgument, assumed_attach_type, is_c_name, loaded, set_target,
+};
 use crate::object::cases::Cases;
 use crate::object::{ErrorLocation, ObjectError};
 use crate::program::{Program, TargetProgram};
@@ -35,9 +37,9 @@ pub(super) struct ProgramArguments {
     #[arg(long, value_name = "FILE")]
     cases: Option<PathBuf>,
     /// Attach `freplace` programs to this one, and fentry and fexit programs if it has a function
-    /// of the name in their section. It is verified first. An object, and the name of its program
-    /// [default: the only one that is loaded with the object]
-    #[arg(long, value_name = "OBJ[:PROGRAM]", conflicts_with = "cases")]
+    /// of the name in their section. An object, and the name of its program [default: the only one
+    /// that is loaded with the object], which is verified first; or one in the running kernel
+    #[arg(long, value_name = "OBJ[:PROGRAM]|id:N", conflicts_with = "cases")]
     target: Option<TargetArgument>,
     #[command(flatten)]
     kernel: KernelArguments,
@@ -79,11 +81,14 @@ impl ProgramArguments {
         if let Some(file) = &self.cases {
             return each_case(self.kernel.open_cases(file)?, &mut judge);
         }
-        let target = self
-            .target
-            .as_ref()
-            .map(|target| self.verify_target(target));
+        let target = self.target.as_ref().map(|target| match target {
+            TargetArgument::Object(target) => self.verify_target(target),
+            TargetArgument::Loaded(id) => loaded(*id),
+        });
         let target = target.transpose()?;
+        if let Some(warning) = target.as_ref().and_then(assumed_attach_type) {
+            judge(Found::Warning(warning))?;
+        }
         for wanted in self.wanted() {
             if let Err(failure) = self.each_program(&wanted, target.as_ref(), &mut judge) {
                 match failure {
@@ -96,7 +101,7 @@ impl ProgramArguments {
     }
 
     /// The program that `--target` names, which others can attach to if it is accepted.
-    fn verify_target(&self, target: &TargetArgument) -> Result<TargetProgram, Failure> {
+    fn verify_target(&self, target: &ObjectTarget) -> Result<TargetProgram, Failure> {
         let (object, name) = target.open(&self.kernel)?;
         let verification = verify(&Arc::new(object.program(&name)?), &Options::default());
         let verified = verification.outcome.map_err(|_| {

@@ -298,14 +298,14 @@ impl Judge {
 
         let program = &candidate.program;
         let loader = Capabilities::BPF | Capabilities::NET_ADMIN;
-        let maps = LoadedMaps::create_as(&program.maps, program.btf.as_ref(), loader);
+        let maps = LoadedMaps::create_as(&program.maps, program.btf.as_ref(), &loader.into());
         let Ok(maps) = maps else {
             self.counts.no_kernel_verdict += 1;
             return None;
         };
         let options = self.options.with_capabilities(loader);
         let verdict = verify(program, &options).verdict;
-        let options = LoadOptions::default().with_capabilities(loader);
+        let options = LoadOptions::default().with_loader(loader);
         let compared = compare_with(&Ours::of(&verdict), program, &maps, &options);
         self.difference(compared, &format!(" (as {loader})"))
     }

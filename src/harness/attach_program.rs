@@ -130,7 +130,7 @@ impl Programs {
 /// A function whose calls fire an event.
 fn traced(target: &TargetProgram, function: Option<&TargetFunction>, name: String) -> Attachment {
     let types = target.program.btf.as_ref();
-    let typed = function.filter(|function| function.reliable);
+    let typed = function.filter(|function| function.reliable == Some(true));
     let ty = typed.and_then(|function| types?.get(function.type_id));
     let layout = Layout::of_program_function(ty, name);
     let fields = layout.fields.iter();

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::opcode::LD_IMM64;
+
 /// Eight undecoded bytes of a program: `opcode`, two 4-bit registers, a 16-bit offset, a
 /// 32-bit immediate. A 64-bit immediate load takes two.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -29,6 +31,13 @@ impl RawInsn {
             off,
             imm,
         }
+    }
+
+    /// Whether it is the first slot of a 64-bit immediate (`BPF_LD | BPF_IMM | BPF_DW`), which takes
+    /// two.
+    #[must_use]
+    pub(crate) const fn is_wide(self) -> bool {
+        self.opcode == LD_IMM64
     }
 
     /// Number of the destination register, 0 to 15 (above 10 it is invalid).

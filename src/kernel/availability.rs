@@ -229,6 +229,7 @@ fn make_map() -> Result<(), Errno> {
         inner: None,
         types: None,
         kernel_value_type: 0,
+        token: None,
     };
     MapFd::create(&request).map(drop)
 }

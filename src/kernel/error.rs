@@ -53,6 +53,8 @@ pub enum Command {
     Mmap,
     /// Waiting for the kernel.
     Poll,
+    /// Making a BPF token.
+    TokenCreate,
 }
 
 impl fmt::Display for Command {
@@ -78,6 +80,7 @@ impl fmt::Display for Command {
             Self::PerfRead | Self::IterRead => "read",
             Self::Mmap => "mmap",
             Self::Poll => "poll",
+            Self::TokenCreate => "BPF_TOKEN_CREATE",
         })
     }
 }

@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use super::availability::Privilege;
 use super::error::{Command, KernelError, NoVerdict, NoVerdictKind};
 use super::loaded_program::LoadedProgram;
-use super::loader::as_loader;
+use super::loader::Loader;
 use super::log::{text, verdict};
 use super::machine::Uname;
 use super::maps::{LoadedMaps, name_field};
@@ -17,7 +17,7 @@ use super::target::{Absent, translate};
 use crate::btf::Record;
 use crate::isa::RawInsn;
 use crate::program::{AttachProgram, Program, TargetProgram};
-use crate::spec::{AttachType, Capabilities, ProgFlags};
+use crate::spec::{AttachType, ProgFlags};
 use crate::util::{Errno, with};
 use crate::verifier::{LogLevel, Verdict};
 
@@ -26,9 +26,7 @@ use crate::verifier::{LogLevel, Verdict};
 const LOG_FIRST: usize = 1 << 16;
 const LOG_MOST: usize = (u32::MAX >> 2) as usize;
 
-/// `BPF_LD | BPF_IMM | BPF_DW`, which takes two slots.
-const LOAD_64: u8 = 0x18;
-/// What its immediate is (`BPF_PSEUDO_MAP_FD` …, `include/uapi/linux/bpf.h`).
+/// What a 64-bit immediate is (`BPF_PSEUDO_MAP_FD` …, `include/uapi/linux/bpf.h`).
 const MAP_DESCRIPTOR: u8 = 1;
 const MAP_DESCRIPTOR_VALUE: u8 = 2;
 const MAP_INDEX: u8 = 5;
@@ -44,15 +42,15 @@ pub struct LoadOptions {
     /// kernel lacks links of many: it is another program to the verifier, since some helpers
     /// differ, and what [`attach`](super::attach::attach) then attaches function by function.
     pub single_probes: bool,
-    /// The capabilities of the loader. The refusal of a loader that lacks one is a verdict.
-    pub capabilities: Capabilities,
+    /// Who loads. The refusal of a loader that lacks a capability is a verdict.
+    pub loader: Loader,
 }
 
 impl LoadOptions {
     with! {
         with_log(log: LogLevel);
         with_single_probes(single_probes: bool);
-        with_capabilities(capabilities: Capabilities);
+        with_loader(loader: impl Into<Loader>);
     }
 }
 
@@ -62,7 +60,7 @@ impl Default for LoadOptions {
         Self {
             log: LogLevel::STATISTICS,
             single_probes: false,
-            capabilities: Capabilities::all(),
+            loader: Loader::default(),
         }
     }
 }
@@ -171,10 +169,11 @@ pub fn load(
         line_info: &line_info,
         maps: &descriptors,
         log_level: (options.log | LogLevel::STATISTICS).bits(),
+        token: options.loader.token(),
     };
-    let loader = options.capabilities;
+    let loader = &options.loader;
     let load_logged =
-        |request: &ProgRequest<'_>| as_loader(loader, Command::ProgLoad, || load_logged(request));
+        |request: &ProgRequest<'_>| loader.call(Command::ProgLoad, || load_logged(request));
     let (mut result, mut log) = load_logged(&request)?;
     // Before Linux 5.14 there is no array of descriptors: they are in the instructions.
     let direct: Vec<u8>;
@@ -215,12 +214,18 @@ pub fn load(
     Ok(Loaded { verdict, program })
 }
 
-/// Loads the program that another one attaches to.
-fn load_target(target: &TargetProgram) -> Result<LoadedProgram, NoVerdict> {
+/// Loads the program that another one attaches to, unless it is loaded already.
+fn load_target(target: &TargetProgram) -> Result<ProgFd, NoVerdict> {
     let program = &target.program;
+    if let Some(id) = target.kernel_id {
+        return ProgFd::by_id(id).map_err(|errno| NoVerdict {
+            kind: NoVerdictKind::Target,
+            error: KernelError::new(Command::ObjGetInfo, format!("program {id}"), errno),
+        });
+    }
     let maps = LoadedMaps::create(&program.maps, program.btf.as_ref())?;
     let loaded = load(program, &maps, &LoadOptions::default())?;
-    loaded.program.ok_or_else(|| {
+    loaded.program.map(LoadedProgram::into_fd).ok_or_else(|| {
         let object = format!("the target program {}", program.name);
         let errno = loaded.verdict.errno.unwrap_or(Errno::EINVAL);
         let mut error = KernelError::new(Command::ProgLoad, object, errno);
@@ -236,7 +241,7 @@ fn with_descriptors(insns: &[RawInsn], maps: &[Option<BorrowedFd<'_>>]) -> Vec<u
     let mut bytes = Vec::with_capacity(insns.len() * RawInsn::SIZE);
     let mut is_second = false;
     for insn in insns {
-        let is_wide = insn.opcode == LOAD_64 && !is_second;
+        let is_wide = insn.is_wide() && !is_second;
         let direct = match insn.src() {
             MAP_INDEX if is_wide => Some(MAP_DESCRIPTOR),
             MAP_INDEX_VALUE if is_wide => Some(MAP_DESCRIPTOR_VALUE),
@@ -274,12 +279,12 @@ fn load_logged(request: &ProgRequest<'_>) -> (Result<ProgFd, Errno>, String) {
 /// Why a failed load is no verdict, if it is none. The verifier ends every log with its
 /// statistics. Without them the system call refused before verification: for missing
 /// permissions or memory, for an unknown feature, but also for requests that no kernel accepts.
-fn no_verdict(program: &Program, verdict: &Verdict, loader: Capabilities) -> Option<NoVerdictKind> {
+fn no_verdict(program: &Program, verdict: &Verdict, loader: &Loader) -> Option<NoVerdictKind> {
     let errno = verdict.errno?;
     match (errno, &verdict.statistics) {
         (Errno::ENOMEM, _) => Some(NoVerdictKind::Memory),
         (_, Some(_)) => None,
-        (Errno::EPERM, None) if loader != Capabilities::all() => None,
+        (Errno::EPERM, None) if !loader.is_complete() => None,
         (Errno::EPERM, None) => Some(match Privilege::of_this_process().is_complete() {
             true => NoVerdictKind::Feature,
             false => NoVerdictKind::Permission,
@@ -344,7 +349,7 @@ mod tests {
         let null = std::fs::File::open("/dev/null").unwrap();
         let wide = |src, imm, second| {
             [
-                RawInsn::new(LOAD_64, 1, src, 0, imm),
+                RawInsn::new(0x18, 1, src, 0, imm),
                 RawInsn::new(second, 0, 0, 0, 40),
             ]
         };

@@ -70,6 +70,10 @@ impl LoadedProgram {
         self.usdt_specs.as_ref()
     }
 
+    pub(super) fn into_fd(self) -> ProgFd {
+        self.fd
+    }
+
     pub(super) const fn fd(&self) -> &ProgFd {
         &self.fd
     }

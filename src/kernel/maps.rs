@@ -9,14 +9,14 @@ use super::error::{Command, KernelError, NoVerdict, NoVerdictKind};
 use super::kernel_map::KernelMap;
 use super::keys::for_each_key;
 use super::loaded_program::LoadedProgram;
-use super::loader::as_loader;
+use super::loader::Loader;
 use super::machine::Uname;
-use super::sys::{BtfFd, MapFd, MapRequest, NAME_LEN, unlimit_locked_memory};
+use super::sys::{BtfFd, MapFd, MapRequest, NAME_LEN, TokenFd, unlimit_locked_memory};
 use super::typed::load_btf;
 use super::usdt_specs::{self, UsdtSpecs};
 use crate::btf::Btf;
 use crate::program::{Initial, MapDef, kernel_name};
-use crate::spec::{Capabilities, MapType};
+use crate::spec::MapType;
 use crate::util::{Errno, MapId};
 
 type Result<T> = std::result::Result<T, KernelError>;
@@ -44,28 +44,34 @@ impl LoadedMaps {
     /// memory are missing. BTF that the kernel refuses is no error: programs are loaded without
     /// it, and [`btf_refused`](Self::btf_refused) has the reason.
     pub fn create(defs: &[MapDef], btf: Option<&Btf>) -> std::result::Result<Self, NoVerdict> {
-        Self::create_as(defs, btf, Capabilities::all())
+        Self::create_as(defs, btf, &Loader::default())
     }
 
-    /// The same as a loader with these capabilities.
+    /// The same as this loader.
     ///
     /// # Errors
     /// As of [`create`](Self::create).
     pub fn create_as(
         defs: &[MapDef],
         btf: Option<&Btf>,
-        loader: Capabilities,
+        loader: &Loader,
     ) -> std::result::Result<Self, NoVerdict> {
-        as_loader(loader, Command::MapCreate, || Self::create_all(defs, btf))?
+        loader.call(Command::MapCreate, || {
+            Self::create_all(defs, btf, loader.token())
+        })?
     }
 
-    fn create_all(defs: &[MapDef], btf: Option<&Btf>) -> std::result::Result<Self, NoVerdict> {
+    fn create_all(
+        defs: &[MapDef],
+        btf: Option<&Btf>,
+        token: Option<&TokenFd>,
+    ) -> std::result::Result<Self, NoVerdict> {
         // Before Linux 5.11 maps and programs count as locked memory, of which a process may have
         // little, root's, too. Later kernels count them for the control group.
         if Uname::here().is_before((5, 11)) {
             unlimit_locked_memory();
         }
-        let (btf, btf_refused) = match btf.map(load_btf) {
+        let (btf, btf_refused) = match btf.map(|btf| load_btf(btf, token)) {
             None => (None, None),
             Some(Ok(btf)) => (Some(btf), None),
             Some(Err(error)) => (None, Some(error)),
@@ -80,7 +86,7 @@ impl LoadedMaps {
         let no_map = |error| NoVerdict::of(error, NoVerdictKind::Map);
         for def in defs {
             let own_layout = def.map_type == MapType::StructOps && def.kernel_value_type.is_none();
-            let made = (def.autocreate && !own_layout).then(|| loaded.make_whole(def));
+            let made = (def.autocreate && !own_layout).then(|| loaded.make_whole(def, token));
             let made = made.transpose();
             loaded.maps.push(made.map_err(no_map)?);
         }
@@ -196,8 +202,8 @@ impl LoadedMaps {
     }
 
     /// Creates a map and writes an arena's global variables.
-    fn make_whole(&self, def: &MapDef) -> Result<MapFd> {
-        let mut map = self.make(def)?;
+    fn make_whole(&self, def: &MapDef, token: Option<&TokenFd>) -> Result<MapFd> {
+        let mut map = self.make(def, token)?;
         for entry in &def.initial {
             if let (MapType::Arena, Initial::Bytes { value, .. }) = (def.map_type, entry) {
                 map.write_arena(value)
@@ -208,8 +214,8 @@ impl LoadedMaps {
     }
 
     /// Creates a map; a map of maps also gets the definition of its inner maps.
-    fn make(&self, def: &MapDef) -> Result<MapFd> {
-        let inner = def.inner.as_deref().map(|inner| self.make(inner));
+    fn make(&self, def: &MapDef, token: Option<&TokenFd>) -> Result<MapFd> {
+        let inner = def.inner.as_deref().map(|inner| self.make(inner, token));
         let inner = inner.transpose()?;
         let id = |ty: Option<crate::util::TypeId>| ty.map_or(0, |ty| ty.0);
         let typed = def.key_type.is_some() || def.value_type.is_some();
@@ -229,6 +235,7 @@ impl LoadedMaps {
             inner: inner.as_ref(),
             types: types.map(|btf| (btf, id(def.key_type), id(def.value_type))),
             kernel_value_type: id(def.kernel_value_type),
+            token,
         };
         let mut made = MapFd::create(&request);
         if made.is_err() && request.types.take().is_some() {

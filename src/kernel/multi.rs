@@ -44,6 +44,7 @@ fn lacks(attach_type: AttachType) -> bool {
         line_info: &[],
         maps: &[],
         log_level: LogLevel::STATISTICS.bits(),
+        token: None,
     };
     let mut log = vec![0; 1 << 12];
     let program = match ProgFd::load(&request, &mut log).0 {

@@ -55,6 +55,7 @@ pub(super) fn probe_for(prog_type: ProgType, attach_type: Option<AttachType>) ->
         line_info: &[],
         maps: &[],
         log_level: LogLevel::STATISTICS.bits(),
+        token: None,
     };
     let mut log = vec![0; LOG];
     let (result, _) = ProgFd::load(&request, &mut log);

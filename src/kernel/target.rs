@@ -13,14 +13,11 @@ use super::btf_folder::{self, FOLDER};
 use crate::btf::{Btf, Kind, Type};
 use crate::isa::{PseudoKind, RawInsn};
 use crate::program::Program;
-use crate::spec::ProgType;
 use crate::util::TypeId;
 
 /// `BPF_JMP | BPF_CALL`, and the source field of a kfunc call.
 const CALL: u8 = 0x85;
 const KFUNC: u8 = 2;
-/// `BPF_LD | BPF_IMM | BPF_DW`, which takes two slots.
-const LOAD_64: u8 = 0x18;
 
 /// A program whose references into kernel BTF use the running kernel's ids.
 pub(super) struct Translated<'a> {
@@ -61,7 +58,7 @@ pub(super) fn translate(program: &Program) -> Result<Translated<'_>, Absent> {
             attach_btf_id: program.attach_btf_id,
             attach_module: None,
             modules: Vec::new(),
-            member: member(program, program.kernel_btf.as_ref(), program.attach_btf_id),
+            member: program.member(),
         }),
     }
 }
@@ -91,7 +88,7 @@ fn between<'a>(program: &'a Program, of: &Btf, to: &Btf) -> Result<Translated<'a
     let mut modules: Vec<&'static str> = Vec::new();
     let mut slot = 0;
     while let Some(insn) = program.insns.get(slot) {
-        let wide = insn.opcode == LOAD_64;
+        let wide = insn.is_wide();
         // A non-zero offset or second immediate refers to a module's BTF instead.
         let names_type = if wide {
             let second = program.insns.get(slot + 1);
@@ -128,25 +125,19 @@ fn between<'a>(program: &'a Program, of: &Btf, to: &Btf) -> Result<Translated<'a
         Some(id) => Some(number(of, to, id)?),
         None => None,
     };
-    let attach_btf_id = attach.map(|found| found.id);
+    let attach_module = attach.and_then(|found| found.module);
+    let of_module = running_modules()
+        .iter()
+        .find(|(name, _)| Some(name.as_str()) == attach_module);
+    let owner = of_module.map_or(to, |(_, btf)| btf);
+    let structure = attach.and_then(|found| owner.get(found.id));
     Ok(Translated {
         insns,
-        member: member(program, Some(to), attach_btf_id),
-        attach_btf_id,
-        attach_module: attach.and_then(|found| found.module),
+        member: structure.and_then(|structure| program.member_of(structure)),
+        attach_btf_id: attach.map(|found| found.id),
+        attach_module,
         modules,
     })
-}
-
-/// The number of the member that a struct_ops program implements, in the structure `id`.
-fn member(program: &Program, btf: Option<&Btf>, id: Option<TypeId>) -> Option<u32> {
-    if program.prog_type != ProgType::StructOps {
-        return None;
-    }
-    let (_, name) = program.attach_target.as_deref()?.split_once('.')?;
-    let structure = btf?.get(id?)?;
-    let at = structure.members().position(|member| member.name == name);
-    u32::try_from(at?).ok()
 }
 
 /// A type of the kernel, or of a module.
@@ -198,7 +189,7 @@ mod tests {
         let (of, to) = (kernel(&["a", "b"]), kernel(&["b", "c", "a"]));
         let insns = vec![
             RawInsn::new(CALL, 0, KFUNC, 0, 3), // b
-            RawInsn::new(LOAD_64, 0, 3, 0, 2),  // a
+            RawInsn::new(0x18, 0, 3, 0, 2),     // a
             RawInsn::new(0, 0, 0, 0, 0),
             RawInsn::new(CALL, 0, KFUNC, 1, 3), // a module's
             RawInsn::new(CALL, 0, 0, 0, 3),     // a helper

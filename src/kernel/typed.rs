@@ -2,24 +2,24 @@
 
 use super::error::{Command, KernelError};
 use super::log::text;
-use super::sys::BtfFd;
+use super::sys::{BtfFd, TokenFd};
 use crate::btf::{Btf, Builder, Encoding, KnownKinds};
 use crate::util::TypeId;
 
 /// Loads BTF. If the kernel refuses it, loads it without the kinds that this kernel does not
 /// know; if that is refused, too, the error has the log.
-pub(super) fn load_btf(btf: &Btf) -> Result<BtfFd, KernelError> {
+pub(super) fn load_btf(btf: &Btf, token: Option<&TokenFd>) -> Result<BtfFd, KernelError> {
     const LOG: usize = 1 << 16;
     let bytes = btf.to_bytes();
-    BtfFd::load(&bytes, &mut []).or_else(|errno| {
-        let reduced = btf.reduced(known_kinds());
+    BtfFd::load(&bytes, &mut [], token).or_else(|errno| {
+        let reduced = btf.reduced(known_kinds(token));
         let is_smaller = reduced != bytes;
-        if is_smaller && let Ok(loaded) = BtfFd::load(&reduced, &mut []) {
+        if is_smaller && let Ok(loaded) = BtfFd::load(&reduced, &mut [], token) {
             return Ok(loaded);
         }
         let mut log = vec![0; LOG];
         // The retry may fail with another errno: the log is longer than its buffer.
-        let _ = BtfFd::load(if is_smaller { &reduced } else { &bytes }, &mut log);
+        let _ = BtfFd::load(if is_smaller { &reduced } else { &bytes }, &mut log, token);
         Err(KernelError {
             log: text(&log),
             ..KernelError::new(Command::BtfLoad, "BTF", errno)
@@ -28,13 +28,13 @@ pub(super) fn load_btf(btf: &Btf) -> Result<BtfFd, KernelError> {
 }
 
 /// The kinds that the running kernel knows: those of which it loads an example.
-fn known_kinds() -> KnownKinds {
+fn known_kinds(token: Option<&TokenFd>) -> KnownKinds {
     let loads = |add: &dyn Fn(&mut Builder, TypeId)| {
         let mut builder = Builder::new();
         let int = builder.int("int", 4, Encoding::Signed);
         add(&mut builder, int);
         let built = builder.build();
-        built.is_ok_and(|btf| BtfFd::load(&btf.to_bytes(), &mut []).is_ok())
+        built.is_ok_and(|btf| BtfFd::load(&btf.to_bytes(), &mut [], token).is_ok())
     };
     KnownKinds {
         float: loads(&|b, _| {
@@ -65,11 +65,11 @@ mod tests {
         let mut plain = Builder::new();
         plain.int("int", 4, Encoding::Signed);
         let plain = plain.build().unwrap();
-        if let Err(error) = load_btf(&plain) {
+        if let Err(error) = load_btf(&plain, None) {
             return skip(Need::Kernel, error);
         }
         let here = Uname::here();
-        let known = known_kinds();
+        let known = known_kinds(None);
         for (kind, is_known, since) in [
             ("float", known.float, (5, 13)),
             ("decl_tag", known.decl_tag, (5, 16)),

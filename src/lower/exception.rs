@@ -1,7 +1,6 @@
 //! Exception callbacks: where a program continues after `bpf_throw`.
 
-use crate::program::Program;
-use crate::spec::kfuncs::EXCEPTION_CALLBACK;
+use crate::program::{Program, exception_callbacks};
 use crate::util::Pc;
 
 /// The slot of the program's exception callback, as named by its main function
@@ -9,8 +8,7 @@ use crate::util::Pc;
 pub(crate) fn exception_callback(program: &Program) -> Option<Pc> {
     let btf = program.btf.as_ref()?;
     let main = program.subprograms.first()?.type_id?;
-    let mut marks = btf.decl_tags(main).filter(|ty| ty.component().is_none());
-    let name = marks.find_map(|ty| ty.name().strip_prefix(EXCEPTION_CALLBACK))?;
+    let name = exception_callbacks(btf, main).next()?;
     let mut functions = program.subprograms.iter();
     let found = functions.find(|function| function.name == name);
     found.map(|function| function.start)

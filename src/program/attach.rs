@@ -45,6 +45,9 @@ pub struct TargetProgram {
     pub program: Arc<Program>,
     /// Its functions that are not dead code, the main program first; none without BTF.
     pub functions: Vec<TargetFunction>,
+    /// Its id in the running kernel, if it is loaded there; otherwise it is loaded first with each
+    /// program that attaches to it.
+    pub kernel_id: Option<u32>,
 }
 
 impl TargetProgram {
@@ -56,18 +59,19 @@ impl TargetProgram {
     }
 }
 
-/// A function that programs may attach to.
+/// A function that programs may attach to. Of a program that someone else has loaded into the
+/// kernel, some facts are not known: a verdict that rests on one is unjudged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TargetFunction {
     /// Its `BTF_KIND_FUNC` in the program's BTF.
     pub type_id: TypeId,
     /// Whether its type holds for every call (`unreliable` is false).
-    pub reliable: bool,
+    pub reliable: Option<bool>,
     /// Whether it is the exception callback.
     pub exception_callback: bool,
     /// Whether it, or a callee, may move packet bytes.
-    pub changes_packet: bool,
+    pub changes_packet: Option<bool>,
     /// Whether it, or a callee, may sleep.
-    pub might_sleep: bool,
+    pub might_sleep: Option<bool>,
 }

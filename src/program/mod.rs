@@ -2,13 +2,14 @@
 //! engines run it, the kernel loads it. The methods only look things up.
 
 mod attach;
+mod exception;
 mod records;
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::btf::{Btf, FuncInfo, Kind, LineInfo, SourceLine, SpecialFields};
-use crate::isa::{Names, Pseudo, RawInsn};
+use crate::btf::{Btf, FuncInfo, Kind, LineInfo, SourceLine, SpecialFields, Type};
+use crate::isa::{Names, Pseudo, PseudoKind, RawInsn};
 use crate::spec::context::Arch;
 use crate::spec::{
     AttachType, EntriesRule, KeyRule, MapFlags, MapType, ProgFlags, ProgType, ValueField,
@@ -17,6 +18,7 @@ use crate::spec::{
 use crate::util::{HelperId, MapId, Pc, TypeId, with};
 
 pub use attach::{AttachProgram, TargetFunction, TargetProgram};
+pub(crate) use exception::exception_callbacks;
 #[doc(hidden)]
 pub use records::RecordTypes;
 
@@ -288,6 +290,22 @@ impl Program {
         }
     }
 
+    /// The number of the member that a struct_ops program implements, which a load has in place of
+    /// the attach type.
+    pub(crate) fn member(&self) -> Option<u32> {
+        self.member_of(self.kernel_btf.as_ref()?.get(self.attach_btf_id?)?)
+    }
+
+    /// The same in another kernel's declaration of the structure.
+    pub(crate) fn member_of(&self, structure: Type<'_>) -> Option<u32> {
+        if self.prog_type != ProgType::StructOps {
+            return None;
+        }
+        let (_, name) = self.attach_target.as_deref()?.split_once('.')?;
+        let at = structure.members().position(|member| member.name == name);
+        u32::try_from(at?).ok()
+    }
+
     /// The program whose context it gets: the one that an extension is for, or itself.
     pub(crate) fn owner_of_context(&self) -> &Self {
         match (self.prog_type, self.attach_prog.known()) {
@@ -309,17 +327,55 @@ impl Program {
             function.type_id = None;
             function.global = false;
         }
-        let untyped = |map: &MapDef| MapDef {
-            key_type: None,
-            value_type: None,
-            ..map.clone()
+        bare.maps = self.maps_without_types(|_| true);
+        bare
+    }
+
+    /// The maps to which instructions refer; one may come several times.
+    pub(crate) fn map_references(&self) -> impl Iterator<Item = MapId> + '_ {
+        let refers = |insn: &&RawInsn| {
+            let kind = PseudoKind::from_src(insn.src());
+            insn.is_wide() && matches!(kind, Some(PseudoKind::MapIdx | PseudoKind::MapIdxValue))
+        };
+        let refers = self.insns.iter().filter(refers);
+        refers.map(|insn| MapId(insn.imm.cast_unsigned()))
+    }
+
+    /// Its maps, created only if an instruction refers to them, or an element of such a map. A
+    /// loader that may not create an object's other maps can load the program then.
+    #[must_use]
+    pub fn needed_maps(&self) -> Arc<[MapDef]> {
+        let mut needed: Vec<MapId> = self.map_references().collect();
+        let initial = |map: &MapDef| {
+            let inner = map.initial.iter().filter_map(|entry| match entry {
+                Initial::Map { map, .. } => Some(*map),
+                _ => None,
+            });
+            inner.collect::<Vec<_>>()
+        };
+        let inner: Vec<_> = needed.iter().filter_map(|id| self.map(*id)).collect();
+        needed.extend(inner.into_iter().flat_map(initial));
+        let mut maps: Vec<MapDef> = self.maps.to_vec();
+        for (id, map) in (0..).map(MapId).zip(&mut maps) {
+            map.autocreate &= needed.contains(&id);
+        }
+        maps.into()
+    }
+
+    /// Its maps, without the types of keys and values where the kernel refuses them.
+    pub(crate) fn maps_without_types(&self, refused: impl Fn(&MapDef) -> bool) -> Arc<[MapDef]> {
+        let created = |map: &MapDef| {
+            let mut map = map.clone();
+            if refused(&map) {
+                (map.key_type, map.value_type) = (None, None);
+            }
+            map
         };
         let whole = |map: &MapDef| MapDef {
-            inner: map.inner.as_deref().map(|inner| Box::new(untyped(inner))),
-            ..untyped(map)
+            inner: map.inner.as_deref().map(|inner| Box::new(created(inner))),
+            ..created(map)
         };
-        bare.maps = self.maps.iter().map(whole).collect();
-        bare
+        self.maps.iter().map(whole).collect()
     }
 
     /// The BTF of the kernel that the program was relocated for. `None` if it was relocated
@@ -385,6 +441,11 @@ impl MapDef {
         with_inner(inner: impl Into<Option<Box<Self>>>);
         with_initial(initial: impl Into<Vec<Initial>>);
         with_frozen(frozen: bool);
+    }
+
+    /// The definition, and that of its inner maps: the kernel creates both.
+    pub(crate) fn and_inner(&self) -> impl Iterator<Item = &Self> {
+        std::iter::once(self).chain(self.inner.as_deref())
     }
 
     /// A map of this type and these sizes, everything else empty.

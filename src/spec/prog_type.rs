@@ -281,6 +281,14 @@ impl ProgType {
         }
     }
 
+    /// The attach types of which a program has one; empty if the kernel takes any, or none.
+    pub(crate) fn attach_types(self) -> &'static [AttachType] {
+        match self.info().attach {
+            OneOf(list) => list,
+            Any | Zero => &[],
+        }
+    }
+
     /// The valid return values, by attach type.
     #[doc(hidden)]
     #[must_use]

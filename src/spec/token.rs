@@ -47,11 +47,10 @@ pub enum TokenError {
 }
 
 impl Token {
-    /// Whether loading a program of this type with this attach type is delegated
-    /// (`bpf_token_allow_prog_type`).
+    /// Whether loading a program of this type with this number of an attach type is delegated
+    /// (`bpf_token_allow_prog_type`). A struct_ops program has its member's number.
     #[must_use]
-    pub fn permits_program(self, prog_type: ProgType, attach_type: Option<AttachType>) -> bool {
-        let attach_type = attach_type.map_or(0, AttachType::number);
+    pub fn permits_program(self, prog_type: ProgType, attach_type: u32) -> bool {
         has(self.commands, BpfCommand::ProgLoad.number())
             && has(self.programs, prog_type.number())
             && has(self.attach_types, attach_type)
@@ -61,6 +60,22 @@ impl Token {
     #[must_use]
     pub fn permits_map(self, map_type: MapType) -> bool {
         has(self.commands, BpfCommand::MapCreate.number()) && has(self.maps, map_type.number())
+    }
+
+    /// The mount options: names and masks.
+    pub(crate) fn options(self) -> impl Iterator<Item = (&'static str, String)> {
+        let mask = |set| match set {
+            u64::MAX => "any".to_owned(),
+            set => format!("{set:#x}"),
+        };
+        [
+            ("delegate_cmds", self.commands),
+            ("delegate_maps", self.maps),
+            ("delegate_progs", self.programs),
+            ("delegate_attachs", self.attach_types),
+        ]
+        .into_iter()
+        .map(move |(option, set)| (option, mask(set)))
     }
 
     /// Whether loading BTF is delegated (`bpf_btf_load`, `kernel/bpf/syscall.c`).
@@ -133,20 +148,11 @@ fn mask(text: &str) -> Option<u64> {
 /// The mount options with masks.
 impl fmt::Display for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sets = [
-            ("cmds", self.commands),
-            ("maps", self.maps),
-            ("progs", self.programs),
-            ("attachs", self.attach_types),
-        ];
-        for (number, (name, set)) in (0..).zip(sets) {
-            let comma = if number == 0 { "" } else { "," };
-            match set {
-                u64::MAX => write!(f, "{comma}delegate_{name}=any")?,
-                set => write!(f, "{comma}delegate_{name}={set:#x}")?,
-            }
-        }
-        Ok(())
+        let options: Vec<_> = self
+            .options()
+            .map(|(option, mask)| format!("{option}={mask}"))
+            .collect();
+        f.write_str(&options.join(","))
     }
 }
 
@@ -161,8 +167,8 @@ mod tests {
         let token: Token = text.parse().unwrap();
         assert_eq!(token.commands, 1 << 28 | 1 << 5 | 1);
         assert!(token.permits_map(MapType::Hash) && !token.permits_map(MapType::Array));
-        assert!(token.permits_program(ProgType::Xdp, None));
-        assert!(!token.permits_program(ProgType::SchedCls, None));
+        assert!(token.permits_program(ProgType::Xdp, 0));
+        assert!(!token.permits_program(ProgType::SchedCls, 0));
         assert!(!token.permits_btf());
         assert_eq!(token.to_string().parse(), Ok(token));
     }
@@ -171,9 +177,9 @@ mod tests {
     fn a_program_needs_its_attach_type_too() {
         let all = "delegate_cmds=any,delegate_progs=any,delegate_attachs=trace_fentry";
         let token: Token = all.parse().unwrap();
-        assert!(token.permits_program(ProgType::Tracing, Some(AttachType::TraceFentry)));
-        assert!(!token.permits_program(ProgType::Tracing, Some(AttachType::TraceFexit)));
-        assert!(!token.permits_program(ProgType::SocketFilter, None));
+        assert!(token.permits_program(ProgType::Tracing, AttachType::TraceFentry.number()));
+        assert!(!token.permits_program(ProgType::Tracing, AttachType::TraceFexit.number()));
+        assert!(!token.permits_program(ProgType::SocketFilter, 0));
     }
 
     #[test]

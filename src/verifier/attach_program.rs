@@ -5,11 +5,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::attach_target::{AttachTarget, Role, kind_name};
+use super::call::signature;
 use super::env::Verifier;
 use super::reject::{VerifyResult, reject, unmodelled};
 use super::structure::SubprogramInfo;
-use crate::btf::{Btf, Kind, Linkage, Type};
-use crate::program::{AttachProgram, Program, TargetFunction, TargetProgram};
+use crate::btf::{Btf, FuncInfo, Kind, Linkage, Type};
+use crate::program::{AttachProgram, Program, TargetFunction, TargetProgram, exception_callbacks};
 use crate::spec::{AttachType, ProgFlags, ProgType};
 use crate::util::TypeId;
 
@@ -54,10 +55,10 @@ impl Verifier<'_> {
                 continue;
             };
             functions.push(TargetFunction {
-                reliable: self.is_reliable(number),
+                reliable: Some(self.is_reliable(number)),
                 exception_callback: function.is_exception_cb,
-                changes_packet: function.changes_pkt_data,
-                might_sleep: function.might_sleep,
+                changes_packet: Some(function.changes_pkt_data),
+                might_sleep: Some(function.might_sleep),
                 type_id,
             });
         }
@@ -121,7 +122,7 @@ pub(super) fn resolve<'p>(
         role: if extends {
             Role::Replaced { of }
         } else {
-            let reliable = function.reliable;
+            let reliable = known(function.reliable)?;
             Role::Traced { of, reliable }
         },
     };
@@ -135,6 +136,41 @@ pub(super) fn resolve<'p>(
         reject!(EINVAL, "can't modify return codes of BPF programs");
     }
     Ok(resolved)
+}
+
+/// A fact about a function that the verdict rests on.
+fn known(fact: Option<bool>) -> VerifyResult<bool> {
+    match fact {
+        Some(fact) => Ok(fact),
+        None => unmodelled!(AttachProgram),
+    }
+}
+
+/// The functions of a program that someone else has loaded, as far as their types tell.
+pub(crate) fn loaded_functions(program: &Program) -> Vec<TargetFunction> {
+    let Some(btf) = &program.btf else {
+        return Vec::new();
+    };
+    let main = program.func_info.first().map(|main| main.ty);
+    let callback = main.and_then(|main| exception_callbacks(btf, main).next());
+    let function = |info: &FuncInfo| {
+        let ty = btf.ty(info.ty);
+        let is_main = Some(info.ty) == main;
+        TargetFunction {
+            type_id: info.ty,
+            reliable: if is_main {
+                let signature = signature::of(program, 0, main, false);
+                Some(signature.is_ok_and(|signature| signature.is_main()))
+            } else {
+                // It was verified by its type; a static one by its calls.
+                (ty.linkage() == Some(Linkage::Global)).then_some(true)
+            },
+            exception_callback: callback == Some(ty.name()),
+            changes_packet: None,
+            might_sleep: None,
+        }
+    };
+    program.func_info.iter().map(function).collect()
 }
 
 /// The type whose context the target's functions get.
@@ -169,17 +205,17 @@ fn check_traced(program: &Program, target: &TargetProgram) -> VerifyResult {
 
 /// Checks that the extension does nothing that callers of the function do not expect.
 fn check_effects(function: &TargetFunction, subprograms: &[SubprogramInfo]) -> VerifyResult {
-    if !function.reliable {
+    if !known(function.reliable)? {
         reject!(EINVAL, "Cannot replace static functions");
     }
     let own = subprograms.first();
-    if own.is_some_and(|own| own.changes_pkt_data) && !function.changes_packet {
+    if own.is_some_and(|own| own.changes_pkt_data) && !known(function.changes_packet)? {
         reject!(
             EINVAL,
             "Extension program changes packet data, while original does not"
         );
     }
-    if own.is_some_and(|own| own.might_sleep) && !function.might_sleep {
+    if own.is_some_and(|own| own.might_sleep) && !known(function.might_sleep)? {
         reject!(
             EINVAL,
             "Extension program may sleep, while original does not"

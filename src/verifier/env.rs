@@ -95,7 +95,7 @@ impl<'p> Verifier<'p> {
         mut log: Log,
         options: &'p Options,
     ) -> Self {
-        let privileges = Privileges::of(caller.capabilities, program.arch);
+        let privileges = Privileges::of(caller.capabilities, options.token.is_some(), program.arch);
         log.show_addresses(privileges.allow_ptr_leaks);
         let slots = structure.code.len();
         Self {

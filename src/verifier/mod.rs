@@ -36,7 +36,7 @@
 
 mod alu;
 mod attach;
-mod attach_program;
+pub(crate) mod attach_program;
 mod attach_target;
 mod branch;
 mod call;
@@ -86,7 +86,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::isa::Code;
-use crate::program::{Program, TargetFunction, TargetProgram};
+use crate::program::{MapDef, Program, TargetFunction, TargetProgram};
 use crate::spec::Capabilities;
 use crate::spec::ProgType;
 use crate::spec::helpers::Caller;
@@ -204,6 +204,7 @@ impl Verified {
         TargetProgram {
             program: Arc::clone(&self.program),
             functions: self.functions.to_vec(),
+            kernel_id: None,
         }
     }
 
@@ -282,10 +283,27 @@ pub fn survey(
     )
 }
 
-/// Whether the kernel gets the program without its BTF. Loading BTF requires `CAP_BPF`
-/// (`bpf_btf_load`, `kernel/bpf/syscall.c`), and libbpf goes on without.
-fn is_loaded_bare(program: &Program, options: &Options) -> bool {
-    program.btf_refused || !options.loads_btf() && program.btf.is_some()
+/// The program as libbpf loads it, where that is not as it is: without BTF, which takes `CAP_BPF`
+/// (`bpf_btf_load`, `kernel/bpf/syscall.c`), and with maps without types where the kernel does not
+/// create one with special fields (`map_check_btf`).
+fn as_loaded(program: &Arc<Program>, options: &Options) -> Option<Arc<Program>> {
+    let btf = program.btf.as_ref()?;
+    if program.btf_refused || !options.loads_btf() {
+        return Some(Arc::new(program.without_types()));
+    }
+    let is_refused = |map: &MapDef| {
+        let creator = options.creator_of(map.map_type);
+        !creator.allow(Capabilities::BPF)
+            && map
+                .special_fields(btf)
+                .is_some_and(|fields| !fields.is_empty())
+    };
+    let mut maps = program.maps.iter().flat_map(MapDef::and_inner);
+    maps.any(is_refused).then(|| {
+        let mut loaded = Program::clone(program);
+        loaded.maps = program.maps_without_types(is_refused);
+        Arc::new(loaded)
+    })
 }
 
 fn verify_with(
@@ -293,8 +311,8 @@ fn verify_with(
     options: &Options,
     survey: &mut Option<Box<Survey>>,
 ) -> Verification {
-    if is_loaded_bare(program, options) {
-        return verify_with(&Arc::new(program.without_types()), options, survey);
+    if let Some(program) = as_loaded(program, options) {
+        return verify_with(&program, options, survey);
     }
     let start = Instant::now();
     let mut statistics = Statistics::default();
@@ -377,8 +395,8 @@ fn verify_with(
 /// # Errors
 /// Returns why the program is not verified.
 pub fn trace(program: &Arc<Program>, options: &Options, limit: u64) -> Result<Trace, Unverified> {
-    if is_loaded_bare(program, options) {
-        return trace(&Arc::new(program.without_types()), options, limit);
+    if let Some(program) = as_loaded(program, options) {
+        return trace(&program, options, limit);
     }
     let judged = attach_program::as_target(program);
     let caller = caller_of(&judged, options, options.loader_of(program));

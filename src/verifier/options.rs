@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use super::verdict::LogLevel;
 use crate::program::Program;
 use crate::spec::limits::MAX_CPUS;
-use crate::spec::{Capabilities, KernelConfig, MapType, Token};
+use crate::spec::{AttachType, Capabilities, KernelConfig, MapType, Token};
 use crate::util::with;
 
 /// Options of a verification.
@@ -53,8 +53,9 @@ impl Options {
     /// The capabilities that count when the program is loaded (`bpf_prog_load`,
     /// `kernel/bpf/syscall.c`).
     pub(super) fn loader_of(&self, program: &Program) -> Capabilities {
-        let (prog_type, attach_type) = (program.prog_type, program.expected_attach_type);
-        self.where_permitted(|token| token.permits_program(prog_type, attach_type))
+        let attach_type = program.expected_attach_type.map_or(0, AttachType::number);
+        let attach_type = program.member().unwrap_or(attach_type);
+        self.where_permitted(|token| token.permits_program(program.prog_type, attach_type))
     }
 
     /// The capabilities that count when a map of this type is created (`map_create`).

@@ -19,12 +19,15 @@ pub(crate) struct Privileges {
     pub bypass_spec_v1: bool,
     /// The same for Spectre v4: loads that overtake a store.
     pub bypass_spec_v4: bool,
+    /// Nothing has to be done against Spectre v1 for its arrays. A token does not count there
+    /// (`array_map_alloc`, `kernel/bpf/arraymap.c`).
+    pub arrays_bypass_spec_v1: bool,
 }
 
 impl Privileges {
     /// The rights of a loader with these capabilities, on a machine with the mitigations that
     /// Linux switches on by default.
-    pub(super) const fn of(capabilities: Capabilities, arch: Arch) -> Self {
+    pub(super) const fn of(capabilities: Capabilities, has_token: bool, arch: Arch) -> Self {
         let perfmon = capabilities.allow(Capabilities::PERFMON);
         Self {
             bpf_capable: capabilities.allow(Capabilities::BPF),
@@ -33,6 +36,7 @@ impl Privileges {
             bypass_spec_v1: perfmon,
             // The firmware of arm64 does it (`bpf_jit_bypass_spec_v4`).
             bypass_spec_v4: perfmon || matches!(arch, Arch::Arm64),
+            arrays_bypass_spec_v1: perfmon && !has_token,
         }
     }
 

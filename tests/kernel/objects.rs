@@ -20,7 +20,16 @@ fn root(path: &str) -> PathBuf {
 
 /// All objects, sorted.
 pub fn objects() -> Vec<PathBuf> {
-    let mut all: Vec<PathBuf> = ["examples/bpf", "tests/objects"]
+    objects_in(&["examples/bpf", "tests/objects"])
+}
+
+/// Objects with mistakes that the verifier finds.
+pub fn mistakes() -> Vec<PathBuf> {
+    objects_in(&["tests/verifier_mistakes"])
+}
+
+fn objects_in(folders: &[&str]) -> Vec<PathBuf> {
+    let mut all: Vec<PathBuf> = folders
         .iter()
         .flat_map(|folder| std::fs::read_dir(root(folder)).unwrap())
         .map(|entry| entry.unwrap().path())

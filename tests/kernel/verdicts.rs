@@ -2,18 +2,21 @@
 
 use std::num::NonZeroU32;
 
-use bpflab::kernel::{LoadOptions, LoadedMaps, NoVerdict, load, possible_cpus, running_config};
+use bpflab::kernel::{
+    LoadOptions, LoadedMaps, Loader, NoVerdict, load, possible_cpus, running_config,
+};
 use bpflab::program::Program;
 use bpflab::spec::Capabilities;
 use bpflab::verifier::{Options, Verdict};
 
 /// The running kernel's verdict.
-pub fn theirs(program: &Program, loader: Capabilities) -> Result<Verdict, NoVerdict> {
-    let maps = match LoadedMaps::create_as(&program.maps, program.btf.as_ref(), loader) {
+pub fn theirs(program: &Program, loader: impl Into<Loader>) -> Result<Verdict, NoVerdict> {
+    let loader = loader.into();
+    let maps = match LoadedMaps::create_as(&program.needed_maps(), program.btf.as_ref(), &loader) {
         Ok(maps) => maps,
-        Err(none) => return none.as_verdict(loader).ok_or(none),
+        Err(none) => return none.as_verdict(&loader).ok_or(none),
     };
-    let options = LoadOptions::default().with_capabilities(loader);
+    let options = LoadOptions::default().with_loader(loader);
     load(program, &maps, &options).map(|loaded| loaded.verdict)
 }
 

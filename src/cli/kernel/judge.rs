@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::printer::Printer;
-use crate::kernel::{Availability, LoadOptions, LoadedMaps, NoVerdict, load, why_refused};
+use crate::kernel::{Availability, LoadOptions, LoadedMaps, Loader, NoVerdict, load, why_refused};
 use crate::program::{MapDef, Program};
-use crate::spec::{Capabilities, Holds};
+use crate::spec::Holds;
 use crate::util::Errno;
 use crate::verifier::{LogLevel, Verdict};
 
@@ -18,20 +18,19 @@ pub(in crate::cli) struct KernelJudge {
 }
 
 impl KernelJudge {
-    /// Creates a judge with this log level, for a loader with these capabilities; fails if no
-    /// program can be loaded.
-    pub fn new(log: LogLevel, loader: Capabilities) -> Result<Self, Failure> {
+    /// Creates a judge with this log level, for this loader; fails if no program can be loaded.
+    pub fn new(log: LogLevel, loader: Loader) -> Result<Self, Failure> {
         let kernel = Availability::probe();
         if !kernel.usable() {
             let text = kernel.missing().join("; ");
             return Err(Failure::with(Exit::Unavailable, text));
         }
-        if let Some(why) = why_refused(loader) {
+        if let Some(why) = why_refused(&loader) {
             return Err(Failure::with(Exit::Unavailable, why));
         }
         let options = LoadOptions::default().with_log(log);
         Ok(Self {
-            options: options.with_capabilities(loader),
+            options: options.with_loader(loader),
             maps: None,
         })
     }
@@ -51,13 +50,18 @@ impl KernelJudge {
                 return Ok(verdict);
             }
         }
-        let loader = self.options.capabilities;
-        let maps = match LoadedMaps::create_as(&program.maps, program.btf.as_ref(), loader) {
+        let loader = &self.options.loader;
+        // Another program's map may be the one that the loader must not create.
+        let definitions = match loader.is_complete() {
+            true => program.maps.clone(),
+            false => program.needed_maps(),
+        };
+        let maps = match LoadedMaps::create_as(&definitions, program.btf.as_ref(), loader) {
             Ok(maps) => maps,
             Err(none) => return Ok(none.as_verdict(loader).ok_or(none)),
         };
         let verdict = self.load(program, &maps, printer)?;
-        self.maps = Some((program.maps.clone(), maps));
+        self.maps = Some((definitions, maps));
         Ok(verdict)
     }
 
@@ -79,8 +83,7 @@ impl KernelJudge {
         maps: &LoadedMaps,
         printer: &mut Printer,
     ) -> Result<Result<Verdict, NoVerdict>, Failure> {
-        // No loader without CAP_BPF may load BTF, and libbpf goes on without.
-        let may_load_btf = self.options.capabilities.allow(Capabilities::BPF);
+        let may_load_btf = self.options.loader.may_load_btf();
         if let Some(refused) = maps.btf_refused().filter(|_| may_load_btf) {
             printer.warn(&refused.to_string())?;
         }

@@ -9,8 +9,8 @@ use crate::cli::reports::{When, explain};
 use crate::cli::subjects::{Found, ProgramArguments};
 use crate::cli::vm::VmArguments;
 use crate::explain::{Explained, Pasted};
+use crate::kernel::Loader;
 use crate::report::{VerdictRow, VerdictTable, VerdictTally};
-use crate::spec::Capabilities;
 use crate::verifier::{Decision, LogLevel};
 
 /// Load programs into the running kernel and show its verdict
@@ -41,7 +41,7 @@ pub(super) struct Arguments {
 pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, Failure> {
     let mut kernel = KernelJudge::new(
         LogLevel::from_bits_truncate(arguments.log),
-        Capabilities::all(),
+        Loader::default(),
     )?;
     let explains = arguments.report.applies(!arguments.programs.are_cases());
     let mut exit = Exit::Fine;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use crate::cli::input::KernelArguments;
-use crate::cli::target::TargetArgument;
+use crate::cli::target::ObjectTarget;
 use crate::harness::EngineKind;
 use crate::vm::Injection;
 
@@ -41,7 +41,7 @@ pub(in crate::cli) struct Arguments {
     /// and fentry and fexit programs. An object, and the name of its program [default: the only
     /// one that is loaded with the object]. --global, --map, --hist and --record are for OBJ
     #[arg(long, value_name = "OBJ[:PROGRAM]")]
-    pub(super) target: Option<TargetArgument>,
+    pub(super) target: Option<ObjectTarget>,
     #[command(flatten)]
     pub(super) setup: SetupArguments,
     /// Fire once for each line of a file (- for standard input): a JSON object of fields, which

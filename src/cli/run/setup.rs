@@ -9,7 +9,7 @@ use crate::cli::event_fields::assign_field;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::files::read_text;
 use crate::cli::input::{assignment, bundled_types};
-use crate::cli::target::{TargetArgument, set_target};
+use crate::cli::target::{ObjectTarget, set_target};
 use crate::cli::user_memory::put_user;
 use crate::harness::{EngineKind, Error, UnverifiedProgram, Vm, describe_unverified};
 use crate::object::{Object, Target};
@@ -80,7 +80,7 @@ pub(super) fn machine_with_target(
     mut object: Object,
     wanted: &[String],
     arguments: &SetupArguments,
-    target: &TargetArgument,
+    target: &ObjectTarget,
 ) -> Result<(Vm, String), Failure> {
     let mut vm = empty_machine(arguments)?;
     let (other, name) = target.open(&arguments.kernel)?;

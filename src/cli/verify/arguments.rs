@@ -62,7 +62,7 @@ pub(in crate::cli) struct Arguments {
     /// Judge for a loader with a BPF token, by the options of the BPF file system that it is from:
     /// delegate_cmds, delegate_maps, delegate_progs, delegate_attachs. --cap are then the loader's
     /// capabilities in its user namespace
-    #[arg(long, value_name = "OPTION=VALUE,…", conflicts_with = "vs_kernel")]
+    #[arg(long, value_name = "OPTION=VALUE,…")]
     pub token: Option<Token>,
     /// Load each program into the running kernel, too, and compare (Linux, root); judge for
     /// that kernel's configuration, lockdown and CPUs unless options set them
@@ -132,10 +132,15 @@ impl Arguments {
         }
     }
 
+    /// Whether no option takes capabilities from the loader.
+    pub(super) const fn has_all_capabilities(&self) -> bool {
+        self.cap.is_empty() && !self.unprivileged
+    }
+
     /// The capabilities of the loader.
     pub(super) fn loader(&self) -> Capabilities {
-        if self.cap.is_empty() && !self.unprivileged {
-            Capabilities::default()
+        if self.has_all_capabilities() {
+            Capabilities::all()
         } else {
             self.cap.iter().copied().collect()
         }

@@ -6,7 +6,7 @@ use crate::cli::exit::Failure;
 use crate::cli::printer::Printer;
 use crate::program::Program;
 use crate::report::VerdictRow;
-use crate::spec::{Capabilities, KernelConfig};
+use crate::spec::{Capabilities, KernelConfig, Token};
 use crate::verifier::LogLevel;
 
 /// The running kernel, which judges the same programs.
@@ -18,9 +18,21 @@ pub(super) struct KernelVerdicts {
 
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 impl KernelVerdicts {
-    /// Creates it with this log level, for a loader with these capabilities; fails if no program
-    /// can be loaded.
-    pub fn new(log: LogLevel, loader: Capabilities) -> Result<Self, Failure> {
+    /// Creates it with this log level, for a loader with these capabilities or this token; fails if
+    /// no program can be loaded.
+    pub fn new(
+        log: LogLevel,
+        capabilities: Capabilities,
+        token: Option<&Token>,
+    ) -> Result<Self, Failure> {
+        use crate::cli::exit::Exit;
+        use crate::kernel::Loader;
+
+        let loader = match token {
+            None => capabilities.into(),
+            Some(token) => Loader::with_token(token)
+                .map_err(|error| Failure::with(Exit::Unavailable, error))?,
+        };
         Ok(Self {
             judge: crate::cli::kernel::KernelJudge::new(log, loader)?,
             log: !log.is_empty(),
@@ -70,7 +82,7 @@ pub(super) struct KernelVerdicts;
 #[cfg(not(all(feature = "kernel", target_os = "linux")))]
 impl KernelVerdicts {
     /// Fails with what is missing.
-    pub fn new(_log: LogLevel, _loader: Capabilities) -> Result<Self, Failure> {
+    pub fn new(_: LogLevel, _: Capabilities, _: Option<&Token>) -> Result<Self, Failure> {
         Err(Failure::with(
             crate::cli::exit::Exit::Unavailable,
             "--vs-kernel needs Linux and a build with the feature 'kernel'",

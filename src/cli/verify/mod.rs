@@ -32,9 +32,15 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
     });
     let baseline = baseline.transpose()?;
     let log = LogLevel::from_bits_truncate(arguments.log);
+    if arguments.vs_kernel && arguments.token.is_some() && !arguments.has_all_capabilities() {
+        return Err(Failure::bad(
+            "--token with --cap can't be compared with a kernel: there the loader has all \
+             capabilities in the token's user namespace",
+        ));
+    }
     let kernel = arguments
         .vs_kernel
-        .then(|| KernelVerdicts::new(log, arguments.loader()))
+        .then(|| KernelVerdicts::new(log, arguments.loader(), arguments.token.as_ref()))
         .transpose()?;
     let (config, cpus) = kernel_config(arguments, kernel.as_ref())?;
     let mut session = Session {

@@ -9,9 +9,10 @@ use zerocopy::{FromBytes, IntoBytes};
 use super::bpf::{Cmd, Result, bpf, duplicate, number, open, read_address, write_address};
 use super::btf::BtfFd;
 use super::mapping::{Mapping, page_size};
+use super::token::TokenFd;
 use crate::kernel::cpus;
-use crate::spec::MapType;
 use crate::spec::limits::OBJECT_NAME_LEN;
+use crate::spec::{MapFlags, MapType};
 use crate::util::Errno;
 
 /// Size of a name in bytes, including the NUL.
@@ -47,6 +48,7 @@ pub struct MapRequest<'a> {
     pub types: Option<(&'a BtfFd, u32, u32)>,
     /// The type id of a `struct_ops` value in the kernel's BTF.
     pub kernel_value_type: u32,
+    pub token: Option<&'a TokenFd>,
 }
 
 #[repr(C)]
@@ -66,6 +68,8 @@ struct MapCreate {
     btf_value_type_id: u32,
     btf_vmlinux_value_type_id: u32,
     map_extra: u64,
+    value_type_btf_obj_fd: i32,
+    map_token_fd: i32,
 }
 
 #[repr(C)]
@@ -123,7 +127,7 @@ impl MapFd {
             key_size: request.key_size,
             value_size: request.value_size,
             max_entries: request.max_entries,
-            map_flags: request.flags,
+            map_flags: request.flags | request.token.map_or(0, |_| MapFlags::TOKEN_FD.bits()),
             inner_map_fd: number(request.inner.map(|inner| inner.fd.as_fd())),
             numa_node: request.numa_node,
             map_name: request.name,
@@ -133,6 +137,8 @@ impl MapFd {
             btf_value_type_id: value,
             btf_vmlinux_value_type_id: request.kernel_value_type,
             map_extra: request.extra,
+            value_type_btf_obj_fd: 0,
+            map_token_fd: number(request.token.map(TokenFd::as_fd)),
         };
         // SAFETY: no addresses, and the descriptors are borrowed.
         let fd = unsafe { open(Cmd::MapCreate, &mut attributes) }?;

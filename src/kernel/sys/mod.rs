@@ -19,6 +19,7 @@ mod poll;
 mod process;
 mod program_info;
 mod programs;
+mod token;
 mod unused_call;
 mod watchdog;
 
@@ -41,5 +42,6 @@ pub(super) use process::{
 };
 pub use program_info::{ProgramInfo, RunStatistics, program_ids};
 pub(super) use programs::{ProgFd, ProgRequest, RunRequest};
+pub(super) use token::TokenFd;
 pub use unused_call::UnusedCall;
 pub(super) use watchdog::Watchdog;

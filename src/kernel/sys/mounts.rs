@@ -9,7 +9,8 @@ use crate::util::Errno;
 
 /// `FSOPEN_CLOEXEC`, `FSMOUNT_CLOEXEC` (`include/uapi/linux/mount.h`).
 const CLOEXEC: libc::c_long = 1;
-/// `FSCONFIG_CMD_CREATE`.
+/// `FSCONFIG_SET_STRING` and `FSCONFIG_CMD_CREATE`.
+const SET_STRING: libc::c_long = 1;
 const CREATE: libc::c_long = 6;
 /// `MOUNT_ATTR_NOSUID`, `MOUNT_ATTR_NODEV` and `MOUNT_ATTR_NOEXEC`.
 const HARMLESS: libc::c_long = 2 | 4 | 8;
@@ -21,6 +22,74 @@ pub enum Access {
     Read,
     /// Writing, after truncation.
     Write,
+}
+
+/// A file system that is being configured (`fsopen(2)`).
+#[derive(Debug)]
+pub struct FileSystem(OwnedFd);
+
+impl FileSystem {
+    /// Begins to configure a file system of this type.
+    pub fn open(name: &CStr) -> Result<Self> {
+        // SAFETY: the name is NUL-terminated and only read.
+        owned(unsafe { libc::syscall(libc::SYS_fsopen, name.as_ptr(), CLOEXEC) }).map(Self)
+    }
+
+    /// Sets a mount option.
+    pub fn set(&self, key: &CStr, value: &CStr) -> Result<()> {
+        self.configure(SET_STRING, Some(key), Some(value))
+    }
+
+    /// Creates it with the options.
+    pub fn create(&self) -> Result<()> {
+        self.configure(CREATE, None, None)
+    }
+
+    /// Mounts it for a descriptor only.
+    pub fn mount(&self) -> Result<Folder> {
+        let number = libc::c_long::from(self.0.as_raw_fd());
+        // SAFETY: the descriptor is open; the rest are numbers.
+        owned(unsafe { libc::syscall(libc::SYS_fsmount, number, CLOEXEC, HARMLESS) }).map(Folder)
+    }
+
+    fn configure(
+        &self,
+        command: libc::c_long,
+        key: Option<&CStr>,
+        value: Option<&CStr>,
+    ) -> Result<()> {
+        let address = |text: Option<&CStr>| text.map_or(std::ptr::null(), CStr::as_ptr);
+        // SAFETY: the descriptor is open; key and value are NUL-terminated and only read, or null
+        // where the command takes none.
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_fsconfig,
+                libc::c_long::from(self.0.as_raw_fd()),
+                command,
+                address(key),
+                address(value),
+                0 as libc::c_long,
+            )
+        };
+        if result < 0 {
+            Err(last_errno())
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl From<OwnedFd> for FileSystem {
+    /// The descriptor of `fsopen`.
+    fn from(fd: OwnedFd) -> Self {
+        Self(fd)
+    }
+}
+
+impl AsFd for FileSystem {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
 }
 
 /// A folder, as a file descriptor.
@@ -38,27 +107,9 @@ impl Folder {
     /// The root of a file system, mounted for this descriptor only: the mount has no path, and
     /// closing the descriptor unmounts it.
     pub fn mount(file_system: &CStr) -> Result<Self> {
-        // SAFETY: the name is NUL-terminated and only read.
-        let opened = unsafe { libc::syscall(libc::SYS_fsopen, file_system.as_ptr(), CLOEXEC) };
-        let context = owned(opened)?;
-        let number = libc::c_long::from(context.as_raw_fd());
-        let none = std::ptr::null::<u8>();
-        // SAFETY: the descriptor is open; this command takes no key and no value.
-        let created = unsafe {
-            libc::syscall(
-                libc::SYS_fsconfig,
-                number,
-                CREATE,
-                none,
-                none,
-                0 as libc::c_long,
-            )
-        };
-        if created < 0 {
-            return Err(last_errno());
-        }
-        // SAFETY: the descriptor is open; the rest are numbers.
-        owned(unsafe { libc::syscall(libc::SYS_fsmount, number, CLOEXEC, HARMLESS) }).map(Self)
+        let file_system = FileSystem::open(file_system)?;
+        file_system.create()?;
+        file_system.mount()
     }
 
     /// The magic number of the folder's file system (`include/uapi/linux/magic.h`).
@@ -79,17 +130,22 @@ impl Folder {
             Access::Read => libc::O_RDONLY,
             Access::Write => libc::O_WRONLY | libc::O_TRUNC,
         };
-        self.open_at(path, flags).map(File::from)
+        self.open_at(&c_string(path)?, flags).map(File::from)
     }
 
     /// Opens a folder in the folder.
     pub fn folder(&self, path: &str) -> Result<Self> {
-        let flags = libc::O_RDONLY | libc::O_DIRECTORY;
-        self.open_at(path, flags).map(Self)
+        self.open_at(&c_string(path)?, libc::O_RDONLY | libc::O_DIRECTORY)
+            .map(Self)
     }
 
-    fn open_at(&self, path: &str, flags: libc::c_int) -> Result<OwnedFd> {
-        let path = c_string(path)?;
+    /// The folder itself, opened for reading.
+    pub fn opened(&self) -> Result<Self> {
+        self.open_at(c".", libc::O_RDONLY | libc::O_DIRECTORY)
+            .map(Self)
+    }
+
+    fn open_at(&self, path: &CStr, flags: libc::c_int) -> Result<OwnedFd> {
         let at = self.0.as_raw_fd();
         // SAFETY: the descriptor is open; the path is NUL-terminated and only read.
         owned(unsafe { libc::openat(at, path.as_ptr(), flags | libc::O_CLOEXEC) }.into())
@@ -99,8 +155,8 @@ impl Folder {
     pub fn folders(&self) -> Result<Vec<String>> {
         let mut names = Vec::new();
         let mut buffer = vec![0; 1 << 15];
-        // `folder` opens it for reading, at its start.
-        let fd = self.folder(".")?;
+        // At its start.
+        let fd = self.opened()?;
         loop {
             // SAFETY: the descriptor is open; the kernel writes at most as many bytes as the
             // buffer has, which is borrowed mutably.

@@ -8,7 +8,9 @@ use zerocopy::{FromBytes, IntoBytes};
 use super::bpf::{Cmd, Result, bpf, duplicate, length, number, open, read_address, write_address};
 use super::btf::BtfFd;
 use super::maps::NAME_LEN;
+use super::token::TokenFd;
 use crate::isa::RawInsn;
+use crate::spec::ProgFlags;
 use crate::util::Errno;
 
 /// A verified program in the kernel.
@@ -35,10 +37,11 @@ pub struct ProgRequest<'a> {
     /// The maps that instructions refer to by index; a gap gets no descriptor.
     pub maps: &'a [Option<BorrowedFd<'a>>],
     pub log_level: u32,
+    pub token: Option<&'a TokenFd>,
 }
 
 /// Size in bytes of a record of `func_info` and of `line_info`.
-const FUNC_INFO: u32 = 8;
+pub(super) const FUNC_INFO: u32 = 8;
 const LINE_INFO: u32 = 16;
 
 #[repr(C)]
@@ -70,10 +73,19 @@ struct ProgLoad {
     core_relos: u64,
     core_relo_rec_size: u32,
     log_true_size: u32,
+    prog_token_fd: i32,
+    fd_array_cnt: u32,
 }
 
 /// Retries of a load that a signal interrupted (`EAGAIN`), as in libbpf.
 const ATTEMPTS: usize = 5;
+
+impl From<OwnedFd> for ProgFd {
+    /// The descriptor of a program.
+    fn from(fd: OwnedFd) -> Self {
+        Self(fd)
+    }
+}
 
 impl ProgFd {
     /// `BPF_PROG_LOAD`, which writes a NUL-terminated log to `log`. Returns the result and the
@@ -118,7 +130,7 @@ impl ProgFd {
             log_size: length(log.len())?,
             log_buf: write_address(log),
             kern_version: 0,
-            prog_flags: request.flags,
+            prog_flags: request.flags | request.token.map_or(0, |_| ProgFlags::TOKEN_FD.bits()),
             prog_name: request.name,
             prog_ifindex: 0,
             expected_attach_type: request.expected_attach_type,
@@ -136,6 +148,8 @@ impl ProgFd {
             core_relos: 0,
             core_relo_rec_size: 0,
             log_true_size: 0,
+            prog_token_fd: number(request.token.map(TokenFd::as_fd)),
+            fd_array_cnt: 0,
         })
     }
 

@@ -22,7 +22,7 @@ impl Verifier<'_> {
         self.check_missing_functions()?;
         self.check_tail_calls()?;
         if self.privileges.bpf_capable
-            && self.privileges.bypass_spec_v1
+            && self.privileges.arrays_bypass_spec_v1
             && self.facts.direct_tail_calls() > MAX_DIRECT_TAIL_CALLS
         {
             reject!(ENOSPC, "adding tail call poke descriptor failed");
@@ -33,7 +33,7 @@ impl Verifier<'_> {
     /// Rejects a tail call whose array differs between paths, if the array's size is used
     /// against speculation: the array was created without `CAP_PERFMON`.
     fn check_tail_calls(&self) -> VerifyResult {
-        if self.privileges.bypass_spec_v1 {
+        if self.privileges.arrays_bypass_spec_v1 {
             return Ok(());
         }
         let is_call = |insn| matches!(insn, Insn::Call(CallTarget::Helper(id::tail_call)));

@@ -110,7 +110,7 @@ impl Search<'_> {
         if let Some(target) = raw::callback(slot, pc) {
             return self.visit_call(pc, Pc(pc.0 + 2), Some(target));
         }
-        let next = i64::from(pc.0) + if raw::is_imm64(slot) { 2 } else { 1 };
+        let next = i64::from(pc.0) + if slot.is_wide() { 2 } else { 1 };
         if let Some(callee) = raw::callee(slot, pc) {
             let mut target = None;
             match callee {
@@ -299,7 +299,7 @@ impl Search<'_> {
                 let text = format!("unreachable insn {pc}");
                 return Err(Reject::new(Errno::EINVAL, text).at(pc));
             }
-            if raw::is_imm64(slot)
+            if slot.is_wide()
                 && let Some((second, _)) = slots.next()
                 && self.reached(second) != Reach::Unseen
             {

@@ -18,7 +18,7 @@ pub(super) fn check(program: &Program, caller: &Caller<'_>, code: &Code) -> Veri
     let mut maps = UsedMaps::new(program, caller.capabilities);
     for (pc, insn) in code.iter() {
         let slot = program.insns.get(pc.index()).copied().unwrap_or_default();
-        let checked = if raw::is_imm64(slot) {
+        let checked = if slot.is_wide() {
             let second = program.insns.get(pc.index() + 1).copied();
             check_imm64(program, build, &mut maps, slot, second)
         } else {

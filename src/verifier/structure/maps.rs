@@ -1,7 +1,6 @@
 //! The maps that a program may use (`add_used_map` and `check_map_prog_compatibility`,
 //! `kernel/bpf/verifier.c`).
 
-use super::raw;
 use crate::btf::FieldKind;
 use crate::program::{MapDef, Program};
 use crate::spec::limits::MAX_USED_MAPS;
@@ -52,9 +51,8 @@ pub(super) fn may_create(program: &Program, options: &Options) -> bool {
 
 /// The maps that must exist when the program is loaded.
 fn created(program: &Program) -> impl Iterator<Item = &MapDef> {
-    let maps = raw::maps(&program.insns).filter_map(|id| program.map(id));
-    maps.flat_map(|map| [Some(map), map.inner.as_deref()])
-        .flatten()
+    let maps = program.map_references().filter_map(|id| program.map(id));
+    maps.flat_map(MapDef::and_inner)
 }
 
 impl<'a> UsedMaps<'a> {

@@ -3,7 +3,7 @@
 //! out only on an explored path), or the second slot of a 64-bit immediate.
 
 use crate::isa::{Flow, PseudoKind, RawInsn};
-use crate::util::{HelperId, MapId, Pc, TypeId};
+use crate::util::{HelperId, Pc, TypeId};
 
 /// `BPF_JMP | BPF_CALL`.
 const CALL: u8 = 0x85;
@@ -11,8 +11,6 @@ const CALL: u8 = 0x85;
 const EXIT: u8 = 0x95;
 /// `BPF_JMP | BPF_JA` and `BPF_JMP32 | BPF_JA`.
 const GOTO: [u8; 2] = [0x05, 0x06];
-/// `BPF_LD | BPF_IMM | BPF_DW`.
-const LD_IMM64: u8 = 0x18;
 /// The class bits of an opcode.
 const CLASS: u8 = 0x07;
 /// `BPF_LDX`.
@@ -74,29 +72,12 @@ pub(super) fn callee(raw: RawInsn, pc: Pc) -> Option<Callee> {
 
 /// The function whose address the slot at `pc` loads, if any.
 pub(super) fn callback(raw: RawInsn, pc: Pc) -> Option<i64> {
-    let loads = is_imm64(raw) && raw.src() == PseudoKind::Func.src();
+    let loads = raw.is_wide() && raw.src() == PseudoKind::Func.src();
     loads.then(|| relative(pc, raw))
 }
 
 fn relative(pc: Pc, raw: RawInsn) -> i64 {
     i64::from(pc.0) + 1 + i64::from(raw.imm)
-}
-
-/// The maps to which these slots refer.
-pub(super) fn maps(slots: &[RawInsn]) -> impl Iterator<Item = MapId> + '_ {
-    let loads = slots.iter().filter(|slot| is_imm64(**slot));
-    let refers = loads.filter(|slot| {
-        matches!(
-            PseudoKind::from_src(slot.src()),
-            Some(PseudoKind::MapIdx | PseudoKind::MapIdxValue)
-        )
-    });
-    refers.map(|slot| MapId(slot.imm.cast_unsigned()))
-}
-
-/// Whether the slot is the first of a 64-bit immediate.
-pub(super) fn is_imm64(raw: RawInsn) -> bool {
-    raw.opcode == LD_IMM64
 }
 
 /// Whether it calls a function through a register, which the kernel doesn't support.
@@ -171,7 +152,7 @@ pub(super) enum Family {
 /// The family of an opcode.
 pub(super) fn family(raw: RawInsn) -> Family {
     match (raw.opcode & CLASS, raw.opcode & OPERATION) {
-        (0x00, _) if is_imm64(raw) => Family::Imm64,
+        (0x00, _) if raw.is_wide() => Family::Imm64,
         (0x00, _) if is_packet_load(raw) => Family::Packet,
         (LDX, _) => Family::Load,
         (0x02, _) => Family::Store,
@@ -224,7 +205,7 @@ mod tests {
             callee(slot("call pc+4"), Pc(3)),
             Some(Callee::Subprogram(8))
         );
-        assert!(is_imm64(slot("r1 = 5 ll")) && !is_imm64(slot("r1 = 5")));
+        assert!(slot("r1 = 5 ll").is_wide() && !slot("r1 = 5").is_wide());
         assert!(is_packet_load(slot("r0 = *(u8 *)skb[4]")));
         assert!(is_packet_load(slot("r0 = *(u32 *)skb[r7 + 4]")));
         assert!(!is_packet_load(slot("r1 = *(u32 *)(r7 + 4)")));

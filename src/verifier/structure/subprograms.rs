@@ -9,10 +9,9 @@ use super::kfuncs::Kfuncs;
 use super::raw::{self, Callee};
 use crate::btf::{Kind, Linkage};
 use crate::isa::RawInsn;
-use crate::program::Program;
+use crate::program::{Program, exception_callbacks};
 use crate::spec::Capabilities;
 use crate::spec::helpers::id;
-use crate::spec::kfuncs::EXCEPTION_CALLBACK;
 use crate::spec::limits::MAX_SUBPROGS;
 use crate::util::{Errno, Pc};
 use crate::verifier::log::Log;
@@ -104,10 +103,7 @@ fn exception_callback(program: &Program) -> VerifyResult<Option<u32>> {
     let (Some(btf), Some(main)) = (&program.btf, program.func_info.first()) else {
         return Ok(None);
     };
-    let mut names = btf
-        .decl_tags(main.ty)
-        .filter(|ty| ty.component().is_none())
-        .filter_map(|ty| ty.name().strip_prefix(EXCEPTION_CALLBACK));
+    let mut names = exception_callbacks(btf, main.ty);
     let Some(name) = names.next() else {
         return Ok(None);
     };
