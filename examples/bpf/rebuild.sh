@@ -27,7 +27,8 @@ case ${1-} in
 esac
 
 types=src/object/bundled/vmlinux
-folders=(examples/bpf tests/objects tests/verifier_mistakes tests/attach_targets benches/bpf)
+folders=(examples/bpf tests/objects tests/verifier_mistakes tests/attach_targets
+	tests/kernel_types benches/bpf)
 
 # -target bpf does not search the multiarch folder, where Debian has <asm/types.h>.
 # The debug information must not contain paths of this machine.

@@ -96,10 +96,10 @@ pub fn load(
         let object = format!("program {}", program.name);
         KernelError::new(Command::ProgLoad, object, errno)
     };
-    let translated = translate(program).map_err(|Absent { kind, name }| NoVerdict {
+    let translated = translate(program).map_err(|Absent(what)| NoVerdict {
         kind: NoVerdictKind::Feature,
         error: KernelError {
-            log: format!("the running kernel has no {kind} '{name}'"),
+            log: format!("the running kernel has no {what}"),
             ..failed(Errno::ENOENT)
         },
     })?;

@@ -10,9 +10,10 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use super::btf_folder::{self, FOLDER};
-use crate::btf::{Btf, Kind, Type};
+use crate::btf::{Btf, Type};
 use crate::isa::{PseudoKind, RawInsn};
 use crate::program::Program;
+use crate::spec::ProgType;
 use crate::util::TypeId;
 
 /// `BPF_JMP | BPF_CALL`, and the source field of a kfunc call.
@@ -33,19 +34,13 @@ pub(super) struct Translated<'a> {
     pub member: Option<u32>,
 }
 
-/// A type that the running kernel doesn't have.
+/// What the running kernel doesn't have: `func 'vfs_reed'`.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Absent {
-    pub kind: Kind,
-    pub name: String,
-}
+pub(super) struct Absent(pub String);
 
 impl Absent {
     fn of(ty: Type<'_>) -> Self {
-        Self {
-            kind: ty.kind(),
-            name: ty.name().to_owned(),
-        }
+        Self(format!("{} '{}'", ty.kind(), ty.name()))
     }
 }
 
@@ -131,9 +126,15 @@ fn between<'a>(program: &'a Program, of: &Btf, to: &Btf) -> Result<Translated<'a
         .find(|(name, _)| Some(name.as_str()) == attach_module);
     let owner = of_module.map_or(to, |(_, btf)| btf);
     let structure = attach.and_then(|found| owner.get(found.id));
+    let member = structure.and_then(|structure| program.member_of(structure));
+    if let (ProgType::StructOps, Some(_), None, Some(target)) =
+        (program.prog_type, structure, member, &program.attach_target)
+    {
+        return Err(Absent(format!("member '{target}'")));
+    }
     Ok(Translated {
         insns,
-        member: structure.and_then(|structure| program.member_of(structure)),
+        member,
         attach_btf_id: attach.map(|found| found.id),
         attach_module,
         modules,
@@ -202,13 +203,6 @@ mod tests {
         assert_eq!(translated.attach_btf_id, Some(TypeId(4)));
 
         let absent = between(&program, &of, &kernel(&["b"])).err();
-        let name = "a".to_owned();
-        assert_eq!(
-            absent,
-            Some(Absent {
-                kind: Kind::Func,
-                name
-            })
-        );
+        assert_eq!(absent, Some(Absent("func 'a'".to_owned())));
     }
 }

@@ -5,6 +5,7 @@
 
 struct nf_conn {
 	unsigned long status;
+	__u32 mark;
 } __attribute__((preserve_access_index));
 
 struct bpf_ct_opts___own {
@@ -60,6 +61,54 @@ SEC("xdp")
 int keeps(struct xdp_md *ctx)
 {
 	return look_up(ctx) ? XDP_PASS : XDP_DROP;
+}
+
+SEC("xdp")
+int marks(struct xdp_md *ctx)
+{
+	struct nf_conn *conn = look_up(ctx);
+
+	if (!conn)
+		return XDP_PASS;
+	conn->mark = 5;
+	bpf_ct_release(conn);
+	return XDP_DROP;
+}
+
+SEC("xdp")
+int changes_status(struct xdp_md *ctx)
+{
+	struct nf_conn *conn = look_up(ctx);
+
+	if (!conn)
+		return XDP_PASS;
+	conn->status = 5;
+	bpf_ct_release(conn);
+	return XDP_DROP;
+}
+
+SEC("xdp")
+int marks_a_byte(struct xdp_md *ctx)
+{
+	struct nf_conn *conn = look_up(ctx);
+
+	if (!conn)
+		return XDP_PASS;
+	((volatile char *)&conn->mark)[2] = 5;
+	bpf_ct_release(conn);
+	return XDP_DROP;
+}
+
+SEC("xdp")
+int marks_too_much(struct xdp_md *ctx)
+{
+	struct nf_conn *conn = look_up(ctx);
+
+	if (!conn)
+		return XDP_PASS;
+	*(volatile __u64 *)&conn->mark = 5;
+	bpf_ct_release(conn);
+	return XDP_DROP;
 }
 
 SEC("xdp")

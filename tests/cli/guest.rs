@@ -144,6 +144,15 @@ fn what_the_machine_refuses_is_judged_alike() {
             let figures = format!("{count} compared: {count} match, 0 mismatch; 0 without");
             judge(release, object, &target, &figures);
         }
+        let target = format!("--target {folder}/target_lsm.bpf.o:watches");
+        let figures = "5 compared: 5 match, 0 mismatch; 0 without";
+        judge(release, "extension_tracing", &target, figures);
+        // Not `doubles`: this extension of a struct_ops program, once accepted, is a null pointer
+        // to Linux 6.18 and 7.2 (docs/findings.md).
+        let programs = "asks_for_task takes_other_number reads_context replaces_main";
+        let target = format!("{programs} --target {folder}/target_tcp.bpf.o:watches");
+        let figures = "4 compared: 4 match, 0 mismatch; 0 without";
+        judge(release, "extension_tracing", &target, figures);
     }
     for release in known.iter().filter(|it| it.starts_with("6.18.")) {
         // `docs/verifier-differences.md` has the two that differ.
@@ -223,15 +232,20 @@ fn programs_on_a_module_are_judged_alike() {
                      --vs-kernel --json --report never --vm";
         let output = bpflab(&format!("{words} {release}"));
         let rows = json(&output);
-        assert_eq!(rows.len(), 8, "{}", said(&output).2);
+        assert_eq!(rows.len(), 12, "{}", said(&output).2);
         for row in &rows {
+            // docs/verifier-differences.md, "Not compared with a kernel".
+            if release.starts_with("6.18.") && row["program"] == "marks" {
+                assert_eq!(row["kernel"]["message"], "only read is supported", "{row}");
+                continue;
+            }
             assert_eq!(row["match"]["verdict"], true, "{release}: {row}");
             if row["verdict"] == "accept" {
                 assert_eq!(row["match"]["processed"], true, "{release}: {row}");
             }
         }
         let accepted = rows.iter().filter(|row| row["verdict"] == "accept");
-        assert_eq!(accepted.count(), 3, "{release}");
+        assert_eq!(accepted.count(), 4, "{release}");
     }
 }
 

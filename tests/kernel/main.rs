@@ -13,6 +13,7 @@ mod equality;
 mod foreign;
 mod helpers;
 mod instrument;
+mod kernel_types;
 mod kfuncs;
 mod light_skeletons;
 mod loaders;

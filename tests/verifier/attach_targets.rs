@@ -89,6 +89,29 @@ fn congestion_controls_write_some_of_a_socket() {
     hold("tcp", &programs(&object));
 }
 
+/// Extensions of functions of LSM and struct_ops programs, for the corpus's kernel.
+#[test]
+fn extensions_of_hooks_may_return_anything() {
+    let Some(path) = crate::shared::corpus() else {
+        return;
+    };
+    let kernel = path.with_file_name("vmlinux-6.18.44.btf.xz");
+    let kernel = Target::file(kernel).expect("BTF");
+    for (target, name) in [
+        ("target_lsm", "extension_lsm"),
+        ("target_tcp", "extension_tcp"),
+    ] {
+        let mut object = open(target);
+        object.set_target(kernel.clone());
+        let target = object.program("watches").expect("a program");
+        let verified = verify(&Arc::new(target), &Options::default()).outcome;
+        let mut object = open("extension_tracing");
+        object.set_target(kernel.clone());
+        object.set_attach_program(verified.expect("an accepted program").target());
+        hold(name, &programs(&object));
+    }
+}
+
 #[test]
 fn queueing_disciplines_own_their_packets() {
     hold_made_up("qdisc");

@@ -235,7 +235,8 @@ impl Verifier<'_> {
             _ if hook.returns_nothing() => Rule::Void,
             // Other than a reference, only a null pointer.
             _ if hook.returned_pointer().is_some() => Rule::Within(Range::new(0, 0)),
-            (ProgType::Lsm, Some(AttachType::LsmMac)) => {
+            // An extension has the function's prototype, which says nothing of a range.
+            (ProgType::Lsm, Some(AttachType::LsmMac)) if !self.is_extension() => {
                 let (min, max) = lsm::return_range(hook.name);
                 Rule::Within(Range {
                     low_half: true,
