@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use crate::btf::Btf;
 use crate::program::MapDef;
 use crate::spec::MapType;
 use crate::vm::{Fault, Outcome, RanOn};
@@ -129,11 +130,25 @@ fn counted_alike<'a>(one: &'a Outcome, other: &'a Outcome) -> (Cow<'a, Outcome>,
 }
 
 impl MapContents {
-    /// The contents of a map with this definition.
-    pub(super) fn new(def: &MapDef, mut entries: Vec<(Vec<u8>, Vec<u8>)>) -> Self {
-        entries.sort();
+    /// The contents of a map with this definition and types. Special fields count as zeros: they
+    /// have addresses of the kernel's, or state of its own.
+    pub(super) fn new(
+        def: &MapDef,
+        btf: Option<&Btf>,
+        mut entries: Vec<(Vec<u8>, Vec<u8>)>,
+    ) -> Self {
         let per_cpu = def.map_type.info().per_cpu;
         let len = def.value_size.next_multiple_of(8) as usize;
+        let fields = btf.and_then(|btf| def.special_fields(btf));
+        for field in fields.iter().flat_map(|fields| fields.iter()) {
+            let bytes = field.off as usize..(field.off + field.size) as usize;
+            let values = entries.iter_mut();
+            let values = values.flat_map(|(_, value)| value.chunks_mut(len.max(8)));
+            values
+                .filter_map(|value| value.get_mut(bytes.clone()))
+                .for_each(|bytes| bytes.fill(0));
+        }
+        entries.sort();
         Self {
             name: def.name.clone(),
             per_cpu: per_cpu.then_some(len.max(8)),

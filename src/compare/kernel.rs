@@ -6,7 +6,7 @@ use crate::harness;
 use crate::kernel::{
     KernelError, LoadOptions, LoadedMaps, LoadedProgram, NoVerdict, TestRun, load,
 };
-use crate::program::{MapDef, Program};
+use crate::program::Program;
 use crate::spec::{ContextKind, ProgFlags, ProgType, TestRunFlags};
 use crate::util::MapId;
 use crate::vm::events::{Checksum, Event, EventKind};
@@ -55,7 +55,7 @@ impl Engine for Kernel {
             packet: packet(first.prog_type, &run, result.data),
             // The kernel does not return a raw tracepoint's arguments.
             context: (first.prog_type == ProgType::Syscall).then_some(result.context),
-            maps: contents(&maps, &first.maps)?,
+            maps: contents(&maps, first)?,
             details: None,
         })
     }
@@ -125,9 +125,9 @@ fn seen(prog_type: ProgType, mut packet: Vec<u8>) -> Vec<u8> {
 }
 
 /// The contents of the maps that can be read by key.
-fn contents(maps: &LoadedMaps, defs: &[MapDef]) -> Result<Vec<MapContents>, Unable> {
+fn contents(maps: &LoadedMaps, program: &Program) -> Result<Vec<MapContents>, Unable> {
     let mut contents = Vec::new();
-    for (index, def) in defs.iter().enumerate() {
+    for (index, def) in program.maps.iter().enumerate() {
         if !MapContents::are_kept_by(def) {
             continue;
         }
@@ -138,7 +138,7 @@ fn contents(maps: &LoadedMaps, defs: &[MapDef]) -> Result<Vec<MapContents>, Unab
                 entries.push((key, value));
             }
         }
-        contents.push(MapContents::new(def, entries));
+        contents.push(MapContents::new(def, program.btf.as_ref(), entries));
     }
     Ok(contents)
 }

@@ -2,6 +2,7 @@
 
 use super::answer::{Answer, Details, MapContents};
 use super::subject::{Engine, Subject, Unable};
+use crate::btf::Btf;
 use crate::harness::{EngineKind, Vm};
 use crate::lower::Passes;
 use crate::vm::World;
@@ -92,7 +93,7 @@ impl Engine for Ours {
         };
         let event = &subject.event;
         let repeated = vm.runner(handle, event)?.repeat(1)?;
-        let maps = maps(&vm)?;
+        let maps = maps(&vm, subject.program.btf.as_ref())?;
         let ran_on = repeated.ran_on;
         let (outcome, fault) = (repeated.outcome, repeated.fault);
         Ok(Answer {
@@ -110,8 +111,8 @@ impl Engine for Ours {
 }
 
 /// The contents of the maps that can be read by key.
-fn maps(vm: &Vm) -> Result<Vec<MapContents>, Unable> {
+fn maps(vm: &Vm, btf: Option<&Btf>) -> Result<Vec<MapContents>, Unable> {
     let readable = vm.maps().filter(|map| MapContents::are_kept_by(map.def()));
-    let contents = readable.map(|map| Ok(MapContents::new(map.def(), map.entries_bytes()?)));
+    let contents = readable.map(|map| Ok(MapContents::new(map.def(), btf, map.entries_bytes()?)));
     contents.collect()
 }

@@ -305,9 +305,9 @@ impl Image {
         }
     }
 
-    /// The result of a load whose access is not allowed: 0 from unmapped addresses if the
-    /// program has probe loads, or from a missing page of an arena. The machine records the
-    /// access. All engines use this function, so all read the same.
+    /// Whether a load whose access is not allowed goes on, and reads nothing: from unmapped
+    /// addresses if the program has probe loads, or from a missing page of an arena. The machine
+    /// records the access. All engines use this function, so all read the same.
     #[cold]
     pub(super) fn probe(
         &self,
@@ -315,13 +315,13 @@ impl Image {
         pc: Pc,
         address: u64,
         fault: AccessFault,
-    ) -> Result<u64, FaultKind> {
+    ) -> Result<(), FaultKind> {
         let bears = self.probes.at(pc) && fault.is_unmapped(address);
         if !bears && fault.problem != Problem::NoPage && !self.is_in_arena(pc) {
             return Err(fault.into());
         }
         machine.note_probed(|| self.fault(pc, fault.into()));
-        Ok(0)
+        Ok(())
     }
 
     /// Whether an instruction accesses the arena, on all paths: what is not there reads 0 and
@@ -345,7 +345,8 @@ impl Image {
         pc: Pc,
         fault: AccessFault,
     ) -> Result<(), FaultKind> {
-        if fault.problem != Problem::NoPage && !self.is_in_arena(pc) {
+        let is_there = fault.problem == Problem::Misaligned;
+        if is_there || fault.problem != Problem::NoPage && !self.is_in_arena(pc) {
             return Err(fault.into());
         }
         machine.note_probed(|| self.fault(pc, fault.into()));

@@ -56,7 +56,7 @@ impl Run<'_> {
                 off,
             } => {
                 let value = self.load(machine, at, self.address(machine, at, base, off), size)?;
-                self.set(dst, value);
+                self.set(dst, value.unwrap_or(0));
             }
             Insn::LoadAcquire {
                 size,
@@ -66,7 +66,10 @@ impl Run<'_> {
             } => {
                 let value = self.load(machine, at, self.address(machine, at, base, off), size)?;
                 fence(Ordering::Acquire);
-                self.set(dst, value);
+                // Of a missing page nothing is fetched.
+                if let Some(value) = value.or((!self.image.is_in_arena(pc(at))).then_some(0)) {
+                    self.set(dst, value);
+                }
             }
             Insn::LoadSx {
                 from,
@@ -80,7 +83,7 @@ impl Run<'_> {
                     self.address(machine, at, base, off),
                     from.size(),
                 )?;
-                self.set(dst, from.extend(value));
+                self.set(dst, from.extend(value.unwrap_or(0)));
             }
             Insn::Store {
                 size,
@@ -141,9 +144,21 @@ impl Run<'_> {
         Ok(Next::Follow)
     }
 
-    fn load(&self, machine: &Machine, at: i64, address: u64, size: Size) -> Result<u64, FaultKind> {
-        let loaded = machine.space.load(address, bytes(size));
-        loaded.or_else(|fault| self.image.probe(machine, pc(at), address, fault))
+    /// The number at an address; none if nothing is there, and loads from there are allowed.
+    fn load(
+        &self,
+        machine: &Machine,
+        at: i64,
+        address: u64,
+        size: Size,
+    ) -> Result<Option<u64>, FaultKind> {
+        match machine.space.load(address, bytes(size)) {
+            Ok(value) => Ok(Some(value)),
+            Err(fault) => {
+                self.image.probe(machine, pc(at), address, fault)?;
+                Ok(None)
+            }
+        }
     }
 
     fn stored(

@@ -7,6 +7,7 @@ use super::problem::Problem;
 use super::strategy::Strategy;
 use crate::isa::{Code, Insn, Pseudo, RawInsn};
 use crate::program::Program;
+use crate::spec::MapType;
 use crate::util::TypeId;
 
 /// A known problem.
@@ -32,7 +33,7 @@ const KNOWN: &[Known] = &[
     Known {
         oracle: Oracle::STATE,
         kind: "kernel's log: a register has a value that it excludes",
-        can_have: has_signed_fill,
+        can_have: |program| has_signed_fill(program) || fetches_from_arena(program),
     },
     // Linux 6.18: a 32-bit comparison of a pointer with 0 counts as decided
     // (`is_branch_taken`), though the lower half of an address may be 0.
@@ -42,13 +43,18 @@ const KNOWN: &[Known] = &[
         oracle: Oracle::VERDICT,
         kind: "processed: more",
         can_have: |program| {
-            has_signed_fill(program) || tests_half_for_null(program) || fetches(program)
+            has_signed_fill(program)
+                || tests_half_for_null(program)
+                || fetches(program)
+                || fetches_from_arena(program)
         },
     },
     Known {
         oracle: Oracle::VERDICT,
         kind: "false-reject",
-        can_have: |program| has_signed_fill(program) || tests_half_for_null(program),
+        can_have: |program| {
+            has_signed_fill(program) || tests_half_for_null(program) || fetches_from_arena(program)
+        },
     },
     // bpflab gives the slice of a ring buffer's record the record's reference
     // (docs/verifier-differences.md). Without the slice in a register, more states are subsumed.
@@ -70,7 +76,7 @@ const KNOWN: &[Known] = &[
     // checked interpreter has no others than Rust's.
     Known {
         oracle: Oracle::SAFETY,
-        kind: "accepted, but faults: atomically changes # bytes at packet+#, which is not a multiple",
+        kind: "accepted, but faults: atomically changes # bytes at ",
         can_have: |_| true,
     },
     // The verifier accepts an endless loop around a call with a callback (docs/findings.md): it
@@ -130,6 +136,19 @@ fn calls_slice(program: &Program) -> bool {
 fn fetches(program: &Program) -> bool {
     let mut insns = program.insns.iter();
     insns.any(|insn| matches!(insn.opcode, 0xc3 | 0xdb) && insn.imm & 1 != 0)
+}
+
+/// Whether a program may have an atomic operation that fetches from an arena: of a missing page it
+/// fetches nothing, and the register keeps its number, which Linux's verifier does not know
+/// (docs/findings.md).
+fn fetches_from_arena(program: &Program) -> bool {
+    let has_arena = program
+        .maps
+        .iter()
+        .any(|map| map.map_type == MapType::Arena);
+    let mut insns = program.insns.iter();
+    has_arena
+        && insns.any(|insn| insn.opcode & 0xe7 == 0xc3 && (insn.imm & 1 != 0 || insn.imm == 0x100))
 }
 
 /// Whether a program takes the address of one of its functions.

@@ -103,6 +103,21 @@ impl Seeds {
                 ..Candidate::new(program, input, random.bits())
             };
         }
+        if let (Strategy::Graphs, Some(kernel)) = (strategy, &self.kernel) {
+            let program = Arc::new(aimed::graphs::program(random, kernel));
+            return Candidate {
+                defined: true,
+                ..Candidate::new(program, vec![0; 64], random.bits())
+            };
+        }
+        if let (Strategy::Arenas, Some(kernel)) = (strategy, &self.kernel) {
+            let program = Arc::new(aimed::arenas::program(random, kernel));
+            let input = Inputs::new(random.bits()).bytes(aimed::INPUT);
+            return Candidate {
+                defined: true,
+                ..Candidate::new(program, input, random.bits())
+            };
+        }
         let size = match random.below(LARGE.0) {
             0 => LARGE.1,
             _ => SIZE.0 + random.index(usize::try_from(SIZE.1).unwrap_or_default()),

@@ -33,13 +33,17 @@ pub enum Strategy {
     Packets,
     /// Sequences that engines run as one operation.
     Idioms,
+    /// Objects in lists and trees, locks.
+    Graphs,
+    /// Memory of arenas.
+    Arenas,
     /// Programs of the other strategies, or from files, with small changes and parts of others.
     Mutants,
 }
 
 impl Strategy {
     /// All strategies with their names and their shares of the default mix.
-    pub const ALL: [(Self, &str, u64); 16] = [
+    pub const ALL: [(Self, &str, u64); 18] = [
         (Self::Whole, "whole", 5),
         (Self::Defined, "defined", 4),
         (Self::TailCalls, "tail-calls", 1),
@@ -55,6 +59,8 @@ impl Strategy {
         (Self::Helpers, "helpers", 5),
         (Self::Packets, "packets", 7),
         (Self::Idioms, "idioms", 10),
+        (Self::Graphs, "graphs", 6),
+        (Self::Arenas, "arenas", 3),
         (Self::Mutants, "mutants", 10),
     ];
 
@@ -75,6 +81,9 @@ impl Strategy {
     /// Whether it needs the types of a kernel.
     #[must_use]
     pub const fn needs_kernel_types(self) -> bool {
-        matches!(self, Self::Objects | Self::Mistakes)
+        matches!(
+            self,
+            Self::Objects | Self::Mistakes | Self::Graphs | Self::Arenas
+        )
     }
 }

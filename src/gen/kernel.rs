@@ -150,6 +150,16 @@ impl KernelTypes {
             .find(|it| it.row.name == name)
     }
 
+    /// Its types.
+    pub(crate) const fn btf(&self) -> &Btf {
+        &self.btf
+    }
+
+    /// The id of a kfunc of this name.
+    pub(crate) fn kfunc(&self, name: &str) -> Option<TypeId> {
+        self.btf.find(name, Kind::Func).map(|ty| ty.id())
+    }
+
     /// The function that releases a pointer to this structure (`struct task_struct`).
     pub(super) fn release(&self, base: &str) -> Option<Kfunc> {
         let takes = |it: &Kfunc| match it.row.parameters {

@@ -27,6 +27,9 @@ pub(crate) fn effect(op: Op) -> Effect {
         Op::Cast { dst, src, .. } => (one(src), one(dst)),
         Op::Neg { dst, .. } | Op::Endian { dst, .. } => (one(dst), one(dst)),
         Op::LoadImm { dst, .. } | Op::LoadPointer { dst, .. } => (none, one(dst)),
+        Op::Load { dst, mem, .. } if op.may_fetch_nothing() => {
+            (base(mem).union(one(dst)), one(dst))
+        }
         Op::Load { dst, mem, .. } | Op::LoadSx { dst, mem, .. } => (base(mem), one(dst)),
         Op::Store { mem, src, .. } => (base(mem).union(operand(src)), none),
         Op::Atomic { op, mem, src, .. } => {

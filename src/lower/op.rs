@@ -161,6 +161,21 @@ impl Op {
         }
     }
 
+    /// Whether it may leave its result as it was: an atomic operation that fetches, on a missing
+    /// page of an arena. Linux clears the destination of other loads.
+    pub const fn may_fetch_nothing(self) -> bool {
+        let (Self::Atomic { mem, .. }
+        | Self::Load {
+            mem,
+            order: Order::Acquire,
+            ..
+        }) = self
+        else {
+            return false;
+        };
+        matches!(mem, MemRef::Arena { .. })
+    }
+
     pub(super) const fn mem_mut(&mut self) -> Option<&mut MemRef> {
         match self {
             Self::Load { mem, .. }

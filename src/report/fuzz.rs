@@ -96,16 +96,17 @@ pub struct FuzzFinding {
 }
 
 impl FuzzFinding {
-    /// The report on a finding, written to a file if one is given.
+    /// The report on a finding, written to a file if one is given; otherwise the options with
+    /// which the campaign made its programs, besides the seed, find it again.
     #[must_use]
-    pub fn new(finding: &Finding, file: Option<&Path>) -> Self {
+    pub fn new(finding: &Finding, file: Option<&Path>, made_with: &str) -> Self {
         let candidate = &finding.candidate;
         let oracle = finding.problem.oracle.name();
         let file = file.map(|file| file.display().to_string());
         let command = match &file {
             Some(file) => format!("bpflab fuzz --replay {file} --oracle {oracle}"),
             None => format!(
-                "bpflab fuzz --seed {} --first {} --programs 1 --oracle {oracle}",
+                "bpflab fuzz --seed {} --first {} --programs 1{made_with} --oracle {oracle}",
                 finding.seed, candidate.number
             ),
         };

@@ -177,6 +177,7 @@ fn limits_are_those_of_the_kernel() {
         "exceptions_deep",
         "arena_accesses",
         "arena_edges",
+        "arena_faults",
         "limits",
         "limits_of_maps",
     ] {

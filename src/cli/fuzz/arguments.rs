@@ -88,3 +88,21 @@ fn strategy(name: &str) -> Result<Strategy, String> {
         format!("unknown strategy; there are {}", names.join(", "))
     })
 }
+
+impl Arguments {
+    /// The options besides the seed on which the programs of a campaign depend, each after a space.
+    pub(super) fn made_with(&self) -> String {
+        let mut text = String::new();
+        let names: Vec<_> = self.strategy.iter().map(|it| it.name()).collect();
+        if !names.is_empty() {
+            text += &format!(" --strategy {}", names.join(","));
+        }
+        for file in &self.from {
+            text += &format!(" --from {}", file.display());
+        }
+        if let Some(file) = &self.btf {
+            text += &format!(" --btf {}", file.display());
+        }
+        text
+    }
+}

@@ -88,6 +88,7 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
     };
     let campaign = Campaign::new(options.clone(), &seeds);
     let mut failed = Ok(());
+    let made_with = arguments.made_with();
     printer.working("generating programs");
     let summary = campaign.run(|event| match event {
         CampaignEvent::Progress(counts, elapsed, found) => {
@@ -95,7 +96,7 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
         }
         CampaignEvent::Finding(finding) => {
             if failed.is_ok() {
-                failed = show(finding, arguments.output.as_deref(), printer);
+                failed = show(finding, arguments.output.as_deref(), &made_with, printer);
             }
         }
     });
@@ -126,12 +127,18 @@ fn strategies(arguments: &Arguments, has_types: bool) -> Result<Vec<Strategy>, F
 }
 
 /// Writes and prints a finding.
-fn show(finding: &Finding, output: Option<&Path>, printer: &mut Printer) -> Result<(), Failure> {
+fn show(
+    finding: &Finding,
+    output: Option<&Path>,
+    made_with: &str,
+    printer: &mut Printer,
+) -> Result<(), Failure> {
     let file = output.map(|directory| {
         write_case(directory, finding)
             .map_err(|error| Failure::bad(format!("{}: {error}", directory.display())))
     });
-    printer.show(&FuzzFinding::new(finding, file.transpose()?.as_deref()))
+    let file = file.transpose()?;
+    printer.show(&FuzzFinding::new(finding, file.as_deref(), made_with))
 }
 
 /// Judges the programs of a case file, or of an object.
@@ -197,7 +204,7 @@ fn judge_one(
             elapsed: Duration::ZERO,
         };
         *exit = Exit::No;
-        printer.show(&FuzzFinding::new(&finding, Some(file)))
+        printer.show(&FuzzFinding::new(&finding, Some(file), ""))
     } else if printer.is_json() {
         printer.row(&json!({ "kind": "no finding", "id": id }))
     } else {

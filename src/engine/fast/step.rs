@@ -83,11 +83,13 @@ impl Run<'_> {
                 if order == Order::Acquire {
                     fence(Ordering::Acquire);
                 }
-                self.set(dst, value);
+                if let Some(value) = value.or((!op.may_fetch_nothing()).then_some(0)) {
+                    self.set(dst, value);
+                }
             }
             Op::LoadSx { from, dst, mem } => {
                 let value = self.load(machine, at, mem, from.size())?;
-                self.set(dst, from.extend(value));
+                self.set(dst, from.extend(value.unwrap_or(0)));
             }
             Op::LoadPointer { size, dst, off } => {
                 let value = self.load_pointer(machine, at, size, off)?;
@@ -236,24 +238,31 @@ impl Run<'_> {
         is_inside.then(|| word(RecentBlocks::HOST).wrapping_add(offset))
     }
 
-    fn load(&self, machine: &Machine, at: Target, mem: MemRef, size: Size) -> Result<u64, Stop> {
-        match self.host(machine, mem) {
+    /// The number in memory; none if nothing is there, and loads from there are allowed.
+    fn load(
+        &self,
+        machine: &Machine,
+        at: Target,
+        mem: MemRef,
+        size: Size,
+    ) -> Result<Option<u64>, Stop> {
+        Ok(Some(match self.host(machine, mem) {
             // SAFETY: the verifier proved that the access is in bounds of a live object;
             // nothing else uses these bytes.
-            Host::Own(host) => Ok(unsafe { raw::load_own(host, size) }),
+            Host::Own(host) => unsafe { raw::load_own(host, size) },
             // SAFETY: in bounds, as above, or of an object that the table of recently read
             // ones keeps alive.
-            Host::Shared(host) => Ok(unsafe { raw::load(host, size) }),
-            Host::Judged(address) => {
-                let loaded = machine.space.load(address, size.bytes().into());
-                loaded.or_else(|fault| {
-                    let zero = self
-                        .image
-                        .probe(machine, self.lowered.pc(at), address, fault);
-                    zero.map_err(|kind| self.fault(at, kind))
-                })
-            }
-        }
+            Host::Shared(host) => unsafe { raw::load(host, size) },
+            Host::Judged(address) => match machine.space.load(address, size.bytes().into()) {
+                Ok(value) => value,
+                Err(fault) => {
+                    let pc = self.lowered.pc(at);
+                    let probed = self.image.probe(machine, pc, address, fault);
+                    probed.map_err(|kind| self.fault(at, kind))?;
+                    return Ok(None);
+                }
+            },
+        }))
     }
 
     fn store(
@@ -325,7 +334,7 @@ impl Run<'_> {
         let cpu = self.known[usize::from(CPU)];
         let Keys::Other { size } = map.keys else {
             let index = self.load(machine, at, key, Size::W)?;
-            return Ok(map.at_index(cpu, low32(index)));
+            return Ok(map.at_index(cpu, low32(index.unwrap_or(0))));
         };
         let mut bytes = SmallVec::<[u8; 64]>::from_elem(0, size as usize);
         match self.host(machine, key) {

@@ -8,8 +8,11 @@
 //! register outside of its state, or as an accepted access out of bounds.
 
 mod access;
+pub(super) mod arenas;
 mod calls;
 mod flow;
+mod graph_types;
+pub(super) mod graphs;
 mod idioms;
 pub(super) mod packets;
 

@@ -65,6 +65,9 @@ impl State {
                 let loaded = self.loaded(mem, size);
                 let notes = self.aligned(mem, size);
                 self.set(dst, loaded);
+                if op.may_fetch_nothing() {
+                    self.number(dst, Scalar::UNKNOWN);
+                }
                 return Fact::noted(notes);
             }
             Op::LoadSx { from, dst, mem } => {
@@ -82,8 +85,12 @@ impl State {
             Op::Atomic { width, mem, .. } => {
                 let notes = self.aligned(mem, width.size());
                 self.stored(mem, width.size(), None);
+                let fetched = match op.may_fetch_nothing() {
+                    true => Scalar::UNKNOWN,
+                    false => number_of(width.size()),
+                };
                 for reg in writes(op).iter() {
-                    self.number(reg, number_of(width.size()));
+                    self.number(reg, fetched);
                 }
                 return Fact::noted(notes);
             }

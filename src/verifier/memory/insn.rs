@@ -97,8 +97,21 @@ impl Verifier<'_> {
         dst: Reg,
         operand: MemoryOperand,
     ) -> VerifyResult {
+        let pointer = *self.reg(operand.base);
         self.check_load(dst, operand, None, true)?;
-        self.check_atomic_pointer(operand.base, "loads from")
+        // The base may be the destination.
+        self.check_atomic_pointer(operand.base, "loads from")?;
+        self.forget_unfetched(&pointer, dst);
+        Ok(())
+    }
+
+    /// On a missing page of an arena an atomic operation fetches nothing: the register keeps what
+    /// it had, all 64 bits of it. The kernel takes it for a number of the operation's size
+    /// (docs/findings.md).
+    fn forget_unfetched(&mut self, pointer: &RegState, dst: Reg) {
+        if pointer.kind == Kind::Arena {
+            self.set_unknown(dst);
+        }
     }
 
     /// Checks `store_release(base + off, src)`.
@@ -152,8 +165,9 @@ impl Verifier<'_> {
             ..operand.access(access, value)
         };
         self.check_memory(&access(Access::Read, None))?;
-        if loaded.is_some() {
-            self.check_memory(&access(Access::Read, loaded))?;
+        if let Some(loaded) = loaded {
+            self.check_memory(&access(Access::Read, Some(loaded)))?;
+            self.forget_unfetched(&pointer, loaded);
         }
         self.check_memory(&access(Access::Write, None))
     }

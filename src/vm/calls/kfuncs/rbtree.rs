@@ -31,6 +31,8 @@ pub(super) fn add(call: &mut Call<'_>) -> Result {
     if !take_in(call, object, node.wrapping_add(OWNER))? {
         return Ok(Errno::EINVAL.to_ret());
     }
+    // While its function compares nodes, the program has the reference.
+    call.machine.acquire(object);
     let (mut parent, mut side, mut leftmost) = (0, Side::Left, true);
     let mut next = tree(call)?.top()?;
     let mut depth = 0;
@@ -48,6 +50,7 @@ pub(super) fn add(call: &mut Call<'_>) -> Result {
         };
         next = tree(call)?.child(parent, side)?;
     }
+    call.machine.release(2, object)?;
     tree(call)?.link(node, parent, side, leftmost)?;
     store(call.machine, node.wrapping_add(OWNER), root)?;
     Ok(0)
