@@ -329,7 +329,7 @@ mod tests {
     #[test]
     fn what_the_verifier_saw_is_a_verdict() {
         let program = Program::new("p", ProgType::Xdp, Vec::new());
-        let kind = |errno, log| no_verdict(&program, &said(errno, log), Capabilities::all());
+        let kind = |errno, log| no_verdict(&program, &said(errno, log), &Loader::default());
         let statistics = "processed 1 insns (limit 1000000) ";
         let refused = match Privilege::of_this_process().is_complete() {
             true => NoVerdictKind::Feature,

@@ -10,7 +10,9 @@ use bpflab::fuzz::{
     Campaign, CampaignOptions, Candidate, Finding, FuzzCase, Judge, Oracle, Problem, Seeds,
     Strategy, Summary, write_case,
 };
+use bpflab::r#gen::KernelTypes;
 use bpflab::isa::assemble;
+use bpflab::object::Target;
 use bpflab::object::cases::Cases;
 use bpflab::program::Program;
 use bpflab::spec::{ProgFlags, ProgType};
@@ -22,8 +24,9 @@ fn strategies() -> Vec<Strategy> {
         .collect()
 }
 
-fn campaign(programs: u64, oracles: Oracle, strategies: Vec<Strategy>) -> Summary {
-    let options = CampaignOptions {
+/// A campaign of one thread without a kernel, which can be repeated.
+fn options(programs: u64, oracles: Oracle) -> CampaignOptions {
+    CampaignOptions {
         seed: 1,
         first: 0,
         threads: 1,
@@ -31,9 +34,16 @@ fn campaign(programs: u64, oracles: Oracle, strategies: Vec<Strategy>) -> Summar
         programs: Some(programs),
         findings: 100,
         oracles,
-        strategies,
+        strategies: Vec::new(),
         kernel: false,
         reduces: true,
+    }
+}
+
+fn campaign(programs: u64, oracles: Oracle, strategies: Vec<Strategy>) -> Summary {
+    let options = CampaignOptions {
+        strategies,
+        ..options(programs, oracles)
     };
     let seeds = Seeds::default();
     Campaign::new(options, &seeds).run(|_| ()).unwrap()
@@ -79,6 +89,34 @@ fn every_strategy_is_accepted_at_times() {
     for strategy in strategies() {
         let counts = campaign(60, Oracle::empty(), vec![strategy]).counts;
         assert!(counts.accepted >= 6, "{strategy:?}: {counts:?}");
+    }
+}
+
+/// The strategies on lists, trees, locks and arenas: most programs are accepted, some are not, and
+/// nothing is found.
+#[test]
+fn strategies_on_the_kernels_functions_find_nothing() {
+    let Some(path) = crate::shared::corpus() else {
+        return;
+    };
+    let kernel = Target::file(path.with_file_name("vmlinux-6.18.44.btf.xz"));
+    let Ok(Target::Kernel(btf)) = kernel else {
+        panic!("no types of a kernel");
+    };
+    let seeds = Seeds::new(Some(KernelTypes::new(&btf)), Vec::new());
+    for strategy in [Strategy::Graphs, Strategy::Arenas] {
+        let options = CampaignOptions {
+            strategies: vec![strategy],
+            ..options(250, Oracle::OF_VERIFIER - Oracle::VERDICT)
+        };
+        let summary = Campaign::new(options, &seeds).run(|_| ()).unwrap();
+        for finding in &summary.findings {
+            eprintln!("{:?}\n{}", finding.problem, finding.candidate.listing());
+        }
+        assert!(summary.findings.is_empty(), "{strategy:?}");
+        let counts = &summary.counts;
+        assert!((150..250).contains(&counts.accepted), "{counts:?}");
+        assert!(counts.held > 5000 && counts.engine_runs > 300, "{counts:?}");
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bpflab::btf::{Builder, Encoding, FuncInfo, Linkage};
 use bpflab::isa::{RawInsn, assemble_with};
 use bpflab::program::{MapDef, Program};
-use bpflab::spec::{MapType, ProgFlags, ProgType};
+use bpflab::spec::{MapFlags, MapType, ProgFlags, ProgType};
 use bpflab::verifier::{Options, verify};
 
 /// A program of the page, and what the page says of it: verdict and processed instructions.
@@ -28,7 +28,11 @@ fn told() -> Vec<Told> {
         let prog_type = ProgType::from_name(words[1]).unwrap();
         let mut program = Program::new(words[0], prog_type, Vec::new());
         program.license = "GPL".into();
-        program.maps = Arc::new([MapDef::new("values", MapType::Array, 4, 8, 1)]);
+        let arena = MapDef::new("arena", MapType::Arena, 0, 0, 1);
+        program.maps = Arc::new([
+            MapDef::new("values", MapType::Array, 4, 8, 1),
+            arena.with_flags(MapFlags::MMAPABLE),
+        ]);
         program.insns = assemble_with(text, &program).unwrap().slots;
         add_callbacks(&mut program);
         program.flags = match words.get(2) {
@@ -76,7 +80,7 @@ fn words(verdict: &bpflab::verifier::Verdict) -> String {
 #[test]
 fn bpflab_says_what_the_page_says() {
     let all = told();
-    assert_eq!(all.len(), 5);
+    assert_eq!(all.len(), 6);
     for told in all {
         let name = told.program.name.clone();
         let verdict = verify(&told.program.into(), &Options::default()).verdict;
@@ -92,7 +96,7 @@ fn bpflab_says_what_the_page_says() {
 #[test]
 fn the_kernel_says_what_the_page_says() {
     use crate::shared::here;
-    use bpflab::kernel::{LoadOptions, LoadedMaps, load};
+    use bpflab::kernel::{LoadOptions, LoadedMaps, TestRun, load};
 
     if here::judge().is_none() {
         return;
@@ -103,5 +107,14 @@ fn the_kernel_says_what_the_page_says() {
         let verdict = &loaded.verdict;
         let name = &told.program.name;
         assert_eq!(words(verdict), told.linux, "{name}: {}", verdict.message);
+        // The verifier has R0=0.
+        let returned = match name.as_str() {
+            "signed-fill" => 1,
+            "arena-fetch" => u32::MAX,
+            _ => continue,
+        };
+        let program = loaded.program.expect("an accepted program");
+        let run = program.test_run(&TestRun::context(&[0xff; 16])).unwrap();
+        assert_eq!(run.retval, returned, "{name}");
     }
 }
