@@ -34,7 +34,7 @@ pub(super) struct Translated<'a> {
     pub member: Option<u32>,
 }
 
-/// What the running kernel doesn't have: `func 'vfs_reed'`.
+/// What the running kernel doesn't have: `FUNC 'vfs_reed'`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Absent(pub String);
 
@@ -203,6 +203,6 @@ mod tests {
         assert_eq!(translated.attach_btf_id, Some(TypeId(4)));
 
         let absent = between(&program, &of, &kernel(&["b"])).err();
-        assert_eq!(absent, Some(Absent("func 'a'".to_owned())));
+        assert_eq!(absent, Some(Absent("FUNC 'a'".to_owned())));
     }
 }
