@@ -74,7 +74,7 @@ mod tests {
         // With a body; without; known to the engines only; of a module; not tagged.
         let kfuncs = [
             "bpf_task_acquire",
-            "scx_bpf_events",
+            "hid_bpf_input_report",
             "bpf_throw",
             "bpf_strnlen_of_a_module",
         ];

@@ -164,6 +164,10 @@ fn what_the_machine_refuses_is_judged_alike() {
             ),
             ("scheduler", "9 compared: 9 match, 0 mismatch; 0 without"),
             (
+                "scheduler_rest",
+                "15 compared: 15 match, 0 mismatch; 0 without",
+            ),
+            (
                 "sched_ext",
                 "11 compared: 10 match, 1 mismatch (message 1); 0 without",
             ),

@@ -11,12 +11,56 @@ const SHARED: QueueId = QueueId(7);
 const SLICE: Duration = Duration::from_millis(10);
 
 fn machine(cpus: u32) -> Vm {
-    let mut object = Object::open("tests/attach_targets/scheduler.bpf.o").expect("an object");
+    machine_of("scheduler", cpus)
+}
+
+fn machine_of(name: &str, cpus: u32) -> Vm {
+    let path = format!("tests/attach_targets/{name}.bpf.o");
+    let mut object = Object::open(path).expect("an object");
     let kernel = Target::file("tests/attach_targets/scheduler_kernel.bpf.o");
     object.set_target(kernel.expect("BTF"));
     let mut vm = Vm::with_world(World::with_cpus(cpus));
     vm.load(object).expect("accepted");
     vm
+}
+
+/// Runs a test of a scheduler of `scheduler_rest.bpf.c` on every engine.
+fn rest(
+    ops: &str,
+    cpus: u32,
+    globals: &[(&str, i64)],
+    test: impl Fn(SchedExt<'_>) -> Result<()>,
+) -> Result<()> {
+    for engine in [EngineKind::Checked, EngineKind::Interp, EngineKind::Jit] {
+        let mut vm = machine_of("scheduler_rest", cpus);
+        vm.set_engine(engine);
+        for (name, value) in globals {
+            vm.set_global(name, *value)?;
+        }
+        test(vm.sched_ext(ops)?)?;
+    }
+    Ok(())
+}
+
+/// Adds tasks of these pids, and wakes them.
+fn woken(scheduler: &mut SchedExt<'_>, pids: &[u32]) -> Result<Vec<KernelObject>> {
+    let mut tasks = Vec::new();
+    for pid in pids {
+        let task = task(scheduler, *pid, 100)?;
+        scheduler.wake(&task)?;
+        tasks.push(task);
+    }
+    Ok(tasks)
+}
+
+/// What the kfuncs of a program returned.
+fn results<const N: usize>(scheduler: &mut SchedExt<'_>) -> Result<[i64; N]> {
+    let mut all = [0; N];
+    for (at, result) in all.iter_mut().enumerate() {
+        let value = scheduler.vm().global(&format!("results[{at}]"))?;
+        *result = value.as_i64().expect("a number");
+    }
+    Ok(all)
 }
 
 /// Adds a task of this pid and weight.
@@ -271,5 +315,279 @@ fn what_can_not_be_is_said() -> Result<()> {
     assert_eq!(error, "sched_ext: the task runs: let it sleep first");
     scheduler.sleep(0)?;
     scheduler.remove(&task)?;
+    Ok(())
+}
+
+#[test]
+fn pending_dispatches_can_be_taken_back() -> Result<()> {
+    let second = Insertion {
+        cancels: 1,
+        results: [3, 1, 2, 0],
+        waits: &[],
+        runs: 2,
+    };
+    let both = Insertion {
+        cancels: 0,
+        results: [3, 1, 1, 0],
+        waits: &[3],
+        runs: 2,
+    };
+    for Insertion {
+        cancels,
+        results: wanted,
+        waits,
+        runs,
+    } in [second, both]
+    {
+        rest("holds", 1, &[("cancels", cancels)], |mut scheduler| {
+            woken(&mut scheduler, &[2, 3])?;
+            assert_eq!(pid(scheduler.schedule(0)?), Some(runs));
+            assert_eq!(results::<4>(&mut scheduler)?, wanted);
+            assert_eq!(pids(scheduler.queued(QueueId::local(0))), waits);
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+/// Of two dispatches some are cancelled.
+struct Insertion {
+    cancels: i64,
+    results: [i64; 4],
+    waits: &'static [u64],
+    runs: u64,
+}
+
+#[test]
+fn a_dispatch_that_is_not_pending_can_not_be_taken_back() -> Result<()> {
+    rest("holds", 1, &[("cancels", 3)], |mut scheduler| {
+        woken(&mut scheduler, &[2, 3])?;
+        scheduler.schedule(0)?;
+        assert_eq!(scheduler.ended(), Some("dispatch buffer underflow"));
+        Ok(())
+    })?;
+    // To move a task to the local queue sends the pending ones to theirs.
+    let globals = [("cancels", 1), ("moves_between", 1)];
+    rest("holds", 1, &globals, |mut scheduler| {
+        woken(&mut scheduler, &[2, 3])?;
+        scheduler.schedule(0)?;
+        assert_eq!(scheduler.ended(), Some("dispatch buffer underflow"));
+        assert_eq!(results::<4>(&mut scheduler)?, [3, 1, 3, 2]);
+        Ok(())
+    })?;
+    rest("holds", 1, &[], |mut scheduler| {
+        woken(&mut scheduler, &[2, 3, 4, 5])?;
+        scheduler.schedule(0)?;
+        assert_eq!(scheduler.ended(), Some("dispatch buffer overflow"));
+        Ok(())
+    })?;
+    rest("holds", 1, &[], |mut scheduler| {
+        woken(&mut scheduler, &[2])?;
+        scheduler.schedule(0)?;
+        scheduler.run(0, SLICE / 2)?;
+        let why = "kfunc with mask 0x2 called from an operation only allowing 0x10";
+        assert_eq!(scheduler.ended(), Some(why));
+        Ok(())
+    })
+}
+
+#[test]
+fn a_moved_task_gets_the_slice_and_virtual_time_of_the_iterator() -> Result<()> {
+    const OTHER: QueueId = QueueId(8);
+    for (by_vtime, order) in [(0, [1, 2, 3]), (1, [2, 3, 1])] {
+        rest("moves", 1, &[("by_vtime", by_vtime)], |mut scheduler| {
+            let tasks = woken(&mut scheduler, &[1, 2, 3])?;
+            assert_eq!(pids(scheduler.queued(SHARED)), [1, 2, 3]);
+            assert_eq!(pid(scheduler.schedule(0)?), Some(order[0]));
+            assert_eq!(pids(scheduler.queued(OTHER)), order[1..]);
+            // Only the first task that was moved.
+            let mut given = Vec::new();
+            for task in &tasks {
+                given.push((task.get("scx.slice")?, task.get("scx.dsq_vtime")?));
+            }
+            let slice = 10_000_000;
+            assert_eq!(given, [(slice / 2, 100), (slice, 2), (slice, 3)]);
+            assert_eq!(results::<1>(&mut scheduler)?, [0]);
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_released_cpu_gives_its_tasks_back() -> Result<()> {
+    rest("releases", 1, &[], |mut scheduler| {
+        let mut fifo = scheduler.vm().world().new_task();
+        fifo.set_pid(99);
+        woken(&mut scheduler, &[1])?;
+        assert_eq!(pid(scheduler.schedule(0)?), Some(1));
+        woken(&mut scheduler, &[2])?;
+        scheduler.take_calls();
+
+        scheduler.release(0, &fifo)?;
+        let calls = scheduler.take_calls();
+        let calls: Vec<_> = calls.iter().map(|call| call.member).collect();
+        assert_eq!(calls, ["cpu_release", "enqueue", "enqueue"]);
+        // The task that ran is before the one that waited.
+        assert_eq!(pids(scheduler.queued(SHARED)), [1, 2]);
+        assert!(scheduler.queued(QueueId::local(0)).is_empty());
+        assert_eq!(results::<1>(&mut scheduler)?, [2]);
+        assert_eq!(scheduler.vm().global("reenqueued")?, 2);
+        assert_eq!(scheduler.vm().global("reason")?, 0);
+        assert_eq!(scheduler.vm().global("by")?, 99);
+        assert_eq!(scheduler.vm().world().task().pid(), 99);
+        assert_eq!(pid(scheduler.running(0)), None);
+        let error = scheduler.release(0, &fifo).unwrap_err().to_string();
+        assert_eq!(error, "sched_ext: CPU 0 is released already");
+
+        // A task that wakes meanwhile does not get the CPU.
+        woken(&mut scheduler, &[3])?;
+        assert_eq!(scheduler.kicked().count(), 0);
+        assert_eq!(scheduler.vm().global("acquired")?, 0);
+        assert_eq!(pid(scheduler.schedule(0)?), Some(3));
+        assert_eq!(scheduler.vm().global("acquired")?, 1);
+        assert_eq!(pid(scheduler.sleep(0)?), Some(1));
+        assert_eq!(pid(scheduler.sleep(0)?), Some(2));
+        assert_eq!(scheduler.vm().global("acquired")?, 1);
+        Ok(())
+    })
+}
+
+#[test]
+fn an_idle_cpu_has_nothing_to_release() -> Result<()> {
+    rest("releases", 2, &[], |mut scheduler| {
+        let fifo = scheduler.vm().world().new_task();
+        scheduler.release(0, &fifo)?;
+        assert_eq!(scheduler.vm().global("reason")?, -1);
+        // It is not idle: the kernel's choice is the other CPU.
+        let task = task(&mut scheduler, 1, 100)?;
+        assert_eq!(scheduler.wake(&task)?, 1);
+        assert_eq!(pid(scheduler.schedule(0)?), None);
+        assert_eq!(scheduler.vm().global("acquired")?, 0);
+        assert_eq!(pid(scheduler.schedule(1)?), Some(1));
+        // A slice that is used up is given back to the scheduler, which has the task's CPU locked.
+        scheduler.run(1, SLICE * 2)?;
+        scheduler.release(1, &fifo)?;
+        assert_eq!(results::<2>(&mut scheduler)?, [1, 1]);
+        assert_eq!(pids(scheduler.queued(SHARED)), [1]);
+        Ok(())
+    })
+}
+
+#[test]
+fn run_queues_are_objects() -> Result<()> {
+    rest("reads", 2, &[], |mut scheduler| {
+        scheduler.vm().set_global("other_cpu", 1)?;
+        woken(&mut scheduler, &[1, 2])?;
+        assert_eq!(pid(scheduler.schedule(1)?), Some(1));
+        scheduler.rq(1)?.set("scx.cpuperf_target", 512)?;
+        // The second task waits in the global queue.
+        scheduler.schedule(0)?;
+        scheduler.run(0, SLICE)?;
+        assert_eq!(results::<2>(&mut scheduler)?, [1, 0]);
+        assert_eq!(scheduler.vm().global("current_pid")?, 1);
+        let (other, own) = (scheduler.rq(1)?, scheduler.rq(0)?);
+        assert_eq!(other.get("scx.cpuperf_target"), Ok(512));
+        let addresses = [other.address(), own.address()];
+        for (at, wanted) in addresses.into_iter().enumerate() {
+            let seen = scheduler.vm().global(&format!("addresses[{at}]"))?;
+            assert_eq!(seen, wanted);
+        }
+        assert!(scheduler.rq(2).is_err());
+
+        scheduler.vm().set_global("other_cpu", 2)?;
+        scheduler.run(0, SLICE / 2)?;
+        assert_eq!(scheduler.ended(), Some("invalid CPU 2"));
+        assert_eq!(scheduler.vm().global("addresses[0]")?, 0);
+        Ok(())
+    })?;
+    rest("reads", 1, &[("asks_unlocked", 1)], |mut scheduler| {
+        let task = task(&mut scheduler, 1, 100)?;
+        scheduler.wake(&task)?;
+        let why = "accessing rq without holding rq lock";
+        assert_eq!(scheduler.ended(), Some(why));
+        Ok(())
+    })?;
+    rest("reads", 1, &[("reenqueues", 1)], |mut scheduler| {
+        woken(&mut scheduler, &[1])?;
+        scheduler.schedule(0)?;
+        scheduler.run(0, SLICE)?;
+        let why = "kfunc with mask 0x1 called from an operation only allowing 0x10";
+        assert_eq!(scheduler.ended(), Some(why));
+        Ok(())
+    })
+}
+
+#[test]
+fn events_are_counted() -> Result<()> {
+    rest("reads", 2, &[], |mut scheduler| {
+        scheduler.vm().set_global("other_cpu", 1)?;
+        let here = scheduler.vm().world().kernel_bytes(&[1; 8])?;
+        let pinned = task(&mut scheduler, 1, 100)?.set("cpus_ptr", &here)?;
+        // `select_cpu` returned a CPU on which it may not run. It has no `enqueue`: the kernel
+        // gives the task a slice.
+        assert_eq!(scheduler.wake(&pinned)?, 0);
+        assert_eq!(pid(scheduler.schedule(0)?), Some(1));
+        for _ in 0..2 {
+            scheduler.run(0, SLICE * 2)?;
+            assert_eq!(pid(scheduler.schedule(0)?), Some(1));
+        }
+        scheduler.run(0, SLICE)?;
+        let mut stat = |name: &str| scheduler.vm().global(&format!("stats.SCX_EV_{name}"));
+        assert_eq!(stat("SELECT_CPU_FALLBACK")?, 1);
+        assert_eq!(stat("DISPATCH_KEEP_LAST")?, 2);
+        assert_eq!(stat("REFILL_SLICE_DFL")?, 3);
+        assert_eq!(stat("ENQ_SKIP_EXITING")?, 0);
+        // A program that knows fewer counters gets fewer.
+        assert_eq!(scheduler.vm().global("first_stat")?, 1);
+        Ok(())
+    })
+}
+
+#[test]
+fn cpus_are_picked_from_a_node() -> Result<()> {
+    const EBUSY: i64 = -16;
+    const NO_NODE: i64 = -1;
+    rest("picks", 2, &[], |mut scheduler| {
+        let mask = scheduler
+            .vm()
+            .world()
+            .kernel_bytes(&[2, 0, 0, 0, 0, 0, 0, 0])?;
+        let pinned = task(&mut scheduler, 1, 100)?.set("cpus_ptr", &mask)?;
+        assert_eq!(scheduler.wake(&pinned)?, 1);
+        assert_eq!(results::<1>(&mut scheduler)?, [1]);
+        // No CPU of the mask is idle now; any of them will do.
+        let other = task(&mut scheduler, 2, 100)?.set("cpus_ptr", &mask)?;
+        assert_eq!(scheduler.wake(&other)?, 1);
+        assert_eq!(results::<2>(&mut scheduler)?, [EBUSY, 1]);
+        assert_eq!(scheduler.ended(), None);
+        // Those of all nodes together are not tracked.
+        scheduler.schedule(1)?;
+        scheduler.run(1, SLICE)?;
+        assert_eq!(results::<3>(&mut scheduler)?, [EBUSY, 1, EBUSY]);
+        let why = "per-node idle tracking is enabled";
+        assert_eq!(scheduler.ended(), Some(why));
+        Ok(())
+    })?;
+    for (ops, node, result, why) in [
+        ("picks", 1, -22, Some("invalid node 1")),
+        ("picks", NO_NODE - 1, -22, Some("invalid node -2")),
+        // `NUMA_NO_NODE` is no mistake.
+        ("picks", NO_NODE, -2, None),
+        (
+            "picks_globally",
+            0,
+            -95,
+            Some("per-node idle tracking is disabled"),
+        ),
+    ] {
+        rest(ops, 1, &[("node", node)], |mut scheduler| {
+            let task = task(&mut scheduler, 1, 100)?;
+            assert_eq!(scheduler.wake(&task)?, 0);
+            assert_eq!(results::<2>(&mut scheduler)?, [result, result]);
+            assert_eq!(scheduler.ended(), why);
+            Ok(())
+        })?;
+    }
     Ok(())
 }

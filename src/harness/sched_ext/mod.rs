@@ -9,22 +9,27 @@ use super::error::{Error, Result};
 use super::vm::Vm;
 use crate::vm::Outcome;
 use crate::vm::events::FieldValue;
-use crate::vm::kfuncs::make_mask;
+use crate::vm::kfuncs::{make_mask, run_queue};
 use crate::vm::world::kernel::{KernelError, KernelObject};
 use crate::vm::world::{
-    CpuState, DEFAULT_SLICE, Ended, ExitKind, INFINITE_SLICE, Phase, QueueId, Scheduler, Task,
-    TaskState,
+    CpuState, DEFAULT_SLICE, Ended, ExitKind, INFINITE_SLICE, Insert, Phase, QueueId, Scheduler,
+    Task, TaskState,
 };
 
 /// `SCX_WAKE_TTWU`.
 const WAKE_TTWU: u64 = 8;
-/// `SCX_ENQ_WAKEUP`, `SCX_ENQ_LAST`.
+/// `SCX_ENQ_WAKEUP`, `SCX_ENQ_CPU_SELECTED`, `SCX_ENQ_REENQ`, `SCX_ENQ_LAST`.
 const ENQ_WAKEUP: u64 = 1;
+const ENQ_CPU_SELECTED: u64 = 1 << 10;
+const ENQ_REENQ: u64 = 1 << 40;
 const ENQ_LAST: u64 = 1 << 41;
 /// `SCX_DEQ_SLEEP`.
 const DEQ_SLEEP: u64 = 1;
-/// `SCX_OPS_ENQ_LAST`, a flag of the structure.
+/// `SCX_OPS_ENQ_LAST`, `SCX_OPS_BUILTIN_IDLE_PER_NODE`: flags of the structure.
 const OPS_ENQ_LAST: u64 = 1 << 1;
+const OPS_IDLE_PER_NODE: u64 = 1 << 6;
+/// `SCX_CPU_PREEMPT_RT`.
+const PREEMPT_RT: u64 = 0;
 /// Tasks that one call of `dispatch` may dispatch (`SCX_DSP_DFL_MAX_BATCH`).
 const BATCH: u32 = 32;
 
@@ -46,7 +51,6 @@ pub struct SchedExt<'v> {
     vm: &'v mut Vm,
     ops: String,
     flags: u64,
-    batch: u32,
     calls: Vec<MemberCall>,
 }
 
@@ -56,7 +60,7 @@ impl Vm {
     ///
     /// The test plays the kernel: it [adds](SchedExt::add) tasks, [wakes](SchedExt::wake) them,
     /// lets a CPU [choose](SchedExt::schedule) what runs, lets time [pass](SchedExt::run), lets a
-    /// task [sleep](SchedExt::sleep). CPUs are plain: without siblings, caches or nodes. Constants
+    /// task [sleep](SchedExt::sleep), or a higher class [get](SchedExt::release) a CPU. CPUs are plain: without siblings, caches or nodes. Constants
     /// that a scheduler's loader fills in (`__SCX_DSQ_LOCAL`) are globals of the object
     /// ([`Object::set_global`](crate::Object::set_global)).
     ///
@@ -101,15 +105,17 @@ impl Vm {
         let flags = number(self, "flags").unwrap_or(0);
         let batch = number(self, "dispatch_max_batch").filter(|most| *most != 0);
         let cpus = self.machine.world.cpus();
-        self.machine.world.set_scheduler(Some(Scheduler::new(cpus)));
+        let mut scheduler = Scheduler::new(cpus);
+        scheduler.batch = batch.map_or(BATCH, |most| u32::try_from(most).unwrap_or(u32::MAX));
+        scheduler.per_node = flags & OPS_IDLE_PER_NODE != 0;
+        self.machine.world.set_scheduler(Some(scheduler));
         let mut this = SchedExt {
             vm: self,
             ops: ops.to_owned(),
             flags,
-            batch: batch.map_or(BATCH, |most| u32::try_from(most).unwrap_or(u32::MAX)),
             calls: Vec::new(),
         };
-        match this.call("init", Phase::Other, &[])? {
+        match this.call("init", Phase::Unlocked, &[])? {
             Some(result) if low(result) < 0 => {
                 let why = format!("{ops}: init returned {}", low(result));
                 Err(Error::SchedExt(why))
@@ -150,17 +156,17 @@ impl SchedExt<'_> {
         known.insert(task.address(), TaskState::default());
         let args = self.vm.machine.world.kernel("struct scx_init_task_args");
         let args = args.map_or(0, |args| args.address());
-        let result = self.call("init_task", Phase::Other, &[task.address(), args])?;
+        let result = self.call("init_task", Phase::Unlocked, &[task.address(), args])?;
         if let Some(result) = result.filter(|result| low(*result) != 0) {
             let why = format!("{}: init_task returned {}", self.ops, low(result));
             return Err(Error::SchedExt(why));
         }
-        self.call("enable", Phase::Other, &[task.address()])?;
+        self.call("enable", Phase::Rest, &[task.address()])?;
         Ok(task)
     }
 
     /// Wakes a task: calls `select_cpu`, `runnable` and, unless it was dispatched already,
-    /// `enqueue`. Returns the CPU that was selected.
+    /// `enqueue`. Returns the CPU that was selected, or one on which the task may run.
     ///
     /// # Errors
     /// [`Error::SchedExt`] where the scheduler has ended, or the task does not sleep; as of
@@ -173,37 +179,50 @@ impl SchedExt<'_> {
             return Err(Error::SchedExt("the task does not sleep".to_owned()));
         }
         let previous = state.cpu;
-        let phase = Phase::Enqueue(at);
+        let phase = Phase::SelectCpu(at);
         let args = [at, previous.into(), WAKE_TTWU];
-        let cpu = match self.call("select_cpu", phase, &args)? {
+        let (selected, cpu) = match self.call("select_cpu", phase, &args)? {
             Some(selected) => match u32::try_from(low(selected)) {
-                Ok(cpu) if cpu < self.vm.machine.world.cpus() => cpu,
+                Ok(cpu) if cpu < self.vm.machine.world.cpus() => (Some(cpu), cpu),
                 _ => {
                     let why = format!("select_cpu returned {}, no CPU", low(selected));
                     self.state().fail(why);
-                    previous
+                    (None, previous)
                 }
             },
-            None => self.select(task, previous)?,
+            None => {
+                let cpu = self.select(task, previous)?;
+                (Some(cpu), cpu)
+            }
         };
+        let cpu = self.fallback(task, cpu);
         self.task(at).cpu = cpu;
-        self.call("runnable", Phase::Other, &[at, ENQ_WAKEUP])?;
-        self.enqueue(at, ENQ_WAKEUP)?;
+        let flags = ENQ_WAKEUP | ENQ_CPU_SELECTED;
+        self.call("runnable", Phase::Rest, &[at, flags])?;
+        self.enqueue(at, flags)?;
+        if selected != Some(cpu) {
+            self.state().events.select_cpu_fallback += 1;
+        }
         Ok(cpu)
     }
 
     /// Lets a CPU choose what runs next, as when its slice is used up or it is idle
     /// (`balance_one`, `pick_task_scx`): the task that runs on it afterwards. A task with slice
-    /// left goes on running. Calls `dispatch` if no task waits, then `stopping`, `enqueue` and
-    /// `running`, or `update_idle`.
+    /// left goes on running. Calls `cpu_acquire` if the CPU was [released](Self::release),
+    /// `dispatch` if no task waits, then `stopping`, `enqueue` and `running`, or `update_idle`.
     ///
     /// # Errors
     /// As of [`wake`](Self::wake); [`Error::SchedExt`] for a CPU that does not exist.
     pub fn schedule(&mut self, cpu: u32) -> Result<Option<KernelObject>> {
         self.check_live()?;
         self.check_cpu(cpu)?;
-        self.cpu(cpu).kicked = false;
-        let previous = self.cpu(cpu).current;
+        let state = self.cpu(cpu);
+        (state.kicked, state.taken) = (false, false);
+        let previous = state.current;
+        if std::mem::take(&mut state.released) {
+            // Its arguments are null in the kernel, too.
+            self.call_on(cpu, "cpu_acquire", Phase::Rest, &[cpu.into(), 0])?;
+        }
         if let Some(task) = previous
             && self.slice(task) != 0
         {
@@ -212,6 +231,7 @@ impl SchedExt<'_> {
         let mut keeps = !self.find(cpu, previous)?;
         if keeps && let Some(task) = previous.filter(|task| self.slice(*task) == 0) {
             if self.flags & OPS_ENQ_LAST == 0 {
+                self.state().events.dispatch_keep_last += 1;
                 self.refill(task)?;
             } else {
                 // Only the scheduler decides whether it runs on.
@@ -237,7 +257,7 @@ impl SchedExt<'_> {
             Some(task) => self.begin(cpu, task).map(Some),
             None => {
                 if !std::mem::replace(&mut self.cpu(cpu).idle, true) {
-                    self.call_on(cpu, "update_idle", Phase::Other, &[cpu.into(), 1])?;
+                    self.call_on(cpu, "update_idle", Phase::Rest, &[cpu.into(), 1])?;
                 }
                 Ok(None)
             }
@@ -260,7 +280,7 @@ impl SchedExt<'_> {
             let used = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
             self.set_slice(task, slice.saturating_sub(used))?;
         }
-        self.call_on(cpu, "tick", Phase::Other, &[task])?;
+        self.call_on(cpu, "tick", Phase::Rest, &[task])?;
         Ok(self.slice(task))
     }
 
@@ -271,8 +291,8 @@ impl SchedExt<'_> {
     /// As of [`run`](Self::run).
     pub fn sleep(&mut self, cpu: u32) -> Result<Option<KernelObject>> {
         let task = self.current(cpu)?;
-        self.call_on(cpu, "stopping", Phase::Other, &[task, 0])?;
-        self.call_on(cpu, "quiescent", Phase::Other, &[task, DEQ_SLEEP])?;
+        self.call_on(cpu, "stopping", Phase::Rest, &[task, 0])?;
+        self.call_on(cpu, "quiescent", Phase::Rest, &[task, DEQ_SLEEP])?;
         self.task(task).running = false;
         self.cpu(cpu).current = None;
         self.schedule(cpu)
@@ -286,12 +306,67 @@ impl SchedExt<'_> {
     pub fn yields(&mut self, cpu: u32) -> Result<Option<KernelObject>> {
         let task = self.current(cpu)?;
         if self
-            .call_on(cpu, "yield", Phase::Other, &[task, 0])?
+            .call_on(cpu, "yield", Phase::Rest, &[task, 0])?
             .is_none()
         {
             self.set_slice(task, 0)?;
         }
         self.schedule(cpu)
+    }
+
+    /// A task of a higher class, as of `SCHED_FIFO`, gets a CPU until the CPU
+    /// [schedules](Self::schedule) again (`put_prev_task_scx`, `switch_class`). Calls `stopping` for
+    /// the task that runs there, which goes to the front of the local queue, or to `enqueue` if its
+    /// slice is used up, and `cpu_release`, then `enqueue` for each task of
+    /// `scx_bpf_reenqueue_local`. On an idle CPU it calls only `update_idle`.
+    ///
+    /// # Errors
+    /// As of [`schedule`](Self::schedule); [`Error::SchedExt`] where such a task has the CPU already.
+    pub fn release(&mut self, cpu: u32, by: &Task) -> Result<()> {
+        self.check_live()?;
+        self.check_cpu(cpu)?;
+        if std::mem::replace(&mut self.cpu(cpu).taken, true) {
+            let why = format!("CPU {cpu} is released already");
+            return Err(Error::SchedExt(why));
+        }
+        let Some(task) = self.cpu(cpu).current else {
+            if std::mem::take(&mut self.cpu(cpu).idle) {
+                self.call_on(cpu, "update_idle", Phase::Rest, &[cpu.into(), 0])?;
+            }
+            self.vm.machine.world.run_task(by);
+            return Ok(());
+        };
+        self.stop(cpu, task)?;
+        if self.slice(task) == 0 {
+            self.enqueue(task, 0)?;
+        } else {
+            let local = QueueId::local(cpu);
+            self.state().dispatch(task, local, Insert::HEAD);
+        }
+        let args = self.vm.machine.world.kernel("struct scx_cpu_release_args");
+        if let Ok(args) = &args {
+            set(args, "reason", PREEMPT_RT)?;
+            set(args, "task", &self.vm.machine.world.task_object(by)?)?;
+        }
+        let args = args.map_or(0, |args| args.address());
+        self.cpu(cpu).released = true;
+        self.call_on(cpu, "cpu_release", Phase::CpuRelease, &[cpu.into(), args])?;
+        for task in std::mem::take(&mut self.state().reenqueued) {
+            self.enqueue(task, ENQ_REENQ)?;
+        }
+        self.vm.machine.world.run_task(by);
+        Ok(())
+    }
+
+    /// A CPU's `struct rq`, as `scx_bpf_cpu_rq` returns it. Its `cpu`, `curr` and
+    /// `scx.local_dsq.nr` are those of the CPU; a test may set the others.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] where the type is not known, [`Error::SchedExt`] for a CPU that does not
+    /// exist.
+    pub fn rq(&mut self, cpu: u32) -> Result<KernelObject> {
+        self.check_cpu(cpu)?;
+        Ok(run_queue(&mut self.vm.machine, cpu)?)
     }
 
     /// Removes a task that does not run: calls `dequeue` if the scheduler has it, then `disable`
@@ -308,13 +383,13 @@ impl SchedExt<'_> {
             ));
         }
         if self.task(at).owned {
-            self.call("dequeue", Phase::Other, &[at, 0])?;
+            self.call("dequeue", Phase::Rest, &[at, 0])?;
         }
         self.state().remove(at);
-        self.call("disable", Phase::Other, &[at])?;
+        self.call("disable", Phase::Rest, &[at])?;
         let args = self.vm.machine.world.kernel("struct scx_exit_task_args");
         let args = args.map_or(0, |args| args.address());
-        self.call("exit_task", Phase::Other, &[at, args])?;
+        self.call("exit_task", Phase::Rest, &[at, args])?;
         self.state().tasks.remove(&at);
         Ok(())
     }
@@ -336,7 +411,7 @@ impl SchedExt<'_> {
             }
             address = info.address();
         }
-        self.call("exit", Phase::Other, &[address])?;
+        self.call("exit", Phase::Unlocked, &[address])?;
         Ok(ended.map(|ended| ended.why))
     }
 
@@ -401,9 +476,15 @@ impl SchedExt<'_> {
             return Ok(None);
         }
         self.vm.machine.world.set_cpu(cpu);
-        self.state().phase = phase;
+        let state = self.state();
+        // A task's members are called with the run queue of its CPU locked, others with their CPU's.
+        let of = args.first().and_then(|first| state.tasks.get(first));
+        let of = of.map_or(cpu, |task| task.cpu);
+        state.locked = phase.is_locked().then_some(of);
+        state.phase = phase;
         let outcome = self.vm.call_struct_ops(&self.ops, member, args);
-        self.state().phase = Phase::Other;
+        self.state().phase = Phase::Unlocked;
+        self.state().locked = None;
         let outcome = outcome?;
         let r0 = outcome.runs.first().map(|run| run.r0);
         self.calls.push(MemberCall {
@@ -469,7 +550,8 @@ impl SchedExt<'_> {
         }
     }
 
-    fn refill(&self, task: u64) -> Result<()> {
+    fn refill(&mut self, task: u64) -> Result<()> {
+        self.state().events.refill_slice_dfl += 1;
         self.set_slice(task, DEFAULT_SLICE)
     }
 }

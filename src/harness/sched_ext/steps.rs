@@ -1,10 +1,10 @@
 //! The steps of the kernel between calls of members: where a task goes, what a CPU runs next.
 
-use super::{SchedExt, set};
+use super::SchedExt;
 use crate::harness::error::{Error, Result};
-use crate::vm::kfuncs::{dispatch_task, may_run_on};
+use crate::vm::kfuncs::{dispatch_task, flush_dispatches, may_run_on};
 use crate::vm::world::kernel::KernelObject;
-use crate::vm::world::{DEFAULT_SLICE, Insert, Phase, QueueId};
+use crate::vm::world::{Insert, Phase, QueueId};
 
 /// How often `dispatch` is called until there is something to run (`SCX_DSP_MAX_LOOPS`).
 const MAX_LOOPS: u32 = 32;
@@ -16,10 +16,19 @@ impl SchedExt<'_> {
         let mut wanted = std::iter::once(previous).chain(0..cpus);
         let found = wanted.find(|cpu| self.is_allowed(task, *cpu) && self.state().claim(*cpu));
         if let Some(cpu) = found {
-            set(task, "scx.slice", DEFAULT_SLICE)?;
+            self.refill(task.address())?;
             self.task(task.address()).direct = Some((QueueId::local(cpu).0, Insert::default()));
         }
         Ok(found.unwrap_or(previous))
+    }
+
+    /// The CPU for a task that a scheduler selected, or one on which it may run
+    /// (`select_fallback_rq`, `kernel/sched/core.c`).
+    pub(super) fn fallback(&self, task: &KernelObject, selected: u32) -> u32 {
+        let cpus = self.vm.machine.world.cpus();
+        let mut wanted = std::iter::once(selected).chain(0..cpus);
+        let found = wanted.find(|cpu| self.is_allowed(task, *cpu));
+        found.unwrap_or(selected)
     }
 
     fn is_allowed(&self, task: &KernelObject, cpu: u32) -> bool {
@@ -53,19 +62,25 @@ impl SchedExt<'_> {
             if self.has(local) || self.take_global(cpu) {
                 return Ok(true);
             }
-            let batch = self.batch;
-            self.state().slots = batch;
+            let state = self.state();
+            state.dispatched = 0;
+            state.pending.clear();
             let args = [cpu.into(), previous.unwrap_or(0)];
             let called = self.call_on(cpu, "dispatch", Phase::Dispatch, &args)?;
+            flush_dispatches(&mut self.vm.machine);
             if previous.is_some_and(|task| self.slice(task) != 0) {
                 return Ok(false);
             }
-            let dispatched = called.is_some() && self.state().slots != batch;
-            if !dispatched {
-                break;
+            if called.is_none() || self.state().dispatched == 0 {
+                return Ok(self.has(local) || self.take_global(cpu));
             }
         }
-        Ok(self.has(local) || self.take_global(cpu))
+        if self.has(local) || self.take_global(cpu) {
+            return Ok(true);
+        }
+        // The kernel looks again soon.
+        self.state().kick(cpu);
+        Ok(false)
     }
 
     fn has(&mut self, id: QueueId) -> bool {
@@ -95,7 +110,7 @@ impl SchedExt<'_> {
             self.refill(task)?;
         }
         if std::mem::take(&mut self.cpu(cpu).idle) {
-            self.call_on(cpu, "update_idle", Phase::Other, &[cpu.into(), 0])?;
+            self.call_on(cpu, "update_idle", Phase::Rest, &[cpu.into(), 0])?;
         }
         self.cpu(cpu).current = Some(task);
         let state = self.task(task);
@@ -104,16 +119,22 @@ impl SchedExt<'_> {
         if let Some(known) = world.task_at(task) {
             world.run_task(&known);
         }
-        self.call_on(cpu, "running", Phase::Other, &[task])?;
+        self.call_on(cpu, "running", Phase::Rest, &[task])?;
         self.object(task)
             .ok_or_else(|| Error::SchedExt("the task that is to run was freed".to_owned()))
     }
 
-    /// The task that runs on a CPU stops, and stays runnable.
+    /// The task that runs on a CPU stops, stays runnable, and goes to the scheduler.
     pub(super) fn put(&mut self, cpu: u32, task: u64, flags: u64) -> Result<()> {
-        self.call_on(cpu, "stopping", Phase::Other, &[task, 1])?;
+        self.stop(cpu, task)?;
+        self.enqueue(task, flags)
+    }
+
+    /// The task that runs on a CPU stops, and stays runnable.
+    pub(super) fn stop(&mut self, cpu: u32, task: u64) -> Result<()> {
+        self.call_on(cpu, "stopping", Phase::Rest, &[task, 1])?;
         self.task(task).running = false;
         self.cpu(cpu).current = None;
-        self.enqueue(task, flags)
+        Ok(())
     }
 }

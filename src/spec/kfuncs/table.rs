@@ -481,13 +481,15 @@ macro_rules! for_each_kfunc {
                 scx_bpf_dsq_insert_vtime = scx::dispatch::dsq_insert_vtime,
                     "void " "struct task_struct *p, u64 dsq_id, u64 slice, u64 vtime, u64 enq_flags" [RCU];
                 scx_bpf_dispatch_nr_slots = scx::dispatch::dispatch_nr_slots, "u32 " "void" [];
-                scx_bpf_dispatch_cancel = none, "void " "void" [];
+                scx_bpf_dispatch_cancel = scx::dispatch::dispatch_cancel, "void " "void" [];
                 scx_bpf_dsq_move_to_local = scx::dispatch::dsq_move_to_local, "bool " "u64 dsq_id" [];
-                scx_bpf_reenqueue_local = none, "u32 " "void" [];
+                scx_bpf_reenqueue_local = scx::dispatch::reenqueue_local, "u32 " "void" [];
             }
             for SCHED_EXT_UNLOCKED {
-                scx_bpf_dsq_move_set_slice = none, "void " "struct bpf_iter_scx_dsq *it__iter, u64 slice" [RCU];
-                scx_bpf_dsq_move_set_vtime = none, "void " "struct bpf_iter_scx_dsq *it__iter, u64 vtime" [RCU];
+                scx_bpf_dsq_move_set_slice = scx::dispatch::dsq_move_set_slice,
+                    "void " "struct bpf_iter_scx_dsq *it__iter, u64 slice" [RCU];
+                scx_bpf_dsq_move_set_vtime = scx::dispatch::dsq_move_set_vtime,
+                    "void " "struct bpf_iter_scx_dsq *it__iter, u64 vtime" [RCU];
                 scx_bpf_dsq_move = scx::dispatch::dsq_move,
                     "bool " "struct bpf_iter_scx_dsq *it__iter, struct task_struct *p, u64 dsq_id, u64 enq_flags"
                     [RCU];
@@ -525,26 +527,29 @@ macro_rules! for_each_kfunc {
                 scx_bpf_get_online_cpumask = scx::idle::get_all_cpumask, "const struct cpumask *" "void" [ACQUIRE];
                 scx_bpf_put_cpumask = scx::idle::put_cpumask, "void " "const struct cpumask *cpumask" [RELEASE];
                 scx_bpf_get_idle_cpumask = scx::idle::get_idle_cpumask, "const struct cpumask *" "void" [ACQUIRE];
-                scx_bpf_get_idle_cpumask_node = scx::idle::get_idle_cpumask, "const struct cpumask *" "int node" [ACQUIRE];
+                scx_bpf_get_idle_cpumask_node = scx::idle::get_idle_cpumask_node,
+                    "const struct cpumask *" "int node" [ACQUIRE];
                 scx_bpf_get_idle_smtmask = scx::idle::get_idle_cpumask, "const struct cpumask *" "void" [ACQUIRE];
-                scx_bpf_get_idle_smtmask_node = scx::idle::get_idle_cpumask, "const struct cpumask *" "int node" [ACQUIRE];
+                scx_bpf_get_idle_smtmask_node = scx::idle::get_idle_cpumask_node,
+                    "const struct cpumask *" "int node" [ACQUIRE];
                 scx_bpf_put_idle_cpumask = scx::idle::put_cpumask, "void " "const struct cpumask *idle_mask" [RELEASE];
                 scx_bpf_test_and_clear_cpu_idle = scx::idle::test_and_clear_cpu_idle, "bool " "s32 cpu" [];
                 scx_bpf_pick_idle_cpu = scx::idle::pick_idle_cpu, "s32 " "const struct cpumask *cpus_allowed, u64 flags" [RCU];
-                scx_bpf_pick_idle_cpu_node = none,
+                scx_bpf_pick_idle_cpu_node = scx::idle::pick_idle_cpu_node,
                     "s32 " "const struct cpumask *cpus_allowed, int node, u64 flags" [RCU];
                 scx_bpf_pick_any_cpu = scx::idle::pick_any_cpu, "s32 " "const struct cpumask *cpus_allowed, u64 flags" [RCU];
-                scx_bpf_pick_any_cpu_node = none,
+                scx_bpf_pick_any_cpu_node = scx::idle::pick_any_cpu_node,
                     "s32 " "const struct cpumask *cpus_allowed, int node, u64 flags" [RCU];
                 scx_bpf_cpu_node = scx::state::cpu_node, "int " "s32 cpu" [];
                 scx_bpf_task_running = scx::state::task_running, "bool " "const struct task_struct *p" [RCU];
                 scx_bpf_task_cpu = scx::state::task_cpu, "s32 " "const struct task_struct *p" [RCU];
-                scx_bpf_cpu_rq = none, "struct rq *" "s32 cpu" [];
-                scx_bpf_locked_rq = none, "struct rq *" "void" [RET_NULL];
+                scx_bpf_cpu_rq = scx::state::cpu_rq, "struct rq *" "s32 cpu" [];
+                scx_bpf_locked_rq = scx::state::locked_rq, "struct rq *" "void" [RET_NULL];
                 scx_bpf_cpu_curr = scx::state::cpu_curr, "struct task_struct *" "s32 cpu" [RET_NULL RCU_PROTECTED];
                 scx_bpf_task_cgroup = scx::state::task_cgroup, "struct cgroup *" "struct task_struct *p" [ACQUIRE RCU];
                 scx_bpf_now = scx::state::now, "u64 " "void" [];
-                scx_bpf_events = none, "void " "struct scx_event_stats *events, size_t events__sz" [TRUSTED_ARGS];
+                scx_bpf_events = scx::state::events,
+                    "void " "struct scx_event_stats *events, size_t events__sz" [TRUSTED_ARGS];
             }
             for TEST {
                 bpf_kfunc_call_memb_release = none, "void " "struct prog_test_member *p" [RELEASE];

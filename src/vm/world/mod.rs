@@ -30,7 +30,8 @@ pub use net::{
 pub use random::Random;
 pub use scheduler::QueueId;
 pub(crate) use scheduler::{
-    CpuState, DEFAULT_SLICE, Ended, ExitKind, INFINITE_SLICE, Insert, Phase, Scheduler, TaskState,
+    CpuState, DEFAULT_SLICE, Ended, Events, ExitKind, INFINITE_SLICE, Insert, Pending, Phase,
+    Scheduler, TaskState,
 };
 pub use symbols::{BuildId, Symbol, Symbols};
 pub use task::Task;

@@ -167,7 +167,9 @@ pub(super) fn bits_destroy(call: &mut Call<'_>) -> Result {
 /// The next object of an iterator over kernel objects; null after the last one.
 pub(super) fn next_object(call: &mut Call<'_>, kind: IteratorKind) -> Result {
     match under_way(call, kind)? {
-        Iterator::Objects { left, .. } => Ok(left.next().unwrap_or(0)),
+        Iterator::Objects { left, .. } | Iterator::ScxDsq { left, .. } => {
+            Ok(left.next().unwrap_or(0))
+        }
         _ => Ok(0),
     }
 }

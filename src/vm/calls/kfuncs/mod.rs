@@ -46,7 +46,7 @@ pub use crate::vm::machine::objects::{drop_object, free_fields};
 pub use callee::Callee;
 pub(crate) use context::kernel_context;
 pub use object::percpu_part;
-pub(crate) use scx::{dispatch_task, make_mask, may_run_on};
+pub(crate) use scx::{dispatch_task, flush_dispatches, make_mask, may_run_on, run_queue};
 
 /// The body at a path of the table.
 macro_rules! body {

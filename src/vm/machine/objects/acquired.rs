@@ -17,6 +17,15 @@ pub(in crate::vm) enum Iterator {
         kind: IteratorKind,
         left: std::vec::IntoIter<u64>,
     },
+    /// `bpf_iter_scx_dsq`: the tasks of a dispatch queue.
+    ScxDsq {
+        /// The queue's number; `None` if there is no such queue.
+        queue: Option<u64>,
+        left: std::vec::IntoIter<u64>,
+        /// What the next task that is moved gets.
+        slice: Option<u64>,
+        vtime: Option<u64>,
+    },
 }
 
 impl Iterator {
@@ -26,6 +35,7 @@ impl Iterator {
             Self::Num { .. } => IteratorKind::Num,
             Self::Bits { .. } => IteratorKind::Bits,
             Self::Objects { kind, .. } => *kind,
+            Self::ScxDsq { .. } => IteratorKind::ScxDsq,
         }
     }
 
@@ -42,7 +52,7 @@ impl Iterator {
                 };
                 rest.into_iter().all(|(at, word)| bits(at, *word) == 0)
             }
-            Self::Objects { left, .. } => left.as_slice().is_empty(),
+            Self::Objects { left, .. } | Self::ScxDsq { left, .. } => left.as_slice().is_empty(),
         }
     }
 }

@@ -20,13 +20,78 @@ pub(crate) const INFINITE_SLICE: u64 = u64::MAX;
 /// A call into the scheduler, as far as kfuncs depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Phase {
-    /// `select_cpu` or `enqueue` for a task, which may be dispatched directly.
+    /// `select_cpu` for a task, which may be dispatched directly.
+    SelectCpu(u64),
+    /// `enqueue` for a task, which may be dispatched directly.
     Enqueue(u64),
     /// `dispatch` on the current CPU.
     Dispatch,
-    /// Any other member.
+    /// `cpu_release` on the current CPU.
+    CpuRelease,
+    /// Any other member that is called with a run queue locked.
+    Rest,
+    /// Any other member, or none.
     #[default]
-    Other,
+    Unlocked,
+}
+
+impl Phase {
+    /// `SCX_KF_CPU_RELEASE`, `SCX_KF_DISPATCH`, `SCX_KF_ENQUEUE`, `SCX_KF_SELECT_CPU`,
+    /// `SCX_KF_REST` (`enum scx_kf_mask`, `include/linux/sched/ext.h`).
+    pub(crate) const CPU_RELEASE: u32 = 1;
+    pub(crate) const DISPATCH: u32 = 1 << 1;
+    pub(crate) const ENQUEUE: u32 = 1 << 2;
+    const SELECT_CPU: u32 = 1 << 3;
+    const REST: u32 = 1 << 4;
+
+    /// The sets of kfuncs that the member may call, 0 for those of any.
+    pub(crate) const fn mask(self) -> u32 {
+        match self {
+            Self::SelectCpu(_) => Self::ENQUEUE | Self::SELECT_CPU,
+            Self::Enqueue(_) => Self::ENQUEUE,
+            Self::Dispatch => Self::DISPATCH,
+            Self::CpuRelease => Self::CPU_RELEASE,
+            Self::Rest => Self::REST,
+            Self::Unlocked => 0,
+        }
+    }
+
+    /// The task that may be dispatched directly.
+    pub(crate) const fn direct(self) -> Option<u64> {
+        match self {
+            Self::SelectCpu(task) | Self::Enqueue(task) => Some(task),
+            _ => None,
+        }
+    }
+
+    /// Whether the kernel holds the lock of a run queue during the call (the argument `rq` of
+    /// `SCX_CALL_OP`).
+    pub(crate) const fn is_locked(self) -> bool {
+        !matches!(self, Self::SelectCpu(_) | Self::Unlocked)
+    }
+}
+
+/// A task that `dispatch` dispatched, before it is in its queue (`struct scx_dsp_buf_ent`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Pending {
+    pub task: u64,
+    /// The queue's number, which may be `SCX_DSQ_LOCAL`.
+    pub number: u64,
+    pub insert: Insert,
+}
+
+/// How often something happened (`struct scx_event_stats`, `kernel/sched/ext_internal.h`). The
+/// other counters of Linux 6.18 are about what is not modelled: CPUs that are offline, tasks that
+/// exit or can't migrate, and bypass mode, which the kernel also enters while it starts a
+/// scheduler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Events {
+    /// A task woke on another CPU than `select_cpu` returned.
+    pub select_cpu_fallback: u64,
+    /// A task ran on, since no other one was there.
+    pub dispatch_keep_last: u64,
+    /// A task got the default slice from the kernel.
+    pub refill_slice_dfl: u64,
 }
 
 /// What sched_ext knows of a task.
@@ -51,8 +116,14 @@ pub(crate) struct CpuState {
     pub current: Option<u64>,
     /// Whether the idle mask has it. An idle CPU that a task was given to is taken out.
     pub idle: bool,
+    /// Whether a task of a higher class runs on it.
+    pub taken: bool,
+    /// Whether the scheduler was told that, and not yet that it has the CPU again.
+    pub released: bool,
     /// Whether it was asked to schedule again (`scx_bpf_kick_cpu`, `SCX_ENQ_PREEMPT`).
     pub kicked: bool,
+    /// Its `struct rq`, once a program or a test asked for it.
+    pub rq: Option<u64>,
     /// The performance target, of 1024 (`scx_bpf_cpuperf_set`).
     pub performance: u32,
 }
@@ -86,8 +157,19 @@ pub(crate) struct Scheduler {
     pub(crate) tasks: BTreeMap<u64, TaskState>,
     pub(crate) cpus: Vec<CpuState>,
     queues: BTreeMap<QueueId, DispatchQueue>,
-    /// How many tasks the current call of `dispatch` may still dispatch.
-    pub(crate) slots: u32,
+    /// The CPU whose run queue the kernel has locked for the current call.
+    pub(crate) locked: Option<u32>,
+    /// How many tasks may be [pending](Self::pending).
+    pub(crate) batch: u32,
+    /// The tasks that the current call of `dispatch` dispatched, and that are in no queue yet.
+    pub(crate) pending: Vec<Pending>,
+    /// How many tasks the current call of `dispatch` put into queues.
+    pub(crate) dispatched: u32,
+    /// Tasks that `cpu_release` took from the local queue, for `enqueue`.
+    pub(crate) reenqueued: Vec<u64>,
+    /// Whether idle CPUs are tracked for each node (`SCX_OPS_BUILTIN_IDLE_PER_NODE`).
+    pub(crate) per_node: bool,
+    pub(crate) events: Events,
     /// Why the scheduler was ended.
     pub(crate) ended: Option<Ended>,
 }
@@ -123,6 +205,30 @@ impl Scheduler {
         self.cpus.get(cpu as usize)?.current
     }
 
+    /// Whether a task runs on a CPU, also one of a higher class.
+    pub(crate) fn is_busy(&self, cpu: u32) -> bool {
+        let cpu = self.cpus.get(cpu as usize);
+        cpu.is_some_and(|cpu| cpu.current.is_some() || cpu.taken)
+    }
+
+    /// How many tasks `dispatch` may still dispatch before the pending ones go to their queues.
+    pub(crate) fn slots(&self) -> u32 {
+        let pending = u32::try_from(self.pending.len()).unwrap_or(u32::MAX);
+        self.batch.saturating_sub(pending)
+    }
+
+    /// Takes all tasks out of a CPU's local queue, for `enqueue`; their number.
+    pub(crate) fn reenqueue(&mut self, cpu: u32) -> u32 {
+        let queue = self.queue(QueueId::local(cpu));
+        let tasks: Vec<_> = queue.into_iter().flat_map(DispatchQueue::tasks).collect();
+        for task in &tasks {
+            self.remove(*task);
+        }
+        let count = u32::try_from(tasks.len()).unwrap_or(u32::MAX);
+        self.reenqueued.extend(tasks);
+        count
+    }
+
     /// The queue of this number.
     #[must_use]
     pub(crate) fn queue(&self, id: QueueId) -> Option<&DispatchQueue> {
@@ -156,6 +262,8 @@ impl Scheduler {
         queue.insert(task, insert)?;
         let state = self.tasks.entry(task).or_default();
         (state.queue, state.owned) = (Some(id), false);
+        // `set_task_cpu`: the task migrates when it gets into the local queue.
+        state.cpu = id.cpu().unwrap_or(state.cpu);
         Ok(())
     }
 
@@ -188,10 +296,10 @@ impl Scheduler {
         }
     }
 
-    /// Asks a CPU to schedule again.
+    /// Asks a CPU to schedule again, unless a task of a higher class has it.
     pub(crate) fn kick(&mut self, cpu: u32) {
         if let Some(cpu) = self.cpus.get_mut(cpu as usize) {
-            cpu.kicked = true;
+            cpu.kicked |= !cpu.taken;
         }
     }
 
@@ -235,6 +343,21 @@ mod tests {
         assert_eq!(tasks(&scheduler, local), 0);
         let lost = scheduler.insert(40, own, Insert::default());
         assert_eq!(lost, Err(QueueError::None));
+    }
+
+    #[test]
+    fn tasks_of_a_local_queue_are_enqueued_again() {
+        let mut scheduler = Scheduler::new(2);
+        for task in [40, 41] {
+            let queued = scheduler.insert(task, QueueId::local(1), Insert::default());
+            queued.unwrap();
+        }
+        assert_eq!((scheduler.reenqueue(0), scheduler.reenqueue(1)), (0, 2));
+        assert_eq!(scheduler.reenqueued, [40, 41]);
+        // The tasks have left the queue, and stay on its CPU.
+        assert_eq!(scheduler.reenqueue(1), 0);
+        let state = scheduler.tasks[&40];
+        assert_eq!((state.queue, state.cpu), (None, 1));
     }
 
     #[test]

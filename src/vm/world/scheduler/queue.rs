@@ -71,6 +71,9 @@ pub(crate) struct Insert {
 }
 
 impl Insert {
+    /// At the front.
+    pub(crate) const HEAD: Self = Self::new(HEAD, None);
+
     /// With these flags (`SCX_ENQ_…`).
     pub(crate) const fn new(flags: u64, vtime: Option<u64>) -> Self {
         Self {

@@ -1,14 +1,16 @@
 //! Dispatch queues: tasks go into them, wait, and go to a CPU's local queue.
 
-use super::super::iterator::{end, next_object};
+use super::super::iterator::{begin, end, next_object, under_way};
 use super::super::kernel::{field, object};
-use super::super::kernel_iterator::over;
 use super::super::task::task;
-use super::{Result, dispatch_task, fail, may_run_on, named, scheduler};
+use super::{
+    Result, dispatch_task, fail, flush_dispatches, is_allowed, may_run_on, named, scheduler,
+};
 use crate::spec::call::IteratorKind;
 use crate::util::Errno;
+use crate::vm::machine::objects::Iterator;
 use crate::vm::machine::{Call, HelperProblem};
-use crate::vm::world::{Insert, Phase, QueueId};
+use crate::vm::world::{Insert, Pending, Phase, QueueId};
 
 /// `SCX_DSQ_ITER_REV`.
 const REVERSED: u64 = 1 << 16;
@@ -72,7 +74,9 @@ pub(in crate::vm::calls::kfuncs) fn dsq_insert_vtime(call: &mut Call<'_>) -> Res
 
 fn insert(call: &mut Call<'_>, flags: u64, vtime: Option<u64>) -> Result {
     let (task, number, slice) = (task(call, 1)?, call.arg(2), call.arg(3));
-    let phase = scheduler(call)?.phase;
+    if !is_allowed(call, Phase::ENQUEUE | Phase::DISPATCH)? {
+        return Ok(0);
+    }
     if slice != 0 || field(call, task, "scx.slice") == 0 {
         set(call, task, "scx.slice", slice.max(1))?;
     }
@@ -80,13 +84,13 @@ fn insert(call: &mut Call<'_>, flags: u64, vtime: Option<u64>) -> Result {
         set(call, task, "scx.dsq_vtime", vtime)?;
     }
     let insert = Insert::new(flags, vtime);
-    match phase {
-        Phase::Enqueue(direct) if direct != task => {
+    match scheduler(call)?.phase.direct() {
+        Some(direct) if direct != task => {
             let (direct, task) = (named(call.machine, direct), named(call.machine, task));
             let why = format!("scheduling for {direct} but trying to direct-dispatch {task}");
             fail(call, why)
         }
-        Phase::Enqueue(_) => {
+        Some(_) => {
             let state = scheduler(call)?.tasks.entry(task).or_default();
             if state.direct.is_some() {
                 let why = format!("{} already direct-dispatched", named(call.machine, task));
@@ -95,29 +99,48 @@ fn insert(call: &mut Call<'_>, flags: u64, vtime: Option<u64>) -> Result {
             state.direct = Some((number, insert));
             Ok(0)
         }
-        Phase::Dispatch => {
+        None => {
             let scheduler = scheduler(call)?;
-            if scheduler.slots == 0 {
+            if scheduler.slots() == 0 {
                 return fail(call, "dispatch buffer overflow".to_owned());
             }
-            scheduler.slots -= 1;
-            // The task may have gone since: the kernel ignores it (`finish_dispatch`).
-            if !scheduler.tasks.get(&task).is_some_and(|task| task.owned) {
-                return Ok(0);
-            }
-            let id = queue(call, number);
-            dispatch_task(call.machine, task, id, insert);
+            let pending = Pending {
+                task,
+                number,
+                insert,
+            };
+            scheduler.pending.push(pending);
             Ok(0)
-        }
-        Phase::Other => {
-            let why = "a task is dispatched from select_cpu, enqueue or dispatch".to_owned();
-            fail(call, why)
         }
     }
 }
 
-/// `scx_bpf_dsq_move_to_local(number)`: the first task that may run here.
+/// `scx_bpf_dispatch_cancel()`: takes back the last of the pending tasks, and its slot.
+pub(in crate::vm::calls::kfuncs) fn dispatch_cancel(call: &mut Call<'_>) -> Result {
+    if is_allowed(call, Phase::DISPATCH)? && scheduler(call)?.pending.pop().is_none() {
+        return fail(call, "dispatch buffer underflow".to_owned());
+    }
+    Ok(0)
+}
+
+/// `scx_bpf_reenqueue_local()`: the number of tasks in the local queue of this CPU, which go back
+/// to `enqueue`. It is called for them after `cpu_release`; the kernel calls it before this kfunc
+/// returns.
+pub(in crate::vm::calls::kfuncs) fn reenqueue_local(call: &mut Call<'_>) -> Result {
+    if !is_allowed(call, Phase::CPU_RELEASE)? {
+        return Ok(0);
+    }
+    let cpu = call.machine.world.cpu();
+    Ok(scheduler(call)?.reenqueue(cpu).into())
+}
+
+/// `scx_bpf_dsq_move_to_local(number)`: the first task that may run here. Pending tasks go to their
+/// queues first.
 pub(in crate::vm::calls::kfuncs) fn dsq_move_to_local(call: &mut Call<'_>) -> Result {
+    if !is_allowed(call, Phase::DISPATCH)? {
+        return Ok(0);
+    }
+    flush_dispatches(call.machine);
     let (id, cpu) = (QueueId(call.arg(1)), call.machine.world.cpu());
     let Some(queue) = scheduler(call)?.queue(id).filter(|_| !id.is_builtin()) else {
         return fail(call, format!("invalid DSQ ID {:#018x}", id.0));
@@ -130,12 +153,16 @@ pub(in crate::vm::calls::kfuncs) fn dsq_move_to_local(call: &mut Call<'_>) -> Re
         return Ok(0);
     };
     dispatch_task(call.machine, task, QueueId::local(cpu), Insert::default());
+    scheduler(call)?.dispatched += 1;
     Ok(1)
 }
 
 /// `scx_bpf_dispatch_nr_slots()`.
 pub(in crate::vm::calls::kfuncs) fn dispatch_nr_slots(call: &mut Call<'_>) -> Result {
-    Ok(scheduler(call)?.slots.into())
+    match is_allowed(call, Phase::DISPATCH)? {
+        true => Ok(scheduler(call)?.slots().into()),
+        false => Ok(0),
+    }
 }
 
 /// `scx_bpf_dsq_nr_queued(number)`.
@@ -145,12 +172,12 @@ pub(in crate::vm::calls::kfuncs) fn dsq_nr_queued(call: &mut Call<'_>) -> Result
     Ok(queue.map_or(Errno::ENOENT.to_ret(), |queue| queue.tasks().count() as u64))
 }
 
-/// `bpf_iter_scx_dsq_new(iterator, number, flags)`.
+/// `bpf_iter_scx_dsq_new(iterator, number, flags)`. Built-in queues have no iterator.
 pub(in crate::vm::calls::kfuncs) fn dsq_new(call: &mut Call<'_>) -> Result {
     let (id, flags) = (QueueId(call.arg(2)), call.arg(3));
-    let queue = scheduler(call)?.queue(id);
-    let objects = match queue {
-        _ if id.is_builtin() || flags & !REVERSED != 0 => Err(Errno::EINVAL),
+    let queue = scheduler(call)?.queue(id).filter(|_| !id.is_builtin());
+    let tasks = match queue {
+        _ if flags & !REVERSED != 0 => Err(Errno::EINVAL),
         None => Err(Errno::ENOENT),
         Some(queue) => {
             let mut tasks: Vec<_> = queue.tasks().collect();
@@ -160,7 +187,15 @@ pub(in crate::vm::calls::kfuncs) fn dsq_new(call: &mut Call<'_>) -> Result {
             Ok(tasks)
         }
     };
-    over(call, IteratorKind::ScxDsq, ITERATOR_SIZE, objects)
+    let result = tasks.as_ref().err().map_or(0, |errno| errno.to_ret());
+    let iterator = Iterator::ScxDsq {
+        queue: tasks.is_ok().then_some(id.0),
+        left: tasks.unwrap_or_default().into_iter(),
+        slice: None,
+        vtime: None,
+    };
+    begin(call, ITERATOR_SIZE, iterator)?;
+    Ok(result)
 }
 
 pub(in crate::vm::calls::kfuncs) fn dsq_next(call: &mut Call<'_>) -> Result {
@@ -171,26 +206,61 @@ pub(in crate::vm::calls::kfuncs) fn dsq_destroy(call: &mut Call<'_>) -> Result {
     end(call, IteratorKind::ScxDsq)
 }
 
+/// `scx_bpf_dsq_move_set_slice(iterator, slice)`: the slice of the next task that is moved.
+pub(in crate::vm::calls::kfuncs) fn dsq_move_set_slice(call: &mut Call<'_>) -> Result {
+    let to = call.arg(2);
+    if let Iterator::ScxDsq { slice, .. } = under_way(call, IteratorKind::ScxDsq)? {
+        *slice = Some(to);
+    }
+    Ok(0)
+}
+
+/// `scx_bpf_dsq_move_set_vtime(iterator, vtime)`: the virtual time of the next task that is moved.
+pub(in crate::vm::calls::kfuncs) fn dsq_move_set_vtime(call: &mut Call<'_>) -> Result {
+    let to = call.arg(2);
+    if let Iterator::ScxDsq { vtime, .. } = under_way(call, IteratorKind::ScxDsq)? {
+        *vtime = Some(to);
+    }
+    Ok(0)
+}
+
 /// `scx_bpf_dsq_move(iterator, task, number, flags)`: to another queue, unless the task has left
-/// its queue.
+/// the iterator's.
 pub(in crate::vm::calls::kfuncs) fn dsq_move(call: &mut Call<'_>) -> Result {
-    move_task(call, None)
+    move_task(call, false)
 }
 
 /// `scx_bpf_dsq_move_vtime(iterator, task, number, flags)`: by the task's virtual time.
 pub(in crate::vm::calls::kfuncs) fn dsq_move_vtime(call: &mut Call<'_>) -> Result {
-    let task = task(call, 2)?;
-    let vtime = field(call, task, "scx.dsq_vtime");
-    move_task(call, Some(vtime))
+    move_task(call, true)
 }
 
-fn move_task(call: &mut Call<'_>, vtime: Option<u64>) -> Result {
+fn move_task(call: &mut Call<'_>, by_vtime: bool) -> Result {
     let (task, number, flags) = (task(call, 2)?, call.arg(3), call.arg(4));
-    let state = scheduler(call)?.tasks.get(&task).copied();
-    let from = state.and_then(|state| state.queue);
-    if from.is_none_or(QueueId::is_builtin) {
+    // Also from no member at all: from a timer, or a syscall program.
+    if scheduler(call)?.phase.mask() != 0 && !is_allowed(call, Phase::DISPATCH)? {
         return Ok(0);
     }
+    let (from, slice, vtime) = match under_way(call, IteratorKind::ScxDsq)? {
+        Iterator::ScxDsq {
+            queue,
+            slice,
+            vtime,
+            ..
+        } => (*queue, slice.take(), vtime.take()),
+        _ => (None, None, None),
+    };
+    let state = scheduler(call)?.tasks.get(&task).copied();
+    let is_there = state.is_some_and(|state| state.queue == from.map(QueueId));
+    if from.is_none() || !is_there {
+        return Ok(0);
+    }
+    for (path, value) in [("scx.slice", slice), ("scx.dsq_vtime", vtime)] {
+        if let Some(value) = value {
+            set(call, task, path, value)?;
+        }
+    }
+    let vtime = by_vtime.then(|| field(call, task, "scx.dsq_vtime"));
     let id = queue(call, number);
     dispatch_task(call.machine, task, id, Insert::new(flags, vtime));
     Ok(1)

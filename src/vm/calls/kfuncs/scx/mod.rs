@@ -1,12 +1,12 @@
 //! sched_ext (`kernel/sched/ext.c`, `kernel/sched/ext_idle.c`), on the state in
-//! [`Scheduler`](crate::vm::world::Scheduler). Tasks are dispatched at once, not at the end of
-//! the call of `dispatch`: nothing else runs in between.
+//! [`Scheduler`](crate::vm::world::Scheduler). Tasks that `dispatch` dispatches are pending until
+//! it ends, or moves a task to the local queue, as in the kernel.
 //!
 //! | file | kfuncs |
 //! |---|---|
 //! | `dispatch` | dispatch queues and their iterators |
 //! | `idle` | idle CPUs, masks of CPUs, which CPU a task gets |
-//! | `state` | CPUs, tasks, time, ending the scheduler |
+//! | `state` | CPUs and their run queues, tasks, time, counters, ending the scheduler |
 
 pub(super) mod dispatch;
 pub(super) mod idle;
@@ -15,7 +15,7 @@ pub(super) mod state;
 use super::cpumask::DEFAULT_SIZE;
 use crate::vm::machine::{Call, HelperProblem, Machine};
 use crate::vm::world::kernel::{KernelError, KernelObject};
-use crate::vm::world::{Insert, QueueId, Scheduler};
+use crate::vm::world::{Insert, Pending, QueueId, Scheduler};
 
 type Result<T = u64> = std::result::Result<T, HelperProblem>;
 
@@ -29,6 +29,19 @@ fn scheduler<'a>(call: &'a mut Call<'_>) -> Result<&'a mut Scheduler> {
 fn fail(call: &mut Call<'_>, why: String) -> Result {
     scheduler(call)?.fail(why);
     Ok(0)
+}
+
+/// Whether the running member may call the kfuncs of these sets (`scx_kf_allowed`). If not, that
+/// ends the scheduler.
+fn is_allowed(call: &mut Call<'_>, mask: u32) -> Result<bool> {
+    let allowed = scheduler(call)?.phase.mask();
+    if allowed & mask == 0 {
+        let why = format!(
+            "kfunc with mask {mask:#x} called from an operation only allowing {allowed:#x}"
+        );
+        fail(call, why)?;
+    }
+    Ok(allowed & mask != 0)
 }
 
 /// A task in the kernel's messages: `name[pid]`.
@@ -60,9 +73,63 @@ pub(crate) fn dispatch_task(machine: &mut Machine, task: u64, id: QueueId, inser
     let Some(cpu) = id.cpu() else { return };
     if insert.preempt {
         preempt(machine, cpu);
-    } else if scheduler.current(cpu).is_none() {
+    } else if !scheduler.is_busy(cpu) {
         scheduler.kick(cpu);
     }
+}
+
+/// Puts the pending tasks into their queues (`flush_dispatch_buf`).
+pub(crate) fn flush_dispatches(machine: &mut Machine) {
+    let cpu = machine.world.cpu();
+    let Some(scheduler) = machine.world.scheduler_mut() else {
+        return;
+    };
+    let pending = std::mem::take(&mut scheduler.pending);
+    let count = u32::try_from(pending.len()).unwrap_or(u32::MAX);
+    scheduler.dispatched = scheduler.dispatched.saturating_add(count);
+    for Pending {
+        task,
+        number,
+        insert,
+    } in pending
+    {
+        let state = machine.world.scheduler().and_then(|it| it.tasks.get(&task));
+        // The task may have gone since: the kernel ignores it (`finish_dispatch`).
+        if state.is_some_and(|state| state.owned) {
+            dispatch_task(machine, task, QueueId::on(number, cpu), insert);
+        }
+    }
+}
+
+/// A CPU's `struct rq`: the kernel's variable `runqueues` if that is known. `cpu`, `curr` and the
+/// length of the local queue are written each time, `curr` is null on an idle CPU. The other fields
+/// are zero, or what the test wrote.
+pub(crate) fn run_queue(
+    machine: &mut Machine,
+    cpu: u32,
+) -> std::result::Result<KernelObject, KernelError> {
+    let known = machine.world.scheduler_or_new().cpu(cpu).rq;
+    let known = known.and_then(|at| machine.world.kernel_memory().object_at(at));
+    let rq = match known {
+        Some(rq) => rq,
+        None => match machine.world.per_cpu("runqueues", cpu) {
+            Ok(rq) => rq,
+            Err(_) => machine.world.kernel("struct rq")?,
+        },
+    };
+    let scheduler = machine.world.scheduler_or_new();
+    scheduler.cpu(cpu).rq = Some(rq.address());
+    let waiting = scheduler.queue(QueueId::local(cpu));
+    let waiting = waiting.map_or(0, |queue| queue.tasks().count() as u64);
+    let current = scheduler.current(cpu).unwrap_or(0);
+    for (path, value) in [
+        ("cpu", cpu.into()),
+        ("curr", current),
+        ("scx.local_dsq.nr", waiting),
+    ] {
+        rq.set_if_there(path, value)?;
+    }
+    Ok(rq)
 }
 
 /// Ends the slice of what runs on a CPU, and asks it to schedule.

@@ -4,9 +4,10 @@ use super::super::super::helpers::printed;
 use super::super::cgroup;
 use super::super::kernel::acquire;
 use super::super::task::task;
-use super::{Result, cpu, fail, preempt, scheduler};
-use crate::vm::machine::{Call, Output};
-use crate::vm::world::ExitKind;
+use super::{Result, cpu, fail, preempt, run_queue, scheduler};
+use crate::vm::machine::{Call, HelperProblem, Output};
+use crate::vm::world::kernel::KernelError;
+use crate::vm::world::{Events, ExitKind};
 
 /// `SCX_KICK_IDLE`, `SCX_KICK_PREEMPT`.
 const IDLE: u64 = 1;
@@ -21,7 +22,7 @@ pub(in crate::vm::calls::kfuncs) fn kick_cpu(call: &mut Call<'_>) -> Result {
         return Ok(0);
     };
     let scheduler = scheduler(call)?;
-    if flags & IDLE != 0 && scheduler.current(cpu).is_some() {
+    if flags & IDLE != 0 && scheduler.is_busy(cpu) {
         return Ok(0);
     }
     if flags & PREEMPT != 0 {
@@ -97,6 +98,57 @@ pub(in crate::vm::calls::kfuncs) fn cpu_curr(call: &mut Call<'_>) -> Result {
         return Ok(0);
     };
     Ok(scheduler(call)?.current(cpu).unwrap_or(0))
+}
+
+/// A CPU's run queue.
+fn rq(call: &mut Call<'_>, cpu: u32) -> Result {
+    let rq = run_queue(call.machine, cpu);
+    let rq = rq.map_err(|why| HelperProblem::Other(why.to_string()))?;
+    Ok(rq.address())
+}
+
+/// `scx_bpf_cpu_rq(cpu)`.
+pub(in crate::vm::calls::kfuncs) fn cpu_rq(call: &mut Call<'_>) -> Result {
+    match cpu(call, 1)? {
+        Some(cpu) => rq(call, cpu),
+        None => Ok(0),
+    }
+}
+
+/// `scx_bpf_locked_rq()`: the run queue of the CPU or the task that the member is called for.
+/// `select_cpu`, `init_task`, `init` and `exit` are called without its lock.
+pub(in crate::vm::calls::kfuncs) fn locked_rq(call: &mut Call<'_>) -> Result {
+    match scheduler(call)?.locked {
+        Some(cpu) => rq(call, cpu),
+        None => fail(call, "accessing rq without holding rq lock".to_owned()),
+    }
+}
+
+/// `scx_bpf_events(&events, their size)`: the counters of [`Events`], in the kernel's structure of
+/// which as many bytes are written as the program has. The other counters are 0.
+pub(in crate::vm::calls::kfuncs) fn events(call: &mut Call<'_>) -> Result {
+    let Events {
+        select_cpu_fallback,
+        dispatch_keep_last,
+        refill_slice_dfl,
+    } = scheduler(call)?.events;
+    let bytes = || -> std::result::Result<_, KernelError> {
+        let stats = call.machine.world.kernel("struct scx_event_stats")?;
+        for (path, count) in [
+            ("SCX_EV_SELECT_CPU_FALLBACK", select_cpu_fallback),
+            ("SCX_EV_DISPATCH_KEEP_LAST", dispatch_keep_last),
+            ("SCX_EV_REFILL_SLICE_DFL", refill_slice_dfl),
+        ] {
+            stats.set_if_there(path, count)?;
+        }
+        let bytes = stats.bytes();
+        stats.free();
+        Ok(bytes)
+    };
+    let mut bytes = bytes().map_err(|why| HelperProblem::Other(why.to_string()))?;
+    bytes.truncate(usize::try_from(call.arg(2)).unwrap_or(usize::MAX));
+    call.write(1, &bytes)?;
+    Ok(0)
 }
 
 /// `scx_bpf_task_cgroup(task)`.
