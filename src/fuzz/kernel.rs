@@ -9,7 +9,7 @@ use crate::kernel::{LoadOptions, LoadedMaps, load, possible_cpus, running_config
 use crate::object::cases::KernelSays;
 use crate::program::Program;
 use crate::spec::ProgType;
-use crate::verifier::{Decision, Options, verify};
+use crate::verifier::{Decision, LogLevel, Options, verify};
 
 /// The prefix of our reject of a load before the context, which the kernel allows in
 /// tracepoint programs.
@@ -93,9 +93,27 @@ pub(super) fn compare_with(
         ..KernelSays::default()
     };
     let differences = Difference::between(&ours, &kernel);
+    if !differences.is_empty() && contradicts_itself(&kernel, program, maps, options) {
+        return Compared::Contradiction;
+    }
     Compared::Judged(Box::new(Both {
         ours,
         kernel,
         differences,
     }))
+}
+
+/// Whether the kernel's verifier reports itself: by the error line, or somewhere on the way, which
+/// only a full log shows.
+fn contradicts_itself(
+    kernel: &KernelSays,
+    program: &Program,
+    maps: &LoadedMaps,
+    options: &LoadOptions,
+) -> bool {
+    let full = || {
+        let options = options.clone().with_log(LogLevel::ALL);
+        load(program, maps, &options).is_ok_and(|it| it.verdict.log.contains(CONTRADICTION))
+    };
+    kernel.log_last.starts_with("verifier bug: ") || full()
 }
