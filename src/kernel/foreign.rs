@@ -8,7 +8,7 @@ use crate::btf::{Btf, FuncInfo};
 use crate::program::{Program, TargetProgram};
 use crate::spec::ProgType;
 use crate::util::{Errno, Reader, TypeId};
-use crate::verifier::attach_program::loaded_functions;
+use crate::verifier::loaded_target::loaded_functions;
 
 /// The program with this id in the running kernel (`bpftool prog`), as one that other programs
 /// attach to ([`Object::set_attach_program`](crate::Object::set_attach_program)). A load of such a

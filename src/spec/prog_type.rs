@@ -282,6 +282,7 @@ impl ProgType {
     }
 
     /// The attach types of which a program has one; empty if the kernel takes any, or none.
+    #[cfg(any(feature = "cli", all(feature = "kernel", target_os = "linux")))]
     pub(crate) fn attach_types(self) -> &'static [AttachType] {
         match self.info().attach {
             OneOf(list) => list,

@@ -18,7 +18,7 @@
 //! | `memory` | loads and stores, by kind of pointer |
 //! | `typed` | typed kernel pointers: members by BTF, trust, kernel pointers in maps |
 //! | `struct_ops` | programs that implement a member of a structure of operations |
-//! | `attach`, `attach_target`, `attach_program` | what programs attach to, by a type in BTF |
+//! | `attach`, `attach_target`, `attach_program`, `loaded_target` | what programs attach to, by a type in BTF |
 //! | `call` | helpers, kfuncs, subprograms, callbacks, return values |
 //! | `precision`, `prune` | which scalars are precise, which paths are pruned |
 //! | `privileges` | what the loader's capabilities allow |
@@ -36,7 +36,7 @@
 
 mod alu;
 mod attach;
-pub(crate) mod attach_program;
+mod attach_program;
 mod attach_target;
 mod branch;
 mod call;
@@ -50,6 +50,8 @@ mod facts;
 mod history;
 mod id;
 mod liveness;
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+pub(crate) mod loaded_target;
 mod log;
 mod maps;
 mod memory;

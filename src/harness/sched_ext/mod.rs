@@ -60,8 +60,9 @@ impl Vm {
     ///
     /// The test plays the kernel: it [adds](SchedExt::add) tasks, [wakes](SchedExt::wake) them,
     /// lets a CPU [choose](SchedExt::schedule) what runs, lets time [pass](SchedExt::run), lets a
-    /// task [sleep](SchedExt::sleep), or a higher class [get](SchedExt::release) a CPU. CPUs are plain: without siblings, caches or nodes. Constants
-    /// that a scheduler's loader fills in (`__SCX_DSQ_LOCAL`) are globals of the object
+    /// task [sleep](SchedExt::sleep), or a higher class [get](SchedExt::release) a CPU. CPUs are
+    /// plain: without siblings, caches or nodes. Constants that a scheduler's loader fills in
+    /// (`__SCX_DSQ_LOCAL`) are globals of the object
     /// ([`Object::set_global`](crate::Object::set_global)).
     ///
     /// The calls and their order follow the sources; no kernel's scheduler was run beside it.
