@@ -121,14 +121,17 @@ fn between<'a>(program: &'a Program, of: &Btf, to: &Btf) -> Result<Translated<'a
         None => None,
     };
     let attach_module = attach.and_then(|found| found.module);
-    let of_module = running_modules()
-        .iter()
-        .find(|(name, _)| Some(name.as_str()) == attach_module);
+    let of_module = attach_module.and_then(|module| {
+        let mut modules = running_modules().iter();
+        modules.find(|(name, _)| name == module)
+    });
     let owner = of_module.map_or(to, |(_, btf)| btf);
     let structure = attach.and_then(|found| owner.get(found.id));
     let member = structure.and_then(|structure| program.member_of(structure));
+    // A case has the structure's name only, and the member's number as its attach type.
     if let (ProgType::StructOps, Some(_), None, Some(target)) =
         (program.prog_type, structure, member, &program.attach_target)
+        && target.contains('.')
     {
         return Err(Absent(format!("member '{target}'")));
     }
