@@ -2,9 +2,9 @@
 //!
 //! A token belongs to a user namespace: a process in it opens a BPF file system, the
 //! administrator creates that with what it delegates, and the process mounts it and makes the
-//! token. Here a child is that process, and this one the administrator, who uses the token afterwards: the
-//! owner of a user namespace has all capabilities in it, even without any of its own
-//! (`cap_capable_helper`, `security/commoncap.c`).
+//! token. Here a child is that process, and this one the administrator, who uses the token
+//! afterwards: the owner of a user namespace has all capabilities in it, even without any of its
+//! own (`cap_capable_helper`, `security/commoncap.c`).
 
 use std::convert::Infallible;
 use std::ffi::CStr;
