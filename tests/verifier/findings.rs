@@ -97,6 +97,7 @@ fn bpflab_says_what_the_page_says() {
 fn the_kernel_says_what_the_page_says() {
     use crate::shared::here;
     use bpflab::kernel::{LoadOptions, LoadedMaps, TestRun, load};
+    use bpflab::verifier::LogLevel;
 
     if here::judge().is_none() {
         return;
@@ -113,6 +114,13 @@ fn the_kernel_says_what_the_page_says() {
             "arena-fetch" => u32::MAX,
             _ => continue,
         };
+        let options = LoadOptions::default().with_log(LogLevel::ALL);
+        let log = load(&told.program, &maps, &options).unwrap().verdict.log;
+        let last = log.rsplit(" R0=").next().unwrap_or_default();
+        assert!(
+            last.starts_with("0 ") || last.starts_with("0\n"),
+            "{name}: {log}"
+        );
         let program = loaded.program.expect("an accepted program");
         let run = program.test_run(&TestRun::context(&[0xff; 16])).unwrap();
         assert_eq!(run.retval, returned, "{name}");
