@@ -256,17 +256,12 @@ impl Image {
         let lowered = self.fast()?;
         let bytes = lowered.may_start(machine, context)?;
         for function in &self.attached {
-            // Where an exception ends is known only for the program that the run starts with.
-            let may_throw = |lowered: &Lowered| lowered.exceptions().is_some();
             let Attachment::Replaced(program) = function.attachment else {
                 continue;
             };
             let extension = images.get(program.index()).ok_or(Fallback::Attached)?;
             let starts = extension.may_start_fast(images, machine, context);
-            let (extension, _) = starts.map_err(|_| Fallback::Attached)?;
-            if may_throw(lowered) || may_throw(extension) {
-                return Err(Fallback::Attached);
-            }
+            starts.map_err(|_| Fallback::Attached)?;
         }
         Ok((lowered, bytes))
     }

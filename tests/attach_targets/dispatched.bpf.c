@@ -35,6 +35,37 @@ int replaces_all(struct xdp_md *ctx)
 	return bpf_get_smp_processor_id() ? XDP_ABORTED : XDP_TX;
 }
 
+extern void bpf_throw(__u64 cookie) __ksym;
+
+__u64 caught;
+
+static __noinline int throw_for_port(struct xdp_md *ctx)
+{
+	if (ctx->ingress_ifindex == 99)
+		bpf_throw(XDP_DROP);
+	return XDP_PASS;
+}
+
+SEC("freplace/first")
+int throws(struct xdp_md *ctx)
+{
+	return throw_for_port(ctx);
+}
+
+// Global, and named by a tag: the exception's end.
+__noinline int give_back(__u64 cookie)
+{
+	caught += cookie;
+	return XDP_PASS;
+}
+
+SEC("freplace/first")
+__attribute__((btf_decl_tag("exception_callback:give_back")))
+int throws_and_catches(struct xdp_md *ctx)
+{
+	return throw_for_port(ctx);
+}
+
 SEC("fentry/first")
 int enters(__u64 *ctx)
 {

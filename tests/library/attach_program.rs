@@ -80,6 +80,24 @@ fn an_extension_runs_in_the_place_of_a_function() {
 }
 
 #[test]
+fn an_exception_of_an_extension_ends_the_extension() {
+    on_each_engine(|vm| {
+        let action = |vm: &mut Vm, port: u32| {
+            let event = frame().set("ingress_ifindex", port).unwrap();
+            vm.run("dispatch", &event).unwrap().runs[0].r0
+        };
+        vm.attach("throws").unwrap();
+        assert_eq!((action(vm, 99), number(vm, "kept")), (1, 0));
+        assert_eq!((action(vm, 1), number(vm, "kept")), (2, 1));
+        vm.detach("throws").unwrap();
+        // The program goes on with what the exception callback returned.
+        vm.attach("throws_and_catches").unwrap();
+        assert_eq!((action(vm, 99), number(vm, "kept")), (2, 2));
+        assert_eq!(number(vm, "caught"), 1);
+    });
+}
+
+#[test]
 fn tracing_programs_see_arguments_and_result() {
     on_each_engine(|vm| {
         for name in ["enters", "leaves", "leaves_main"] {
@@ -151,7 +169,15 @@ fn engines_count_what_attached_programs_execute() {
         let nested = nested.map(|run| run.insns);
         Some((outcome.runs[0].insns, nested.collect::<Vec<_>>()))
     };
-    for name in ["drops", "replaces_all", "enters", "leaves", "leaves_main"] {
+    for name in [
+        "drops",
+        "replaces_all",
+        "throws",
+        "throws_and_catches",
+        "enters",
+        "leaves",
+        "leaves_main",
+    ] {
         for engine in ENGINES {
             assert_eq!(
                 insns(name, engine),

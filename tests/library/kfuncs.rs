@@ -4,6 +4,7 @@
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 use crate::shared::here;
 
+use bpflab::harness::{EngineKind, RanOn};
 use bpflab::object::Target;
 use bpflab::spec::ProgType;
 use bpflab::vm::events::Event;
@@ -55,6 +56,19 @@ fn event(prog_type: ProgType) -> Event {
         64
     };
     Event::input(prog_type, vec![0; len])
+}
+
+#[test]
+fn an_exception_where_a_tail_call_led_stays_on_the_engine() {
+    for engine in [EngineKind::Checked, EngineKind::Interp, EngineKind::Jit] {
+        let mut vm = Vm::new(own("tail_calls_thrown")).unwrap();
+        vm.set_engine(engine);
+        for (program, r0) in [("goes_on", 154), ("goes_on_twice", 78)] {
+            let outcome = vm.run(program, &event(ProgType::SchedCls)).unwrap();
+            let run = &outcome.runs[0];
+            assert_eq!((run.r0, run.ran_on), (r0, RanOn::chosen(engine)));
+        }
+    }
 }
 
 #[test]

@@ -20,7 +20,8 @@ impl<'a> Run<'a> {
         self.load_frame_pointer();
     }
 
-    /// Runs a program in the innermost frame, which it takes over, to its end; returns r0.
+    /// Runs a program in the innermost frame, which it takes over, to its end; returns r0. An
+    /// exception of the program ends only the program.
     pub(crate) fn run_in_place(
         &mut self,
         machine: &mut Machine,
@@ -29,15 +30,21 @@ impl<'a> Run<'a> {
     ) -> Result<u64, Box<Fault>> {
         self.nested(machine, |run, machine| {
             run.leave_to(machine, image, lowered);
-            if let Some(native) = run.native() {
-                run.host.frame_end += STRIDE as u64;
-                return run.execute_native(machine, native.tail_entry_point());
-            }
-            if let Some(main) = lowered.functions().first() {
-                run.take_frame(main);
-            }
-            let floor = run.saved_callers.len();
-            run.thread(machine, 0, floor)
+            run.boundary = run.host.frame_end;
+            let callers = run.saved_callers.len();
+            let result = match run.native() {
+                Some(native) => {
+                    run.host.frame_end += STRIDE as u64;
+                    run.execute_native(machine, native.tail_entry_point())
+                }
+                None => {
+                    if let Some(main) = lowered.functions().first() {
+                        run.take_frame(main);
+                    }
+                    run.thread(machine, 0, callers)
+                }
+            };
+            run.catch(machine, result, callers)
         })
     }
 

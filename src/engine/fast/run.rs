@@ -76,6 +76,9 @@ pub(crate) struct Run<'a> {
     entry_point: Option<EntryPoint>,
     /// The end of the frame before the first function is entered.
     pub(super) rest: u64,
+    /// The end of the frame that an exception returns to: that of the innermost main program which
+    /// ends by itself, however the others before it in the frame left it.
+    pub(super) boundary: u64,
     /// Whether machine code counts instructions.
     pub counting: Counting,
     /// Whether nothing has to be read anew before the entry program starts.
@@ -177,6 +180,7 @@ impl<'a> Run<'a> {
                 .filter(|_| image.attached_at(0).is_none())
                 .map(|native| native.entry_point(0)),
             rest: frames.rest(),
+            boundary: frames.rest() - STRIDE as u64,
             counting,
             starts_plainly: lowered.known().is_empty() && !lowered.reads_kernel(),
             image,
@@ -260,11 +264,13 @@ impl<'a> Run<'a> {
         result: Result<u64, Box<Fault>>,
         insns: Option<u64>,
     ) -> Result<Finished, Box<Fault>> {
-        let thrown = result.as_ref().err().and_then(|stop| stop.thrown());
-        let result = match thrown {
-            Some(cookie) => self.catch(machine, cookie),
-            None => result.map(|r0| Finished { r0, insns }),
+        let thrown = result.as_ref().is_err_and(|stop| stop.thrown().is_some());
+        let r0 = self.catch(machine, result, 0);
+        let insns = match thrown {
+            true => self.counts().then_some(self.executed),
+            false => insns,
         };
+        let result = r0.map(|r0| Finished { r0, insns });
         self.tail_calls = 0;
         self.set_program(machine, self.entry.0, self.entry.1);
         if result.is_err() {
@@ -274,14 +280,23 @@ impl<'a> Run<'a> {
         result
     }
 
-    /// Ends the program after an exception: its result is that of its exception callback on the
-    /// cookie, or the cookie (`bpf_throw`, `kernel/bpf/helpers.c`). The program is the one that
-    /// the run starts with, since a tail call leads to no other that throws.
-    fn catch(&mut self, machine: &mut Machine, cookie: u64) -> Result<Finished, Box<Fault>> {
-        self.saved_callers.clear();
-        self.frames.renew_callees(machine, 1);
-        // The main program is still active.
-        self.host.frame_end = self.rest - STRIDE as u64;
+    /// The result of a program whose main function runs in the frame of the boundary, with that
+    /// many saved callers before it. After an exception, that is the result of the program's
+    /// exception callback on the cookie, or the cookie (`bpf_throw`, `kernel/bpf/helpers.c`).
+    pub(super) fn catch(
+        &mut self,
+        machine: &mut Machine,
+        result: Result<u64, Box<Fault>>,
+        callers: usize,
+    ) -> Result<u64, Box<Fault>> {
+        let thrown = result.as_ref().err().and_then(|stop| stop.thrown());
+        let Some(cookie) = thrown else {
+            return result;
+        };
+        self.saved_callers.truncate(callers);
+        // The main function is still active, and the only one.
+        self.host.frame_end = self.boundary;
+        self.frames.renew_callees(machine, self.depth());
         let callback = self.lowered.exceptions().and_then(|it| it.callback);
         let r0 = match callback {
             Some(callback) => self.function(machine, 0, callback, [cookie, 0, 0, 0, 0])?,
@@ -290,8 +305,7 @@ impl<'a> Run<'a> {
         let main = self.lowered.functions().first();
         self.frame_escapes = main.is_some_and(|main| main.frame_escapes);
         self.leave(machine);
-        let insns = self.counts().then_some(self.executed);
-        Ok(Finished { r0, insns })
+        Ok(r0)
     }
 
     /// Runs a function of the program in a new frame to its end; returns r0. The operation
@@ -323,12 +337,12 @@ impl<'a> Run<'a> {
     ) -> T {
         let [.., r6, r7, r8, r9, r10] = self.host.regs;
         let (program, frame_end) = ((self.image, self.lowered), self.host.frame_end);
-        let (frame_escapes, unwind) = (self.frame_escapes, self.unwind);
+        let (frame_escapes, unwind, boundary) = (self.frame_escapes, self.unwind, self.boundary);
         let result = f(self, machine);
         let [.., s6, s7, s8, s9, s10] = &mut self.host.regs;
         [*s6, *s7, *s8, *s9, *s10] = [r6, r7, r8, r9, r10];
         self.host.frame_end = frame_end;
-        (self.frame_escapes, self.unwind) = (frame_escapes, unwind);
+        (self.frame_escapes, self.unwind, self.boundary) = (frame_escapes, unwind, boundary);
         self.set_program(machine, program.0, program.1);
         result
     }

@@ -41,11 +41,10 @@ impl<'a> Run<'a> {
         }
         let room = self.frames.reach(machine, depth.saturating_sub(1));
         room.map_err(|full| self.fault(at, full.into()))?;
-        // Where an exception ends is known only for the program that the run starts with.
         let starts = image.may_start_fast(self.images, machine, context);
         Ok(match starts {
-            Ok((lowered, _)) if lowered.exceptions().is_none() => Tail::Fast(image, lowered),
-            _ => Tail::Checked(image),
+            Ok((lowered, _)) => Tail::Fast(image, lowered),
+            Err(_) => Tail::Checked(image),
         })
     }
 
@@ -62,6 +61,15 @@ impl<'a> Run<'a> {
                 // The checked interpreter has left the frame already. Enter it again for
                 // the exit, which does nothing else.
                 self.host.frame_end -= STRIDE as u64;
+                self.frame_escapes = false;
+                Ok(Next::Exit)
+            }
+            // An exception ends the program, but not the callers of a function.
+            Tail::Fast(image, lowered)
+                if lowered.exceptions().is_some() && self.host.frame_end != self.boundary =>
+            {
+                self.host.regs[0] = self.run_in_place(machine, image, lowered)?;
+                // The program has left the frame already, and made it anew if it escapes.
                 self.frame_escapes = false;
                 Ok(Next::Exit)
             }
