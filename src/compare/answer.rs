@@ -6,6 +6,7 @@ use std::fmt;
 use crate::btf::Btf;
 use crate::program::MapDef;
 use crate::spec::MapType;
+use crate::vm::memory::Pointer;
 use crate::vm::{Fault, Outcome, RanOn};
 
 /// The result of a run; by default that of one that stopped early.
@@ -88,7 +89,7 @@ pub fn difference(one: &Answer, other: &Answer) -> Option<Difference> {
 fn compare(one: &Answer, other: &Answer) -> Result<(), Difference> {
     if let (Some(one), Some(other)) = (&one.details, &other.details) {
         differ("fault", &one.fault, &other.fault)?;
-        let (first, second) = counted_alike(&one.outcome, &other.outcome);
+        let (first, second) = told_alike(&one.outcome, &other.outcome);
         differ("runs", &first.runs, &second.runs)?;
         differ("outputs", &first.outputs, &second.outputs)?;
         differ("outcome", &first, &second)?;
@@ -113,8 +114,9 @@ fn compare(one: &Answer, other: &Answer) -> Result<(), Difference> {
     differ("maps", &one.maps.len(), &other.maps.len())
 }
 
-/// Two outcomes without those instruction counts that the other one lacks.
-fn counted_alike<'a>(one: &'a Outcome, other: &'a Outcome) -> (Cow<'a, Outcome>, Cow<'a, Outcome>) {
+/// Two outcomes without what only one engine tells: instruction counts, and the functions that the
+/// places of references on the stack belong to.
+fn told_alike<'a>(one: &'a Outcome, other: &'a Outcome) -> (Cow<'a, Outcome>, Cow<'a, Outcome>) {
     let (mut one, mut other) = (Cow::Borrowed(one), Cow::Borrowed(other));
     for at in 0..one.runs.len().min(other.runs.len()) {
         let count = |outcome: &Outcome| outcome.runs.get(at).is_some_and(|run| run.insns.is_some());
@@ -122,6 +124,17 @@ fn counted_alike<'a>(one: &'a Outcome, other: &'a Outcome) -> (Cow<'a, Outcome>,
             for outcome in [&mut one, &mut other] {
                 if let Some(run) = outcome.to_mut().runs.get_mut(at) {
                     run.insns = None;
+                }
+            }
+        }
+    }
+    if one.unreleased != other.unreleased {
+        for outcome in [&mut one, &mut other] {
+            for held in &mut outcome.to_mut().unreleased {
+                if let Pointer::Region { place, .. } = held
+                    && let Some((what, _)) = place.split_once(" at stack")
+                {
+                    *place = what.to_owned();
                 }
             }
         }

@@ -6,6 +6,7 @@ use crate::btf::Btf;
 use crate::harness::{EngineKind, Vm};
 use crate::lower::Passes;
 use crate::vm::World;
+use crate::vm::events::Event;
 
 /// One of bpflab's own engines, with its settings.
 #[derive(Debug, Clone)]
@@ -78,6 +79,18 @@ impl Engine for Ours {
     }
 
     fn run(&mut self, subject: &Subject) -> Result<Answer, Unable> {
+        self.run_on(subject, |_| subject.event.clone())
+    }
+}
+
+impl Ours {
+    /// Runs a subject on another event than its own, made in the machine that it runs on: one
+    /// whose arguments are objects there.
+    pub(crate) fn run_on(
+        &self,
+        subject: &Subject,
+        event: impl FnOnce(&mut Vm) -> Event,
+    ) -> Result<Answer, Unable> {
         let mut vm = Vm::with_world(World::default());
         vm.set_engine(self.kind)
             .set_passes(self.passes)
@@ -91,8 +104,8 @@ impl Engine for Ours {
         let Some(&handle) = handles.first() else {
             return Err(Unable::Unavailable("no program to run".to_owned()));
         };
-        let event = &subject.event;
-        let repeated = vm.runner(handle, event)?.repeat(1)?;
+        let event = event(&mut vm);
+        let repeated = vm.runner(handle, &event)?.repeat(1)?;
         let maps = maps(&vm, subject.program.btf.as_ref())?;
         let ran_on = repeated.ran_on;
         let (outcome, fault) = (repeated.outcome, repeated.fault);

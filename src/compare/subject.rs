@@ -52,6 +52,15 @@ impl Subject {
         }
     }
 
+    /// The same without a limit.
+    #[must_use]
+    pub fn without_budget(self) -> Self {
+        Self {
+            budget: None,
+            ..self
+        }
+    }
+
     /// All programs, the one that runs first.
     pub fn programs(&self) -> impl Iterator<Item = &Arc<Program>> {
         [&self.program].into_iter().chain(&self.others)

@@ -1,10 +1,12 @@
 //! The *value* oracle: all engines have the same results.
 
 use super::candidate::Candidate;
+use super::inputs::Inputs;
 use super::oracle::Oracle;
 use super::problem::Problem;
-use crate::compare::{Answer, Engine, Ours, difference};
-use crate::harness::EngineKind;
+use crate::compare::{Answer, Engine, Ours, Subject, difference};
+use crate::harness::{EngineKind, Vm};
+use crate::vm::events::Event;
 
 /// The most instructions of a run.
 const BUDGET: u64 = 100_000;
@@ -23,19 +25,47 @@ pub(super) struct Values {
 /// Runs an accepted program on all engines, and in the running kernel if `kernel` says so.
 pub(super) fn compare(candidate: &Candidate, kernel: bool) -> Values {
     let mut values = Values::default();
-    let subject = candidate.subject();
-    let limited = subject.with_budget(BUDGET);
-    let Ok(checked) = Ours::new(EngineKind::Checked).run(&limited) else {
-        return values;
-    };
-    let engines = [
+    let subject = candidate.subject().with_budget(BUDGET);
+    let checked = on_all_engines(&subject, &|_| subject.event.clone(), &mut values);
+    // A run that was ended early by its budget is not comparable with the kernel's.
+    if let Some(checked) = checked.filter(|answer| answer.retval.is_some())
+        && kernel
+        && candidate.defined
+        && values.problem.is_none()
+    {
+        in_the_kernel(candidate, &checked, &mut values);
+    }
+    // Pointers to objects differ from one machine to another.
+    if candidate.program.attach_btf_id.is_some() && values.problem.is_none() {
+        let event = |vm: &mut Vm| Inputs::new(candidate.seed).event_of(vm, candidate);
+        on_all_engines(&subject, &event, &mut values);
+    }
+    values
+}
+
+/// Runs a program on all engines; returns the checked one's answer.
+fn on_all_engines(
+    subject: &Subject,
+    event: &dyn Fn(&mut Vm) -> Event,
+    values: &mut Values,
+) -> Option<Answer> {
+    let checked = Ours::new(EngineKind::Checked).run_on(subject, event).ok()?;
+    let mut engines = vec![
         Ours::new(EngineKind::Interp).with_loop(),
         Ours::new(EngineKind::Interp),
         Ours::new(EngineKind::Jit),
     ];
-    for mut engine in engines {
+    // Machine code that does not count ends by itself only.
+    if checked.retval.is_some() {
+        engines.push(Ours::new(EngineKind::Jit).without_counts());
+    }
+    for engine in engines {
         let name = engine.name();
-        match engine.run(&limited) {
+        let subject = match engine.counts {
+            true => subject,
+            false => &subject.clone().without_budget(),
+        };
+        match engine.run_on(subject, event) {
             Ok(answer) => {
                 values.runs += 1;
                 values.problem = differing(&checked, &answer, &name);
@@ -51,14 +81,10 @@ pub(super) fn compare(candidate: &Candidate, kernel: bool) -> Values {
             }
         }
         if values.problem.is_some() {
-            return values;
+            break;
         }
     }
-    // A run that was ended early by its budget is not comparable with the kernel's.
-    if kernel && candidate.defined && checked.retval.is_some() {
-        in_the_kernel(candidate, &checked, &mut values);
-    }
-    values
+    Some(checked)
 }
 
 fn differing(checked: &Answer, answer: &Answer, name: &str) -> Option<Problem> {

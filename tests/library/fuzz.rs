@@ -183,7 +183,7 @@ fn a_problem_of_linux_is_known() {
     assert_eq!((counts.accepted, counts.known), (1, 0));
     assert!(counts.held > 0);
     let counts = judged(Oracle::VALUE | Oracle::SAFETY, false);
-    assert_eq!((counts.known, counts.engine_runs), (0, 3));
+    assert_eq!((counts.known, counts.engine_runs), (0, 4));
     #[cfg(all(feature = "kernel", target_os = "linux"))]
     if crate::shared::here::judge().is_some() {
         assert_eq!(judged(Oracle::STATE, true).known, 1);

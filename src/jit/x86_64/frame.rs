@@ -75,7 +75,7 @@ impl Emitter<'_> {
 
     /// Determines what the main program has to save.
     fn survey_main(&mut self, main: &Function) {
-        (self.is_main, self.frame_escapes) = (true, main.frame_escapes);
+        self.is_main = true;
         self.has_functions = self.lowered.functions().len() > 1;
         if self.has_functions {
             // A run that stops in a function skips the code that restores what it saved.
@@ -83,6 +83,8 @@ impl Emitter<'_> {
         }
         let ops = self.lowered.ops_of(main);
         self.has_frame = self.counts.is_on || ops.iter().any(|op| !is_frameless(*op));
+        // Only code that is never reached, and not emitted, may use a frame that is not there.
+        self.frame_escapes = main.frame_escapes && self.has_frame;
         let pushed =
             1 + usize::from(self.has_frame) + usize::from(self.has_functions) + self.changed.len();
         self.align(pushed);
@@ -168,7 +170,9 @@ impl Emitter<'_> {
             }
             self.move_frame(-(STRIDE as i32));
         }
-        self.clear(&function.zeroed);
+        if self.has_frame || !is_main {
+            self.clear(&function.zeroed);
+        }
         let ops = self.lowered.ops_of(function);
         if has_tail_call(ops) {
             let stack = i32::from(function.stack);
@@ -364,4 +368,35 @@ fn is_frameless(op: Op) -> bool {
     };
     let effect = effect(op);
     has_code && !effect.reads.union(effect.writes).contains(Reg::R10)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::engine::Counting;
+    use crate::jit::emit_for;
+    use crate::jit::testing::lowered;
+    use crate::spec::context::Arch;
+
+    /// The frame's register has the caller's value where no reached operation needs a frame.
+    #[test]
+    fn a_frame_that_is_not_there_is_not_zeroed() {
+        let code = |branch: &str| {
+            let text = format!(
+                "r0 = 0
+                {branch}
+                *(u64 *)(r10 -16) = r0
+                *(u64 *)(r10 -8) = r0
+                r0 = *(u64 *)(r10 -16)
+                out: exit"
+            );
+            let lowered = lowered(&text);
+            let zeroes = !lowered.functions().first().unwrap().zeroed.is_empty();
+            let emitted = emit_for(Arch::X86_64, &lowered, Counting::Off).unwrap();
+            // movups [rbp + displacement], xmm0
+            let stores = emitted.bytes.windows(2).any(|bytes| bytes == [0x0f, 0x11]);
+            (zeroes, stores)
+        };
+        assert_eq!(code("if r0 == 0 goto out"), (true, false));
+        assert_eq!(code("r0 = 1"), (true, true));
+    }
 }
