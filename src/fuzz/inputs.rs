@@ -8,7 +8,7 @@ use crate::btf::{Kind, Member, Type};
 use crate::harness::Vm;
 use crate::program::Program;
 use crate::spec::object::member_trust;
-use crate::spec::{MapType, ProgType, UpdateFlags};
+use crate::spec::{MapType, ProgType, UpdateFlags, struct_ops};
 use crate::vm::events::Event;
 
 /// A source of inputs; the same seed gives the same inputs.
@@ -96,13 +96,16 @@ impl Inputs {
         if program.prog_type == ProgType::Netfilter {
             let context = ["nf_hook_state", "sk_buff"].map(|name| {
                 let found = btf.find(name, Kind::Struct)?;
-                object(vm, found, true, &mut BTreeMap::new())
+                object(vm, found, true, &mut Objects::default())
             });
             let context = context.map(Option::unwrap_or_default);
             let bytes = context.map(u64::to_le_bytes).concat();
             return Some(Event::input(ProgType::Netfilter, bytes));
         }
         let hook = btf.get(program.attach_btf_id?)?;
+        if program.prog_type == ProgType::StructOps {
+            return self.operation(vm, program, hook);
+        }
         let prototype = btf.resolve(hook.target_id()?).ok()?;
         // A tracepoint is a pointer to its prototype, whose first parameter is not passed.
         let (prototype, skipped) = match prototype.kind() {
@@ -110,7 +113,7 @@ impl Inputs {
             Kind::Ptr => (btf.resolve(prototype.target_id()?).ok()?, 1),
             _ => return None,
         };
-        let (mut context, mut objects) = (Vec::new(), BTreeMap::new());
+        let (mut context, mut objects) = (Vec::new(), Objects::default());
         for param in prototype.params().skip(skipped) {
             let ty = btf.resolve(param.ty).ok()?;
             let to = (ty.kind() == Kind::Ptr).then(|| btf.resolve(ty.target_id()?).ok());
@@ -122,6 +125,37 @@ impl Inputs {
         context.resize(context.len() + 8, 0);
         let event = Event::bytes(context);
         event.accepts(program.prog_type).then_some(event)
+    }
+
+    /// A call of the member that a program implements, with objects for its pointers.
+    fn operation(&mut self, vm: &mut Vm, program: &Program, structure: Type<'_>) -> Option<Event> {
+        let (name, member) = program.attach_target.as_deref()?.split_once('.')?;
+        let operations = struct_ops::find(name)?;
+        let prototype = struct_ops::prototype(structure, member)?;
+        let stub = struct_ops::stub(structure.btf(), name, member);
+        let mut event = vm.struct_ops_call(name, member).ok()?;
+        let mut objects = Objects {
+            known: BTreeMap::new(),
+            writable: true,
+        };
+        for (number, param) in prototype.params().enumerate() {
+            let to = operations.pointee(structure.btf(), (member, number), param.ty);
+            let marked = stub.and_then(|stub| stub.params().nth(number));
+            let is_null = marked.is_some_and(|param| param.name.ends_with(struct_ops::NULLABLE))
+                && self.random.chance(30);
+            let argument = match to {
+                Some(_) if is_null => 0,
+                Some(to) => object(vm, to, true, &mut objects).unwrap_or_default(),
+                // As wide as its type, and positive.
+                None => {
+                    let ty = structure.btf().resolve(param.ty).ok();
+                    let bytes = ty.and_then(|ty| ty.size()).unwrap_or(8).clamp(1, 8);
+                    self.bits() >> (65 - 8 * bytes)
+                }
+            };
+            event = event.arg(number + 1, argument).ok()?;
+        }
+        Some(event)
     }
 
     /// Writes random contents to the maps that user space fills.
@@ -148,21 +182,28 @@ impl Inputs {
     }
 }
 
+/// The objects of a machine that were made for its programs.
+#[derive(Debug, Default)]
+struct Objects {
+    /// Their addresses by the structure's name.
+    known: BTreeMap<String, u64>,
+    /// Whether programs may write to them. (The verifier says where.)
+    writable: bool,
+}
+
 /// The address of an object of a structure; one of each type. Its members that point to
 /// structures are not null, as in the kernel; if it is no argument and large, only those that the
 /// verifier takes for not null are set.
-fn object(
-    vm: &mut Vm,
-    ty: Type<'_>,
-    is_argument: bool,
-    objects: &mut BTreeMap<String, u64>,
-) -> Option<u64> {
-    if let Some(known) = objects.get(ty.name()) {
+fn object(vm: &mut Vm, ty: Type<'_>, is_argument: bool, objects: &mut Objects) -> Option<u64> {
+    if let Some(known) = objects.known.get(ty.name()) {
         return Some(*known);
     }
     let mut made = vm.world().kernel(ty.name()).ok()?;
+    if objects.writable {
+        made = made.writable();
+    }
     let address = made.address();
-    objects.insert(ty.name().to_owned(), address);
+    objects.known.insert(ty.name().to_owned(), address);
     let sets_all = is_argument || ty.members().len() < 16;
     let mut pointers = Vec::new();
     find_pointers(ty, "", &mut pointers);

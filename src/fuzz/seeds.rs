@@ -11,6 +11,7 @@ use super::random::Random;
 use super::strategy::Strategy;
 use crate::r#gen::{Choices, KernelTypes, Options, make};
 use crate::program::{Initial, Program};
+use crate::spec::ProgType;
 use crate::vm::events::Event;
 
 /// The random bytes that most programs are made from: at least, and how many more.
@@ -127,10 +128,12 @@ impl Seeds {
             .kernel
             .as_ref()
             .filter(|_| strategy.needs_kernel_types());
+        let is_operation = strategy == Strategy::StructOps;
         let options = Options {
-            defined: strategy != Strategy::Whole,
+            prog_type: is_operation.then_some(ProgType::StructOps),
+            defined: !is_operation && strategy != Strategy::Whole,
             tail_calls: strategy == Strategy::TailCalls,
-            mistakes: strategy == Strategy::Mistakes,
+            mistakes: strategy == Strategy::Mistakes || is_operation && random.chance(20),
             kernel,
             ..Options::default()
         };

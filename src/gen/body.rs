@@ -117,9 +117,10 @@ impl<'a> Body<'a> {
     /// The bits that the function's result may have; `None` for any. (A callback returns 0
     /// to continue and 1 to stop.)
     pub(super) fn returnable(&self) -> Option<i32> {
-        let role = self.function().role;
-        let is_bit = role.is_callback() || role == Role::Main && self.setting.returns_bit();
-        is_bit.then_some(1)
+        match self.function().role {
+            Role::Main => self.setting.returnable(),
+            role => role.is_callback().then_some(1),
+        }
     }
 
     pub(super) fn alu(&mut self, op: AluOp, width: Width, dst: Reg, src: Operand) {

@@ -68,7 +68,7 @@ impl Body<'_> {
         if self.is_main() || self.slips() {
             // The cookie is what the program returns.
             let imm = self.choices.imm();
-            self.mov_imm(Reg::R1, if setting.returns_bit() { imm & 1 } else { imm });
+            self.mov_imm(Reg::R1, setting.returnable().map_or(imm, |bits| imm & bits));
             self.call_kernel(throw, Holds::Nothing);
         }
     }

@@ -57,6 +57,7 @@ pub(super) const OBJECTS: &[Step] = &[
     (14, objects::argument),
     (3, objects::stored),
     (24, objects::load_member),
+    (10, objects::write_member),
     (34, objects::any_call),
     (10, look_up::null_check),
     (8, scopes::section),
@@ -103,6 +104,9 @@ pub(super) fn write(mut body: Body<'_>) -> (usize, Vec<usize>) {
         let imm = body.choices.imm();
         let off = BUFFER_AT + 8 * at;
         body.store(Size::Dw, Reg::FP, off, Operand::Imm(imm));
+    }
+    if role == Role::Main {
+        objects::release_arguments(&mut body);
     }
     let most = match role {
         Role::Main if body.setting.options.tail_calls => {

@@ -1,5 +1,4 @@
-//! What generated programs use of a kernel: its functions, structures, and attach points
-//! with typed arguments, as its BTF has them.
+//! What generated programs use of a kernel: its functions and structures, as its BTF has them.
 
 use std::collections::BTreeMap;
 
@@ -10,23 +9,8 @@ use crate::spec::kfuncs::{self, KfuncFlags, KfuncResult, ParameterKind};
 use crate::spec::{AttachType, ProgType};
 use crate::util::TypeId;
 
-/// The attach points whose arguments are typed pointers, by the attach type and the name.
-const HOOKS: &[(AttachType, &str)] = &[
-    (AttachType::TraceRawTp, "sched_switch"),
-    (AttachType::TraceRawTp, "task_newtask"),
-    (AttachType::TraceRawTp, "sched_process_exec"),
-    (AttachType::TraceRawTp, "sched_pi_setprio"),
-    (AttachType::TraceRawTp, "cgroup_attach_task"),
-    (AttachType::TraceRawTp, "kfree_skb"),
-    (AttachType::TraceRawTp, "inet_sock_set_state"),
-    (AttachType::TraceIter, "task"),
-    (AttachType::TraceIter, "task_file"),
-    (AttachType::TraceIter, "cgroup"),
-    (AttachType::TraceIter, "bpf_map"),
-];
-
 /// The most structures, and how deep structures in structures are entered.
-const MOST: usize = 250;
+const MOST: usize = 400;
 const DEPTH: usize = 2;
 
 /// The index of a structure in [`KernelTypes`].
@@ -65,21 +49,39 @@ pub(super) struct Iterator {
     pub size: i16,
 }
 
-/// An attach point: each argument is eight bytes of the context.
+/// An attach point.
 #[derive(Debug, Clone)]
 pub(super) struct Hook {
-    pub attach_type: AttachType,
-    pub name: &'static str,
+    pub prog_type: ProgType,
+    /// `None` for a member of a structure of operations.
+    pub attach_type: Option<AttachType>,
+    /// `sched_switch`, `tcp_congestion_ops.ssthresh`.
+    pub target: String,
+    /// The function, the tracepoint's type, or the structure of operations.
     pub id: TypeId,
-    pub arguments: Vec<Member>,
+    /// Each is eight bytes of the context.
+    pub arguments: Vec<Argument>,
+    /// What its programs may write, besides what all may.
+    pub writable: Vec<(StructIndex, Member)>,
+    pub may_sleep: bool,
+    /// Whether its programs return a pointer.
+    pub returns_pointer: bool,
+}
+
+/// An argument of a program.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Argument {
+    pub at: Member,
+    /// Whether a pointer may be null.
+    pub nullable: bool,
+    /// Whether the program has to release it.
+    pub is_reference: bool,
 }
 
 impl Hook {
-    pub(super) const PROG_TYPE: ProgType = ProgType::Tracing;
-
-    /// Whether an argument may be null: an iterator's element at the end.
-    pub(super) fn may_be_null(&self, argument: Member) -> bool {
-        self.attach_type == AttachType::TraceIter && argument.off > 0
+    /// The structure of operations, if it is a member of one, and the member.
+    pub(super) fn member(&self) -> Option<(&str, &str)> {
+        self.target.split_once('.')
     }
 }
 
@@ -120,8 +122,7 @@ impl KernelTypes {
             }
         }
         types.iterators = types.find_iterators();
-        let hooks = HOOKS.iter().filter_map(|hook| types.hook(hook.0, hook.1));
-        types.hooks = hooks.collect();
+        types.hooks = types.find_hooks();
         for at in 0..types.functions.len() {
             let row = types.functions[at].row;
             let passed = row.parameters.iter();
@@ -196,48 +197,21 @@ impl KernelTypes {
         news.filter_map(whole).collect()
     }
 
-    fn hook(&mut self, attach_type: AttachType, name: &'static str) -> Option<Hook> {
-        let btf = self.btf.clone();
-        // A tracepoint is a typedef of a pointer to its prototype, whose first parameter
-        // programs don't get; an iterator is a function.
-        let is_tracepoint = attach_type == AttachType::TraceRawTp;
-        let (prefix, kind) = if is_tracepoint {
-            ("btf_trace_", Kind::Typedef)
-        } else {
-            ("bpf_iter_", Kind::Func)
-        };
-        let found = btf.find(&format!("{prefix}{name}"), kind)?;
-        let of = found.target()?;
-        let prototype = if is_tracepoint { of.target()? } else { of };
-        let params = prototype.params().skip(usize::from(is_tracepoint));
-        let arguments = params.zip(0..).map(|(param, at)| Member {
-            off: 8 * at,
-            size: Size::Dw,
-            to: self.pointee(btf.resolve(param.ty).ok()),
-        });
-        Some(Hook {
-            attach_type,
-            name,
-            id: found.id(),
-            arguments: arguments.collect(),
-        })
-    }
-
     /// The structure that this type points to.
-    fn pointee(&mut self, ty: Option<Type<'_>>) -> Option<StructIndex> {
+    pub(super) fn pointee(&mut self, ty: Option<Type<'_>>) -> Option<StructIndex> {
         let ty = ty.filter(|ty| ty.kind() == Kind::Ptr)?;
         let btf = self.btf.clone();
         let to = btf.resolve(ty.target_id()?).ok()?;
         (to.kind() == Kind::Struct).then(|| self.index(to.id()))?
     }
 
-    fn named(&mut self, base: &str) -> Option<StructIndex> {
+    pub(super) fn named(&mut self, base: &str) -> Option<StructIndex> {
         let found = self.btf.find(base.strip_prefix("struct ")?, Kind::Struct)?;
         self.index(found.id())
     }
 
     /// The index of a structure, which is added if there is room.
-    fn index(&mut self, id: TypeId) -> Option<StructIndex> {
+    pub(super) fn index(&mut self, id: TypeId) -> Option<StructIndex> {
         if let Some(known) = self.by_id.get(&id) {
             return Some(*known);
         }

@@ -19,7 +19,7 @@
 //! | `state` | the contents of registers and slots |
 //! | `setting` | the program's type, its context, its functions |
 //! | `maps` | the maps |
-//! | `kernel` | the types and functions of a kernel that a program can use |
+//! | `kernel`, `hooks` | the types and functions of a kernel that a program can use, and where it attaches |
 //! | `body` | a function being generated: the common state of all steps |
 //! | `compute`, `branch`, `memory`, `look_up`, `packet`, `output`, `tracing`, `calls` | the steps |
 //! | `objects`, `scopes` | the steps with kernel objects: typed pointers, kfuncs; references, sections, iterators, dynptrs |
@@ -33,6 +33,7 @@ mod choices;
 mod code;
 mod compute;
 mod function;
+mod hooks;
 mod kernel;
 mod look_up;
 mod maps;

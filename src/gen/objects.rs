@@ -6,9 +6,9 @@ use super::kernel::{KernelTypes, Kfunc, StructIndex};
 use super::look_up::null_check;
 use super::state::{Area, BUFFER, BUFFER_AT, Holds, MemoryKind};
 use super::{maps, packet, scopes};
-use crate::isa::{CallTarget, Insn, Reg, Size};
+use crate::isa::{CallTarget, Insn, Operand, Reg, Size};
+use crate::spec::ContextKind;
 use crate::spec::kfuncs::{KfuncFlags, KfuncResult, Parameter, ParameterKind};
-use crate::spec::{ContextKind, ProgType};
 
 impl<'a> Body<'a> {
     /// The kernel, for programs with its types.
@@ -24,7 +24,7 @@ impl<'a> Body<'a> {
     /// Whether a kfunc may be called here: one that sleeps only by a sleepable program, outside
     /// of critical sections.
     pub(super) fn may_call(&mut self, function: Kfunc) -> bool {
-        let may_sleep = self.setting.prog_type == ProgType::Syscall && self.sections == 0;
+        let may_sleep = self.setting.sleeps && self.sections == 0;
         !function.has(KfuncFlags::SLEEPABLE) || may_sleep || self.slips()
     }
 
@@ -141,17 +141,65 @@ pub(super) fn argument(body: &mut Body<'_>) {
     let Some(argument) = body.choices.any(&hook.arguments) else {
         return;
     };
+    let at = argument.at;
     let dst = match body.free_and_kept() {
-        Some(kept) if argument.to.is_some() => kept,
+        Some(kept) if at.to.is_some() => kept,
         _ => body.free(),
     };
-    body.load(argument.size, dst, base, argument.off);
-    let holds = match argument.to {
+    body.load(at.size, dst, base, at.off);
+    let holds = match at.to {
+        // The program has released it at its start.
+        _ if argument.is_reference && !body.slips() => Holds::Nothing,
         None => Holds::Number,
-        Some(of) if hook.may_be_null(argument) => Holds::MaybeObject(body.new_maybe(), of),
+        Some(of) if argument.nullable => Holds::MaybeObject(body.new_maybe(), of),
         Some(of) => Holds::Object { of, sure: true },
     };
     body.state.set(dst, holds);
+}
+
+/// Releases the references that the program got as arguments.
+pub(super) fn release_arguments(body: &mut Body<'_>) {
+    let (Some(hook), Some(base), Some(kernel)) = (body.setting.hook, body.context(), body.kernel())
+    else {
+        return;
+    };
+    for argument in hook.arguments.iter().filter(|it| it.is_reference) {
+        let release = kernel.functions.iter().copied().find(|it| {
+            let takes = match it.row.parameters {
+                [first, ..] => kernel.structure(first.base) == argument.at.to,
+                [] => false,
+            };
+            let has_one = it.row.parameters.len() == 1;
+            it.has(KfuncFlags::RELEASE) && takes && has_one && body.setting.allows(it.row)
+        });
+        if let (Some(release), false) = (release, body.slips()) {
+            body.load(argument.at.size, Reg::R1, base, argument.at.off);
+            body.call_kernel(release, Holds::Nothing);
+        }
+    }
+}
+
+/// Writes a member of an object that programs of the attach point may write, or another one.
+pub(super) fn write_member(body: &mut Body<'_>) {
+    let (Some(hook), Some((base, of))) = (body.setting.hook, body.object()) else {
+        return;
+    };
+    let own = hook
+        .writable
+        .iter()
+        .filter(|(structure, _)| *structure == of);
+    let own: Vec<_> = own.map(|(_, member)| *member).collect();
+    let Some(member) = body.choices.any(&own) else {
+        return;
+    };
+    let by = if body.slips() { 4 } else { 0 };
+    let imm = body.choices.imm();
+    let numbers = body.state.with(|holds| holds == Holds::Number);
+    let src = match body.one_of(numbers) {
+        Some(reg) if body.choices.chance(70) => Operand::Reg(reg),
+        _ => Operand::Imm(imm),
+    };
+    body.store(member.size, base, member.off + by, src);
 }
 
 /// Loads the pointer in the map, which may be null.

@@ -6,7 +6,8 @@ use crate::spec::ProgType;
 /// Which programs are generated.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options<'a> {
-    /// The type of the programs; any of [`TYPES`](super::TYPES) if none is given.
+    /// The type of the programs; any of [`TYPES`](super::TYPES), or of attach points with typed
+    /// arguments, if none is given.
     pub prog_type: Option<ProgType>,
     /// Omits undefined and machine-dependent behaviour, so that a kernel's run has the same
     /// result: bytes of the stack that were not written, the bits of addresses, and the

@@ -25,6 +25,8 @@ pub(super) struct Setting<'a> {
     pub options: Options<'a>,
     /// Where the program attaches, if its arguments are typed.
     pub hook: Option<&'a Hook>,
+    /// Whether the program may sleep.
+    pub sleeps: bool,
     /// The kernel's functions and iterators that the program may call, except for those of
     /// the steps in `scopes`.
     pub kfuncs: Vec<Kfunc>,
@@ -139,7 +141,14 @@ fn is_plain(row: &kfuncs::Kfunc) -> bool {
 const NOT_OURS: &[&str] = &["hash", "napi_id", "hwtstamp", "queue_mapping"];
 
 impl<'a> Setting<'a> {
-    pub(super) fn new(prog_type: ProgType, options: Options<'a>, hook: Option<&'a Hook>) -> Self {
+    /// Of programs of a type, at an attach point if they have typed arguments, that sleep if a test
+    /// says so, or always do.
+    pub(super) fn new(
+        prog_type: ProgType,
+        options: Options<'a>,
+        hook: Option<&'a Hook>,
+        sleeps: bool,
+    ) -> Self {
         let kind = prog_type.info().context;
         let known = layout(kind, Arch::HOST);
         let context_len = match (kind, known) {
@@ -156,6 +165,7 @@ impl<'a> Setting<'a> {
             prog_type,
             options,
             hook,
+            sleeps: sleeps || prog_type == ProgType::Syscall,
             kfuncs: Vec::new(),
             iterators: Vec::new(),
             throw: None,
@@ -228,13 +238,17 @@ impl<'a> Setting<'a> {
 
     /// The attach type, if the program's type does not imply one.
     fn attach_type(&self) -> Option<AttachType> {
-        self.prog_type
-            .attach_type(self.hook.map(|hook| hook.attach_type))
+        let hook = self.hook.and_then(|hook| hook.attach_type);
+        self.prog_type.attach_type(hook)
     }
 
     /// How the tables of helpers and kfuncs see the program.
-    fn caller(&self) -> Caller<'static> {
-        Caller::of(self.prog_type).with_attach_type(self.attach_type())
+    fn caller(&self) -> Caller<'a> {
+        let caller = Caller::of(self.prog_type).with_attach_type(self.attach_type());
+        match self.hook.and_then(Hook::member) {
+            Some((structure, member)) => caller.with_target(structure).with_member(member),
+            None => caller,
+        }
     }
 
     /// Whether the program may call a kfunc.
@@ -249,9 +263,16 @@ impl<'a> Setting<'a> {
         Some(helper.id)
     }
 
-    /// Whether programs of the type return a single bit (`check_return_code`).
-    pub(super) fn returns_bit(&self) -> bool {
-        self.prog_type.return_rule(self.attach_type()) != ReturnRule::Any
+    /// The bits that the program's result may have; `None` for any (`check_return_code`).
+    pub(super) fn returnable(&self) -> Option<i32> {
+        match self.prog_type.return_rule(self.attach_type()) {
+            ReturnRule::Any => None,
+            // A pointer or null, or any number.
+            ReturnRule::Hook if self.prog_type == ProgType::StructOps => {
+                self.hook.filter(|hook| hook.returns_pointer).map(|_| 0)
+            }
+            _ => Some(1),
+        }
     }
 
     /// The kernel's name of the context's structure in the types of global functions
@@ -279,7 +300,6 @@ impl<'a> Setting<'a> {
         // Programs with mistakes share maps, and a prog array keeps the type of its first
         // user.
         let has_jumps = self.options.kernel.is_none() || map != maps::JUMPS;
-        let may_sleep = self.prog_type == ProgType::Syscall;
-        has_jumps && (!may_sleep || ![maps::JUMPS, maps::PERF].contains(&map))
+        has_jumps && (!self.sleeps || ![maps::JUMPS, maps::PERF].contains(&map))
     }
 }

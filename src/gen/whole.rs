@@ -79,10 +79,15 @@ pub fn make_all<'a>(
 /// Generates a program without its BTF.
 fn make_with<'a>(choices: &mut Choices, options: Options<'a>, types: &'a mut Types) -> Made {
     let hooks = options.kernel.map_or(&[][..], |kernel| &kernel.hooks[..]);
-    let wants_hook = !hooks.is_empty() && options.prog_type.is_none() && choices.chance(40);
-    let hook = wants_hook.then(|| &hooks[choices.below(hooks.len())]);
+    let struct_ops = options.prog_type == Some(ProgType::StructOps);
+    let wanted = hooks.iter();
+    let wanted = wanted.filter(|hook| struct_ops == (hook.prog_type == ProgType::StructOps));
+    let wanted: Vec<&Hook> = wanted.collect();
+    let wants_hook = struct_ops || options.prog_type.is_none() && choices.chance(40);
+    let hook = choices.any(&wanted).filter(|_| wants_hook);
+    let sleeps = hook.is_some_and(|hook| hook.may_sleep) && choices.chance(25);
     let prog_type = match (hook, options.prog_type) {
-        (Some(_), _) => Hook::PROG_TYPE,
+        (Some(hook), _) => hook.prog_type,
         (None, Some(prog_type)) => prog_type,
         (None, None) => choices.pick(TYPES),
     };
@@ -94,6 +99,7 @@ fn make_with<'a>(choices: &mut Choices, options: Options<'a>, types: &'a mut Typ
         prog_type,
         options,
         hook,
+        sleeps,
         maps: maps::definitions(choices, &jumps, options.kernel.is_some()),
         types,
         masked: 0,
@@ -103,7 +109,7 @@ fn make_with<'a>(choices: &mut Choices, options: Options<'a>, types: &'a mut Typ
         .iter()
         .map(|name| Arc::new(maker.program(choices, name)))
         .collect();
-    let setting = Setting::new(prog_type, options, hook);
+    let setting = Setting::new(prog_type, options, hook, sleeps);
     let len = if setting.packet.is_some() || setting.loads_packets() {
         choices.pick(&PACKETS)
     } else {
@@ -140,6 +146,7 @@ struct Maker<'a> {
     prog_type: ProgType,
     options: Options<'a>,
     hook: Option<&'a Hook>,
+    sleeps: bool,
     maps: Arc<[MapDef]>,
     types: &'a mut Types,
     masked: usize,
@@ -148,7 +155,7 @@ struct Maker<'a> {
 impl Maker<'_> {
     /// Generates a program with the functions that it calls, without its BTF.
     fn program(&mut self, choices: &mut Choices, name: &str) -> Program {
-        let mut setting = Setting::new(self.prog_type, self.options, self.hook);
+        let mut setting = Setting::new(self.prog_type, self.options, self.hook, self.sleeps);
         let mut code = Code::default();
         setting.functions = match self.options.tail_calls {
             true => relays(choices, &setting, &mut code, name),
@@ -197,12 +204,12 @@ impl Maker<'_> {
         program.license = "GPL".into();
         program.kernel_btf = self.options.kernel.map(|kernel| kernel.btf.clone());
         if let Some(hook) = self.hook {
-            program.expected_attach_type = Some(hook.attach_type);
-            program.attach_target = Some(hook.name.to_owned());
+            program.expected_attach_type = hook.attach_type;
+            program.attach_target = Some(hook.target.clone());
             program.attach_btf_id = Some(hook.id);
         }
         program.maps = self.maps.clone();
-        if self.prog_type == ProgType::Syscall {
+        if setting.sleeps {
             program.flags = ProgFlags::SLEEPABLE;
         }
         program.insns = code.finish();

@@ -2,6 +2,7 @@
 //! (`struct bpf_struct_ops`, `include/linux/bpf.h`).
 
 use crate::btf::{Btf, Kind, Type};
+use crate::util::TypeId;
 
 /// A structure of operations.
 #[derive(Debug)]
@@ -263,6 +264,53 @@ const OPERATIONS: &[Operations] = &[
         helpers: true,
     },
 ];
+
+impl Operations {
+    /// The structure that an argument of a member, numbered from 0, points to for programs; its
+    /// type in the prototype is `ty`. `None` for other arguments.
+    #[must_use]
+    pub fn pointee<'b>(
+        &self,
+        btf: &'b Btf,
+        (member, argument): (&str, usize),
+        ty: TypeId,
+    ) -> Option<Type<'b>> {
+        if let Some(other) = self.other_type(member, argument) {
+            return btf.find(other, Kind::Struct);
+        }
+        let pointer = btf.resolve(ty).ok()?;
+        let pointer = (pointer.kind() == Kind::Ptr).then_some(pointer)?;
+        let to = btf.resolve(pointer.target_id()?).ok()?;
+        match self.promoted {
+            Some((from, other)) if to.name() == from => btf.find(other, Kind::Struct),
+            _ => (to.kind() == Kind::Struct).then_some(to),
+        }
+    }
+
+    /// The same where it is not the structure of the prototype.
+    #[must_use]
+    pub fn other_type(&self, member: &str, argument: usize) -> Option<&'static str> {
+        let mut all = self.retyped.iter();
+        let found = all.find(|one| one.member == member && one.argument == argument);
+        found.map(|one| one.structure)
+    }
+}
+
+/// All of them.
+pub fn all() -> impl Iterator<Item = &'static Operations> {
+    OPERATIONS.iter()
+}
+
+/// The prototype of a structure's member, if that is a pointer to a function.
+#[must_use]
+pub fn prototype<'b>(structure: Type<'b>, member: &str) -> Option<Type<'b>> {
+    let btf = structure.btf();
+    let member = structure.members().find(|one| one.name == member)?;
+    let pointer = btf.resolve(member.ty).ok()?;
+    let pointer = (pointer.kind() == Kind::Ptr).then_some(pointer)?;
+    let to = btf.resolve(pointer.target_id()?).ok()?;
+    (to.kind() == Kind::FuncProto).then_some(to)
+}
 
 /// The structure of operations with this name.
 #[must_use]

@@ -314,9 +314,8 @@ impl<'p> AttachTarget<'p> {
 
     /// The structure that a struct_ops program gets for an argument of another type.
     pub(super) fn retyped(&self, argument: usize) -> Option<TypeId> {
-        let mut all = self.member()?.operations.retyped.iter();
-        let found = all.find(|one| one.member == self.name && one.argument == argument)?;
-        let structure = self.prototype.btf().find(found.structure, Kind::Struct)?;
+        let other = self.member()?.operations.other_type(self.name, argument)?;
+        let structure = self.prototype.btf().find(other, Kind::Struct)?;
         Some(structure.id())
     }
 

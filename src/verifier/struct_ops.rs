@@ -144,10 +144,7 @@ fn implemented<'p>(
         );
     };
     let name = member.name;
-    let pointer = btf.resolve(member.ty).ok();
-    let pointer = pointer.filter(|ty| ty.kind() == Kind::Ptr);
-    let function = pointer.and_then(|ty| btf.resolve(ty.target_id()?).ok());
-    let Some(prototype) = function.filter(|ty| ty.kind() == Kind::FuncProto) else {
+    let Some(prototype) = struct_ops::prototype(ty, name) else {
         reject!(
             EINVAL,
             "attach to invalid member {name}(@idx {number}) of struct {structure}"

@@ -202,12 +202,8 @@ impl Layout {
     /// # Errors
     /// [`EventError::NoLayout`] if BTF has no such struct or member.
     pub fn of_member(btf: &Btf, name: &str, member: &str) -> Result<Self, EventError> {
-        let found = btf.find(name, Kind::Struct).and_then(|ops| {
-            let member = ops.members().find(|one| one.name == member)?;
-            let pointer = btf.resolve(member.ty).ok()?;
-            btf.resolve(pointer.target_id()?).ok()
-        });
-        let proto = found.filter(|ty| ty.kind() == Kind::FuncProto);
+        let structure = btf.find(name, Kind::Struct);
+        let proto = structure.and_then(|structure| struct_ops::prototype(structure, member));
         let full = format!("{name}.{member}");
         proto.map_or_else(
             || {
