@@ -10,6 +10,7 @@ use crate::program::Program;
 use crate::spec::object::member_trust;
 use crate::spec::{MapType, ProgType, UpdateFlags, struct_ops};
 use crate::vm::events::Event;
+use crate::vm::world::kernel::KernelObject;
 
 /// A source of inputs; the same seed gives the same inputs.
 #[derive(Debug)]
@@ -134,6 +135,8 @@ impl Inputs {
         let prototype = struct_ops::prototype(structure, member)?;
         let stub = struct_ops::stub(structure.btf(), name, member);
         let mut event = vm.struct_ops_call(name, member).ok()?;
+        // Programs may write to parts of it, too.
+        let _ = vm.world().current_task().map(KernelObject::writable);
         let mut objects = Objects {
             known: BTreeMap::new(),
             writable: true,

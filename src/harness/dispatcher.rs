@@ -424,6 +424,9 @@ impl<'a> Dispatcher<'a> {
                 finished.map(|finished| (finished, self.programs.engine.unless(Fallback::Watched)))
             }
         };
+        if let Ok((finished, _)) = &finished {
+            placed.machine.take_returned(finished.r0);
+        }
         let retval = placed.site().map_or(0, |site| site.retval);
         placed.collect(outcome);
         let (finished, ran_on) = finished?;

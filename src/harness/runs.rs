@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::error::Result;
 use crate::engine::{Finished, Prepared};
 use crate::program::Program;
+use crate::spec::ProgType;
 use crate::vm::events::{Event, EventError, EventKind};
 use crate::vm::memory::{Address, Body, SharedBytes};
 use crate::vm::{Machine, RanOn};
@@ -85,7 +86,14 @@ impl<'v> Runs<'v> {
     #[inline]
     pub fn run(&mut self, machine: &mut Machine) -> Result<Finished> {
         machine.settle()?;
+        let is_member = self.program.prog_type == ProgType::StructOps;
+        if is_member && self.last.is_some() {
+            machine.pass_references();
+        }
         let finished = self.prepared.start(machine)?;
+        if is_member {
+            machine.take_returned(finished.r0);
+        }
         self.last = Some(finished);
         Ok(finished)
     }

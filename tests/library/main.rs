@@ -35,6 +35,7 @@ mod maps_kinds;
 mod net;
 mod probes;
 mod public_items;
+mod qdisc;
 mod runs;
 mod sched_ext;
 mod since;

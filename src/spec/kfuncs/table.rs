@@ -436,19 +436,19 @@ macro_rules! for_each_kfunc {
                 dctcp_update_alpha = none, "void " "struct sock *sk, u32 flags" [];
             }
             for QDISC {
-                bpf_skb_get_hash = none, "u32 " "struct sk_buff *skb" [TRUSTED_ARGS];
-                bpf_kfree_skb = none, "void " "struct sk_buff *skb" [RELEASE];
+                bpf_skb_get_hash = qdisc::hash, "u32 " "struct sk_buff *skb" [TRUSTED_ARGS];
+                bpf_kfree_skb = qdisc::free, "void " "struct sk_buff *skb" [RELEASE];
             }
             for QDISC_ENQUEUE {
-                bpf_qdisc_skb_drop = none,
+                bpf_qdisc_skb_drop = qdisc::drop,
                     "void " "struct sk_buff *skb, struct bpf_sk_buff_ptr *to_free_list" [RELEASE];
             }
             for QDISC_QUEUE {
-                bpf_qdisc_watchdog_schedule = none,
+                bpf_qdisc_watchdog_schedule = qdisc::schedule,
                     "void " "struct Qdisc *sch, u64 expire, u64 delta_ns" [TRUSTED_ARGS];
             }
             for QDISC_DEQUEUE {
-                bpf_qdisc_bstats_update = none,
+                bpf_qdisc_bstats_update = qdisc::count,
                     "void " "struct Qdisc *sch, const struct sk_buff *skb" [TRUSTED_ARGS];
             }
             for QDISC_HIDDEN {

@@ -78,6 +78,7 @@ pub(super) fn layout(kind: ContextKind, machine: Arch) -> Option<Layout> {
         readable: table.size,
         source: LayoutSource::Context,
         defaults: Vec::new(),
+        references: Vec::new(),
     })
 }
 

@@ -221,6 +221,9 @@ impl Layout {
                 let proto = stub.filter(same).unwrap_or(proto);
                 let mut layout = of_prototype(btf, proto, full.clone());
                 for field in &mut layout.fields {
+                    if field.name.ends_with(struct_ops::REFERENCE) {
+                        layout.references.push(field.offset);
+                    }
                     let marks = [struct_ops::NULLABLE, struct_ops::REFERENCE];
                     let mut plain = marks
                         .iter()
@@ -291,6 +294,7 @@ pub(super) fn args_layout(name: String, fields: Vec<Field>, source: String) -> L
         fields,
         source: LayoutSource::Prototype(source),
         defaults: Vec::new(),
+        references: Vec::new(),
     }
 }
 

@@ -54,6 +54,9 @@ pub struct Layout {
     pub source: LayoutSource,
     /// Default values of fields: the number of a system call.
     pub defaults: Vec<(String, FieldValue)>,
+    /// Offsets of pointers whose references the program gets, and has to release or return:
+    /// arguments of a struct_ops member whose names end with `__ref` in the kernel.
+    pub references: Vec<u32>,
 }
 
 impl Layout {
@@ -73,6 +76,7 @@ impl Layout {
             fields,
             source,
             defaults: Vec::new(),
+            references: Vec::new(),
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use super::attach::Site;
 use super::error::EventError;
 use super::event::{Body, Event, EventKind};
@@ -76,6 +78,7 @@ impl Event {
         placed.site = pointees::site(self);
         placed.site.retval = self.kern.retval;
         placed.complete_checksum(space);
+        placed.references = pointees::references(self, placed.context, space);
         match pointees::place(self, placed.context, space, &mut placed.others) {
             Ok(()) => Ok(placed),
             Err(error) => {
@@ -244,6 +247,7 @@ impl Parts {
             others: Regions::new(),
             kern: KernSide::default(),
             socket: self.socket.take(),
+            references: SmallVec::new(),
         };
         let filled = self.fill(info.packet, &mut placed, space);
         if let Err(error) = filled {

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use smallvec::SmallVec;
+
 use super::attach::Site;
 use super::checksum;
 use super::kern::{Checksum, Headers, KernSide};
@@ -30,6 +32,8 @@ pub struct Placed {
     /// A socket that belongs to this event only, used if
     /// [`Kern::socket`](super::Kern::socket) is `None`.
     pub socket: Option<Box<Socket>>,
+    /// The objects of which the program gets a reference ([`Layout::references`](super::Layout)).
+    pub references: SmallVec<[u64; 1]>,
 }
 
 /// A packet in memory.

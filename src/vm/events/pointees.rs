@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use super::attach::Site;
 use super::error::EventError;
 use super::event::{Event, EventKind};
@@ -33,6 +35,14 @@ fn arguments(event: &Event) -> u32 {
         }
         _ => 0,
     }
+}
+
+/// The objects of which the program gets a reference.
+pub(super) fn references(event: &Event, context: Address, space: &Space) -> SmallVec<[u64; 1]> {
+    let offsets = event.layout().map(|layout| layout.references.iter());
+    let offsets = offsets.into_iter().flatten();
+    let objects = offsets.filter_map(|at| bytes_of(space, context)?.load(*at as usize, 8));
+    objects.filter(|object| *object != 0).collect()
 }
 
 /// Places the memory that the context of an event points to.

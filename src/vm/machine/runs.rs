@@ -34,7 +34,25 @@ impl Machine {
     /// [`KernelError::Full`] if there is no address left for the event's socket.
     pub fn enter(&mut self, prog_type: ProgType, placed: Placed) -> Result<(), KernelError> {
         self.run.current = Some(Current { prog_type, placed });
+        self.pass_references();
         self.point_to_socket()
+    }
+
+    /// Gives the program that begins the references among its arguments.
+    pub fn pass_references(&mut self) {
+        if let Some(current) = &self.run.current {
+            for object in &current.placed.references {
+                self.run.held.acquire(*object);
+            }
+        }
+    }
+
+    /// Takes the reference that a member of a structure of operations returns, if it returns one.
+    pub fn take_returned(&mut self, r0: u64) {
+        let is_member = |current: &Current| current.prog_type == ProgType::StructOps;
+        if self.run.current.as_ref().is_some_and(is_member) {
+            self.run.held.release(r0);
+        }
     }
 
     /// Ends the program: releases its locks and references, and removes its event from

@@ -24,6 +24,7 @@ mod list;
 mod lock;
 mod map;
 mod object;
+mod qdisc;
 mod rbtree;
 mod scx;
 mod session;

@@ -1,0 +1,107 @@
+//! A queueing discipline (`tests/attach_targets/qdisc.bpf.c`) that a test gives packets, on every
+//! engine: each packet is a reference, which the program keeps, drops, frees or returns.
+
+use bpflab::harness::EngineKind;
+use bpflab::object::Target;
+use bpflab::vm::world::kernel::KernelObject;
+use bpflab::{Error, Object, Vm};
+
+/// The object with these programs only, on a kernel that is made up.
+fn object(programs: &[&str]) -> Object {
+    let mut object = Object::open("tests/attach_targets/qdisc.bpf.o").unwrap();
+    object.set_target(Target::file("tests/attach_targets/kernel.bpf.o").unwrap());
+    object.load_only(programs.iter().copied()).unwrap();
+    object
+}
+
+/// A discipline and its packets.
+struct Queue {
+    vm: Vm,
+    discipline: KernelObject,
+    to_free: KernelObject,
+}
+
+impl Queue {
+    fn new(mut vm: Vm) -> Self {
+        let discipline = vm.world().kernel("Qdisc").unwrap().writable();
+        let to_free = vm.world().kernel("bpf_sk_buff_ptr").unwrap();
+        Self {
+            vm,
+            discipline,
+            to_free,
+        }
+    }
+
+    fn packet(&mut self) -> KernelObject {
+        let packet = self.vm.world().kernel("sk_buff").unwrap().writable();
+        packet.set("len", 100u32).unwrap()
+    }
+
+    /// Calls `enqueue` of a table; returns the result and what is not given back.
+    fn enqueue(&mut self, table: &str, packet: &KernelObject) -> (u64, Vec<String>) {
+        let args = [
+            packet.address(),
+            self.discipline.address(),
+            self.to_free.address(),
+        ];
+        let outcome = self.vm.call_struct_ops(table, "enqueue", &args).unwrap();
+        let held = outcome.unreleased.iter().map(ToString::to_string);
+        (outcome.runs[0].r0, held.collect())
+    }
+}
+
+#[test]
+fn packets_are_kept_dropped_freed_and_returned() {
+    for engine in [EngineKind::Checked, EngineKind::Interp, EngineKind::Jit] {
+        let programs = [
+            "drops", "has_none", "begins", "forgets", "keeps", "gives", "writes",
+        ];
+        let mut vm = Vm::new(object(&programs)).unwrap();
+        vm.set_engine(engine);
+        let mut queue = Queue::new(vm);
+
+        // The list has the last one first.
+        let dropped = [queue.packet(), queue.packet()];
+        for packet in &dropped {
+            assert_eq!(queue.enqueue("whole", packet), (1, vec![]));
+        }
+        let [first, second] = dropped.map(|packet| packet.address());
+        assert_eq!(queue.to_free.get("skb"), Ok(second));
+        assert_eq!(queue.to_free.get("skb->next"), Ok(first));
+
+        // There is room for one; the program frees the older.
+        let (older, newer) = (queue.packet(), queue.packet());
+        assert_eq!(queue.enqueue("keeps", &older), (0, vec![]));
+        assert_eq!(queue.enqueue("keeps", &newer), (0, vec![]));
+        assert_eq!((older.is_live(), newer.is_live()), (false, true));
+
+        let discipline = queue.discipline.address();
+        let mut dequeue = || {
+            let outcome = queue.vm.call_struct_ops("gives", "dequeue", &[discipline]);
+            let outcome = outcome.unwrap();
+            assert_eq!(outcome.unreleased, []);
+            assert_eq!(outcome.runs[0].ran_on.engine, engine);
+            outcome.runs[0].r0
+        };
+        assert_eq!(dequeue(), newer.address());
+        assert_eq!(dequeue(), 0);
+
+        let packet = queue.packet();
+        assert_eq!(queue.enqueue("writes", &packet), (0, vec![]));
+        assert_eq!(queue.discipline.get("q.qlen"), Ok(1));
+        assert!(!packet.is_live());
+    }
+}
+
+#[test]
+fn a_packet_that_is_not_given_back_is_told() {
+    let mut queue = Queue::new(Vm::unverified(object(&["leaks", "drops_twice"])).unwrap());
+    let packet = queue.packet();
+    let (_, held) = queue.enqueue("leaks", &packet);
+    assert_eq!(held, ["struct sk_buff"]);
+    let args = [packet.address()];
+    match queue.vm.call_struct_ops("drops_twice", "enqueue", &args) {
+        Err(Error::Fault(fault)) => assert_eq!(fault.kind.to_string(), ""),
+        other => panic!("{other:?}"),
+    }
+}
