@@ -37,13 +37,15 @@ pub enum Strategy {
     Graphs,
     /// Memory of arenas.
     Arenas,
+    /// Programs that replace a function of another one.
+    Extensions,
     /// Programs of the other strategies, or from files, with small changes and parts of others.
     Mutants,
 }
 
 impl Strategy {
     /// All strategies with their names and their shares of the default mix.
-    pub const ALL: [(Self, &str, u64); 18] = [
+    pub const ALL: [(Self, &str, u64); 19] = [
         (Self::Whole, "whole", 5),
         (Self::Defined, "defined", 4),
         (Self::TailCalls, "tail-calls", 1),
@@ -61,6 +63,7 @@ impl Strategy {
         (Self::Idioms, "idioms", 10),
         (Self::Graphs, "graphs", 6),
         (Self::Arenas, "arenas", 3),
+        (Self::Extensions, "extensions", 4),
         (Self::Mutants, "mutants", 10),
     ];
 
