@@ -39,6 +39,27 @@ pub(crate) enum Argument {
     Arena,
 }
 
+impl Argument {
+    /// Whether every value that another function takes for its argument is one for this. The
+    /// objects of each are types of a kernel.
+    pub(crate) fn admits(self, other: Self, types: (&Option<Btf>, &Option<Btf>)) -> bool {
+        let covers = |own: TypeFlags, other: TypeFlags| {
+            let null = TypeFlags::PTR_MAYBE_NULL;
+            own - null == other - null && (own.contains(null) || !other.contains(null))
+        };
+        match (self, other) {
+            (Self::Memory { size, flags }, Self::Memory { size: s, flags: f }) => {
+                size <= s && covers(flags, f)
+            }
+            (Self::Object { id, flags }, Self::Object { id: i, flags: f }) => {
+                let name = |btf: &Option<Btf>, id| Some(btf.as_ref()?.get(id)?.name().to_owned());
+                covers(flags, f) && name(types.0, id) == name(types.1, i)
+            }
+            _ => self == other,
+        }
+    }
+}
+
 /// The parameters of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Signature {
