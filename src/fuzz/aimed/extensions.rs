@@ -1,24 +1,18 @@
-//! Programs that replace a function of another one (`freplace`): a target with a main function that
-//! calls one or two others and shows their results, and an extension for one of them, sometimes
-//! with a mistake.
+//! Programs that replace a function of another one (`freplace`), sometimes with a mistake. Their
+//! targets are never struct_ops programs: such an extension can kill the kernel (docs/findings.md).
 
 use std::sync::Arc;
 
 use super::super::random::Random;
+use super::extension_targets::{NAMES, Target, target_of};
 use super::extension_types::{Shape, Types};
-use super::{FP, Known, MAPS, Maker, Step, VALUE, VALUES};
+use super::{CONTEXT, Known, MAPS, Maker, Step, VALUE, VALUES};
 use crate::btf::{FuncInfo, Linkage};
 use crate::isa::RawInsn;
 use crate::program::{AttachProgram, Program, Subprogram};
-use crate::spec::helpers::id;
-use crate::spec::{AttachType, ProgFlags, ProgType};
-use crate::util::{HelperId, Pc, TypeId};
+use crate::spec::{ProgFlags, ProgType};
+use crate::util::{Pc, TypeId};
 use crate::verifier::{Options, verify};
-
-const CONTEXT: u8 = super::CONTEXT;
-const SUM: u8 = 8;
-/// A packet pointer that the main function keeps during a call.
-const KEPT: u8 = 9;
 
 /// Attempts to make a target that is accepted.
 const TRIES: usize = 10;
@@ -26,82 +20,6 @@ const TRIES: usize = 10;
 const TARGETS: u64 = 8;
 /// Extensions in 100 that have a mistake.
 const MISTAKES: u64 = 15;
-
-/// A program type whose functions are replaced.
-pub(super) struct Target {
-    prog_type: ProgType,
-    attach_type: Option<AttachType>,
-    /// The structure of its context.
-    pub context: &'static str,
-    /// Fields of four bytes that are numbers.
-    fields: &'static [i16],
-    /// The fields with the packet's start and end.
-    packet: Option<(i16, i16)>,
-    /// The bits of its result.
-    mask: i32,
-    /// Helpers that change the packet, with the least and the most of their number.
-    changes: &'static [(HelperId, i32, i32)],
-}
-
-const SKB: &[i16] = &[0, 8, 16, 32, 48, 52, 56];
-
-const TARGET_TYPES: [(u64, Target); 4] = [
-    (
-        4,
-        Target {
-            prog_type: ProgType::SchedCls,
-            attach_type: None,
-            context: "__sk_buff",
-            fields: SKB,
-            packet: Some((76, 80)),
-            mask: -1,
-            changes: &[
-                (id::skb_pull_data, 0, 64),
-                (id::skb_change_tail, 20, 200),
-                (id::skb_change_head, 0, 32),
-            ],
-        },
-    ),
-    (
-        4,
-        Target {
-            prog_type: ProgType::Xdp,
-            attach_type: None,
-            context: "xdp_md",
-            fields: &[16],
-            packet: Some((0, 4)),
-            mask: 3,
-            changes: &[
-                (id::xdp_adjust_head, -16, 32),
-                (id::xdp_adjust_tail, -16, 32),
-            ],
-        },
-    ),
-    (
-        2,
-        Target {
-            prog_type: ProgType::SocketFilter,
-            attach_type: None,
-            context: "__sk_buff",
-            fields: SKB,
-            packet: None,
-            mask: -1,
-            changes: &[],
-        },
-    ),
-    (
-        1,
-        Target {
-            prog_type: ProgType::CgroupSkb,
-            attach_type: Some(AttachType::CgroupInetIngress),
-            context: "__sk_buff",
-            fields: SKB,
-            packet: None,
-            mask: 1,
-            changes: &[],
-        },
-    ),
-];
 
 /// The steps of a function.
 const STEPS: &[(u64, Step)] = &[
@@ -164,16 +82,16 @@ const ALL_MISTAKES: [Mistake; 11] = [
 ];
 
 /// The code of a function, and of the one that only it calls.
-struct Piece {
-    insns: Vec<RawInsn>,
-    own: Option<usize>,
+pub(super) struct Piece {
+    pub insns: Vec<RawInsn>,
+    pub own: Option<usize>,
 }
 
-/// A function of a program: its name and type, and the linkage of the one that it calls.
-struct Function {
-    name: &'static str,
-    ty: TypeId,
-    piece: Piece,
+/// A function of a program.
+pub(super) struct Function {
+    pub name: &'static str,
+    pub ty: TypeId,
+    pub piece: Piece,
 }
 
 /// An extension, or a target by itself.
@@ -187,16 +105,7 @@ pub(in crate::fuzz) struct Made {
 /// An extension with its target.
 pub(in crate::fuzz) fn program(random: &mut Random) -> Made {
     let mut random = Random(random.bits());
-    let total = TARGET_TYPES.iter().map(|(weight, _)| weight).sum();
-    let mut at = random.below(total);
-    let mut kind = &TARGET_TYPES[0].1;
-    for (weight, target) in &TARGET_TYPES {
-        if at < *weight {
-            kind = target;
-            break;
-        }
-        at -= weight;
-    }
+    let kind = Target::random(&mut random);
     let mut tries = 0;
     loop {
         tries += 1;
@@ -225,56 +134,6 @@ pub(in crate::fuzz) fn program(random: &mut Random) -> Made {
     }
 }
 
-/// The names of the functions that the main function calls, and of those that these call.
-const NAMES: [(&str, &str); 2] = [("first", "first_own"), ("second", "second_own")];
-
-fn target_of(
-    random: &mut Random,
-    kind: &Target,
-    shapes: &[Shape],
-    types: &mut Types,
-) -> Program {
-    let main = types.function("target", &Shape::main(), Linkage::Global);
-    let pieces: Vec<Piece> = shapes
-        .iter()
-        .map(|shape| {
-            let count = random.below(6);
-            body(random, kind, shape, count)
-        })
-        .collect();
-    let mut functions = vec![Function {
-        name: "target",
-        ty: main,
-        piece: Piece {
-            insns: Vec::new(),
-            own: None,
-        },
-    }];
-    for ((shape, (name, _)), piece) in shapes.iter().zip(NAMES).zip(pieces) {
-        let ty = types.function(name, shape, Linkage::Global);
-        functions.push(Function { name, ty, piece });
-    }
-    let (insns, calls) = main_of(random, kind, shapes);
-    if let Some(main) = functions.first_mut() {
-        main.piece.insns = insns;
-    }
-    let mut program = assembled(random, types, functions);
-    for (slot, callee) in calls {
-        // The callees' own functions have the places between.
-        let name = NAMES.get(callee).map_or("", |(name, _)| name);
-        let mut all = program.subprograms.iter();
-        let start = all.find(|function| function.name == name);
-        let start = start.map_or(0, |function| function.start.index());
-        if let Some(insn) = program.insns.get_mut(slot) {
-            insn.imm = i32::try_from(start - slot - 1).unwrap_or_default();
-        }
-    }
-    program.name = "target".to_owned();
-    program.prog_type = kind.prog_type;
-    program.expected_attach_type = kind.attach_type;
-    program
-}
-
 /// The extension of one of the functions; without the program to attach to.
 fn extension_of(random: &mut Random, kind: &Target, shapes: &[Shape], types: &mut Types) -> Made {
     let at = random.index(shapes.len());
@@ -284,9 +143,7 @@ fn extension_of(random: &mut Random, kind: &Target, shapes: &[Shape], types: &mu
         _ => ("target", Shape::main()),
     };
     let mut shape = original;
-    let mistake = random
-        .chance(MISTAKES)
-        .then(|| random.pick(&ALL_MISTAKES));
+    let mistake = random.chance(MISTAKES).then(|| random.pick(&ALL_MISTAKES));
     let mut linkage = Linkage::Global;
     match mistake {
         Some(Mistake::Count) if shape.count() < 5 && random.chance(50) => shape.numbers.push(true),
@@ -352,7 +209,11 @@ fn extension_of(random: &mut Random, kind: &Target, shapes: &[Shape], types: &mu
 }
 
 /// The functions one after another, with their types.
-fn assembled(random: &mut Random, types: &mut Types, functions: Vec<Function>) -> Program {
+pub(super) fn assembled(
+    random: &mut Random,
+    types: &mut Types,
+    functions: Vec<Function>,
+) -> Program {
     let mut program = Program::new("made", ProgType::SchedCls, Vec::new());
     program.license = "GPL".to_owned();
     program.maps = MAPS.clone();
@@ -389,7 +250,7 @@ fn assembled(random: &mut Random, types: &mut Types, functions: Vec<Function>) -
 }
 
 /// A maker at the start of a function, with this context.
-fn maker(random: &mut Random, fields: &'static [i16]) -> Maker {
+pub(super) fn maker(random: &mut Random, fields: &'static [i16]) -> Maker {
     Maker {
         random: Random(random.bits()),
         insns: Vec::with_capacity(64),
@@ -405,7 +266,7 @@ fn maker(random: &mut Random, fields: &'static [i16]) -> Maker {
 }
 
 /// A function of this shape.
-fn body(random: &mut Random, kind: &Target, shape: &Shape, count: u64) -> Piece {
+pub(super) fn body(random: &mut Random, kind: &Target, shape: &Shape, count: u64) -> Piece {
     let mut maker = maker(random, if shape.context { kind.fields } else { &[] });
     let mut arg = 1;
     if shape.context {
@@ -442,53 +303,6 @@ fn body(random: &mut Random, kind: &Target, shape: &Shape, count: u64) -> Piece 
     }
 }
 
-/// The main function, and its calls of the others.
-fn main_of(
-    random: &mut Random,
-    kind: &Target,
-    shapes: &[Shape],
-) -> (Vec<RawInsn>, Vec<(usize, usize)>) {
-    let mut maker = maker(random, kind.fields);
-    let mut calls = Vec::new();
-    maker.emit(0xbf, CONTEXT, 1, 0, 0);
-    maker.emit(0x18, VALUE, 6, 0, VALUES);
-    maker.emit(0, 0, 0, 0, 0);
-    maker.emit(0xb7, SUM, 0, 0, 0);
-    let imm = maker.random.imm();
-    maker.emit(0x7a, FP, 0, -8, imm);
-    let rounds = shapes.len() + usize::from(maker.random.chance(25));
-    for round in 0..rounds {
-        let callee = round % shapes.len();
-        let Some(shape) = shapes.get(callee) else {
-            continue;
-        };
-        // A pointer that is still valid behind the call.
-        let keeps = !shape.changes && maker.random.chance(30);
-        let skip = kind.packet.filter(|_| keeps).map(|packet| {
-            maker.bytes(packet, KEPT);
-            maker.jump(0x2d, 3, 2, 0)
-        });
-        maker.arguments(shape);
-        calls.push((maker.insns.len(), callee));
-        maker.emit(0x85, 0, 1, 0, 0);
-        let off = 32 + i16::try_from(round).unwrap_or_default() * 8;
-        maker.emit(0x7b, VALUE, 0, off, 0);
-        maker.emit(0x0f, SUM, 0, 0, 0);
-        if let Some(skip) = skip {
-            let off = i16::from(maker.random.byte(14));
-            maker.emit(0x71, 1, KEPT, off, 0);
-            maker.emit(0x0f, SUM, 1, 0, 0);
-            maker.land(skip);
-        }
-    }
-    maker.emit(0x79, 1, FP, -8, 0);
-    maker.emit(0x7b, VALUE, 1, 56, 0);
-    maker.emit(0xbf, 0, SUM, 0, 0);
-    maker.emit(0x57, 0, 0, 0, kind.mask);
-    maker.emit(0x95, 0, 0, 0, 0);
-    (maker.insns, calls)
-}
-
 impl Maker {
     /// Reads and writes the memory of an argument; the number is in r8.
     fn memory(&mut self, arg: u8, is_there: bool) {
@@ -505,42 +319,8 @@ impl Maker {
         self.set_number(8);
     }
 
-    /// The arguments of a call.
-    fn arguments(&mut self, shape: &Shape) {
-        let mut arg = 1;
-        if shape.context {
-            self.emit(0xbf, arg, CONTEXT, 0, 0);
-            arg += 1;
-        }
-        if let Some(is_there) = shape.memory {
-            if !is_there && self.random.chance(30) {
-                self.emit(0xb7, arg, 0, 0, 0);
-            } else {
-                self.emit(0xbf, arg, FP, 0, 0);
-                self.emit(0x07, arg, 0, 0, -8);
-            }
-            arg += 1;
-        }
-        for _ in &shape.numbers {
-            match self.random.below(4) {
-                0 => {
-                    let imm = self.random.imm();
-                    self.emit(0xb7, arg, 0, 0, imm);
-                }
-                1 => self.emit(0xbf, arg, SUM, 0, 0),
-                2 => self.emit(0x79, arg, VALUE, 16, 0),
-                _ => {
-                    let fields = self.fields.unwrap_or_default();
-                    let off = self.random.pick(fields);
-                    self.emit(0x61, arg, CONTEXT, off, 0);
-                }
-            }
-            arg += 1;
-        }
-    }
-
     /// The packet's start in `start`, its end in r2, and in r3 what is 14 bytes behind the start.
-    fn bytes(&mut self, (data, end): (i16, i16), start: u8) {
+    pub(super) fn bytes(&mut self, (data, end): (i16, i16), start: u8) {
         self.emit(0x61, start, CONTEXT, data, 0);
         self.emit(0x61, 2, CONTEXT, end, 0);
         self.emit(0xbf, 3, start, 0, 0);

@@ -10,6 +10,7 @@
 mod access;
 pub(super) mod arenas;
 mod calls;
+mod extension_targets;
 mod extension_types;
 pub(super) mod extensions;
 mod flow;

@@ -386,6 +386,23 @@ impl Parameter<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_may_be_smaller_and_null() {
+        let memory = |size, is_null| {
+            let mut flags = TypeFlags::empty();
+            flags.set(TypeFlags::PTR_MAYBE_NULL, is_null);
+            Argument::Memory { size, flags }
+        };
+        let admits = |one: Argument, other| one.admits(other, (&None, &None));
+        let passed = memory(8, false);
+        assert!(admits(memory(8, false), passed) && admits(memory(4, true), passed));
+        assert!(!admits(memory(12, false), passed));
+        assert!(!admits(memory(8, false), memory(8, true)));
+        assert!(admits(Argument::Context, Argument::Context));
+        assert!(!admits(Argument::Context, passed) && !admits(passed, Argument::Context));
+    }
+
     use crate::btf::{Builder, Encoding, Linkage, Param};
     use crate::spec::ProgType;
 
