@@ -1,12 +1,14 @@
 //! The running kernel as an engine, through `BPF_PROG_TEST_RUN`.
 
+use std::sync::Arc;
+
 use super::answer::{Answer, MapContents};
 use super::subject::{Engine, Subject, Unable};
 use crate::harness;
 use crate::kernel::{
-    KernelError, LoadOptions, LoadedMaps, LoadedProgram, NoVerdict, TestRun, load,
+    KernelError, LoadOptions, LoadedMaps, LoadedProgram, NoVerdict, Replacement, TestRun, load,
 };
-use crate::program::Program;
+use crate::program::{AttachProgram, Program};
 use crate::spec::{ContextKind, ProgFlags, ProgType, TestRunFlags};
 use crate::util::MapId;
 use crate::vm::events::{Checksum, Event, EventKind};
@@ -41,7 +43,7 @@ impl Engine for Kernel {
         let run = input(first.prog_type, &subject.event)?;
         let maps = LoadedMaps::create(&first.maps, first.btf.as_ref())?;
         let mut loaded: Vec<LoadedProgram> = Vec::new();
-        for program in subject.programs() {
+        for program in [first].into_iter().chain(&subject.others) {
             let program = loaded_program(program, &maps)?;
             maps.set_program(&first.maps, &program)?;
             loaded.push(program);
@@ -49,6 +51,11 @@ impl Engine for Kernel {
         let Some(program) = loaded.first() else {
             return Err(Unable::Unavailable("no program to run".to_owned()));
         };
+        // They are detached when the links are dropped.
+        let extensions = subject.extensions.iter();
+        let _links = extensions
+            .map(|extension| attached(extension, program, &maps))
+            .collect::<Result<Vec<_>, _>>()?;
         let result = program.test_run(&run)?;
         Ok(Answer {
             retval: Some(result.retval),
@@ -68,6 +75,22 @@ fn loaded_program(program: &Program, maps: &LoadedMaps) -> Result<LoadedProgram,
     let loaded = load(&plain, maps, &LoadOptions::default())?;
     let message = loaded.verdict.message;
     loaded.program.ok_or(Unable::Refused(message))
+}
+
+/// Loads an extension of a loaded program, and attaches it until the link is dropped.
+fn attached(
+    extension: &Program,
+    target: &LoadedProgram,
+    maps: &LoadedMaps,
+) -> Result<Replacement, Unable> {
+    let mut extension = extension.clone();
+    let Some(mut known) = extension.attach_prog.known().cloned() else {
+        let why = "the program that an extension is for is not known";
+        return Err(Unable::Unavailable(why.to_owned()));
+    };
+    known.kernel_id = Some(target.info()?.id);
+    extension.attach_prog = AttachProgram::Known(Arc::new(known));
+    Ok(loaded_program(&extension, maps)?.replace()?)
 }
 
 /// The arguments of the system call for an event.

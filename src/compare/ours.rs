@@ -104,6 +104,9 @@ impl Ours {
         let Some(&handle) = handles.first() else {
             return Err(Unable::Unavailable("no program to run".to_owned()));
         };
+        for extension in handles.iter().skip(1 + subject.others.len()) {
+            vm.attach_loaded(*extension)?;
+        }
         let event = event(&mut vm);
         let repeated = vm.runner(handle, &event)?.repeat(1)?;
         let maps = maps(&vm, subject.program.btf.as_ref())?;

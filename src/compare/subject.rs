@@ -19,6 +19,9 @@ pub struct Subject {
     pub program: Arc<Program>,
     /// Programs that it may jump to by tail calls.
     pub others: Vec<Arc<Program>>,
+    /// Programs that replace functions of the first one: their
+    /// [`attach_prog`](Program::attach_prog) is that very program.
+    pub extensions: Vec<Arc<Program>>,
     /// The event.
     pub event: Event,
     /// Limit of executed instructions, on engines that count them.
@@ -32,6 +35,7 @@ impl Subject {
         Self {
             program,
             others: Vec::new(),
+            extensions: Vec::new(),
             event,
             budget: None,
         }
@@ -41,6 +45,12 @@ impl Subject {
     #[must_use]
     pub fn with_others(self, others: Vec<Arc<Program>>) -> Self {
         Self { others, ..self }
+    }
+
+    /// The same with programs that replace functions of the first one.
+    #[must_use]
+    pub fn with_extensions(self, extensions: Vec<Arc<Program>>) -> Self {
+        Self { extensions, ..self }
     }
 
     /// The same with a limit of executed instructions.
@@ -61,9 +71,12 @@ impl Subject {
         }
     }
 
-    /// All programs, the one that runs first.
+    /// All programs, the one that runs first; extensions are the last.
     pub fn programs(&self) -> impl Iterator<Item = &Arc<Program>> {
-        [&self.program].into_iter().chain(&self.others)
+        [&self.program]
+            .into_iter()
+            .chain(&self.others)
+            .chain(&self.extensions)
     }
 }
 

@@ -345,7 +345,11 @@ impl<'a> Run<'a> {
     fn show(&mut self, machine: &mut Machine, at: i64) -> Result<(), Box<Fault>> {
         let mut regs = self.regs;
         let mut frames: SmallVec<[_; limits::MAX_CALL_FRAMES]> = SmallVec::new();
+        let mut outer = None;
         for (number, frame) in self.frames.iter().enumerate().rev() {
+            if !std::ptr::eq(frame.caller, self.image) {
+                outer.get_or_insert(number);
+            }
             let Some(stack) = self.stack.first_byte(number) else {
                 return Ok(());
             };
@@ -367,6 +371,7 @@ impl<'a> Run<'a> {
                 machine,
                 pc: pc(at),
                 frames: &frames,
+                outer: outer.unwrap_or_default(),
             });
             watch.interrupt(machine, self.image, pc(at))?;
         }

@@ -42,6 +42,10 @@ pub struct Step<'a> {
     pub pc: Pc,
     /// The active functions, the outermost first; never empty.
     pub frames: &'a [WatchedFrame],
+    /// The number of outer frames before those of the current program: functions of the programs
+    /// that it extends.
+    #[doc(hidden)]
+    pub outer: usize,
 }
 
 impl Step<'_> {

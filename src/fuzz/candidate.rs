@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::strategy::Strategy;
 use crate::compare::Subject;
 use crate::isa::disassemble;
-use crate::program::Program;
+use crate::program::{Program, TargetProgram};
 use crate::spec::ProgType;
 use crate::vm::events::Event;
 
@@ -73,21 +73,45 @@ impl Candidate {
         }
     }
 
+    /// The program that it extends, if it is an extension.
+    #[must_use]
+    pub fn target(&self) -> Option<&TargetProgram> {
+        let is_extension = self.program.prog_type == ProgType::Ext;
+        self.program.attach_prog.known().filter(|_| is_extension)
+    }
+
+    /// The program that runs: itself, or the one that it extends.
+    #[must_use]
+    pub fn entry(&self) -> &Arc<Program> {
+        self.target()
+            .map_or(&self.program, |target| &target.program)
+    }
+
     /// Its first input as an event.
     #[must_use]
     pub fn event(&self) -> Event {
-        Event::input(self.program.prog_type, self.input.clone())
+        Event::input(self.entry().prog_type, self.input.clone())
     }
 
     /// The subject of a comparison of engines.
     #[must_use]
     pub fn subject(&self) -> Subject {
-        Subject::new(self.program.clone(), self.event()).with_others(self.others.clone())
+        Subject::new(self.entry().clone(), self.event())
+            .with_others(self.others.clone())
+            .with_extensions(self.extensions().cloned().collect())
     }
 
-    /// All programs, the one that runs first.
+    /// The program if it is an extension.
+    fn extensions(&self) -> impl Iterator<Item = &Arc<Program>> {
+        self.target().map(|_| &self.program).into_iter()
+    }
+
+    /// All programs: the one that runs, then its extension, then those that it may jump to.
     pub fn programs(&self) -> impl Iterator<Item = &Arc<Program>> {
-        [&self.program].into_iter().chain(&self.others)
+        [self.entry()]
+            .into_iter()
+            .chain(self.extensions())
+            .chain(&self.others)
     }
 
     /// The listing of its programs.

@@ -13,8 +13,9 @@ use super::candidate::Candidate;
 use super::strategy::Strategy;
 use crate::btf::Btf;
 use crate::object::cases::{Case, CaseProblem, btf_name, read_case};
-use crate::program::{Initial, Program};
+use crate::program::{AttachProgram, Initial, Program};
 use crate::util::MapId;
+use crate::verifier::{Options, verify};
 
 /// The key of a case under which a finding has its own data.
 const KEY: &str = "fuzz";
@@ -47,6 +48,9 @@ pub struct FuzzCase {
     pub entries: Vec<(u32, u32, Json)>,
     /// The programs that it may jump to, as cases.
     pub others: Vec<Json>,
+    /// The program that it extends, as a case.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<Json>,
     /// Instructions before reducing.
     pub insns_before: usize,
     /// The listing of all programs.
@@ -76,6 +80,7 @@ pub fn write_case(directory: &Path, finding: &Finding) -> io::Result<PathBuf> {
         })
     });
     let others = candidate.others.iter();
+    let target = candidate.target().map(|target| &target.program);
     let whole = FuzzCase {
         oracle: oracle.to_owned(),
         kind: finding.problem.kind.clone(),
@@ -91,6 +96,7 @@ pub fn write_case(directory: &Path, finding: &Finding) -> io::Result<PathBuf> {
         others: others
             .map(|other| Case::from_program(&other.name, other).to_json())
             .collect(),
+        target: target.map(|target| Case::from_program(&target.name, target).to_json()),
         insns_before: finding.insns_before,
         listing: candidate.listing().lines().map(str::to_owned).collect(),
         command: format!("bpflab fuzz --replay {} --oracle {oracle}", file.display()),
@@ -143,12 +149,21 @@ impl FuzzCase {
             program.maps.clone_from(&maps);
             Arc::new(program)
         };
-        let mut others = Vec::new();
-        for other in &own.others {
-            let other = read_case(&other.to_string())?;
-            others.push(complete(
-                other.to_program(program.btf.clone(), kernel.cloned())?,
-            ));
+        // All have the types of the first.
+        let btf = program.btf.clone();
+        let read = |json: &Json| -> Result<Arc<Program>, CaseProblem> {
+            let case = read_case(&json.to_string())?;
+            Ok(complete(case.to_program(btf.clone(), kernel.cloned())?))
+        };
+        let others = own.others.iter().map(read).collect::<Result<_, _>>()?;
+        let mut program = program;
+        if let Some(target) = own.target.as_ref().map(read).transpose()? {
+            let verified = verify(&target, &Options::default()).outcome;
+            let verified = verified.map_err(|why| {
+                let line = why.to_string();
+                CaseProblem::key(KEY, format!("the target is not accepted: {line}"))
+            })?;
+            program.attach_prog = AttachProgram::Known(Arc::new(verified.target()));
         }
         Ok(Candidate {
             number: own.number,

@@ -212,7 +212,8 @@ struct Watcher<'a> {
 
 impl Watch for Watcher<'_> {
     fn before(&mut self, step: &Step<'_>) {
-        let is_here = Arc::ptr_eq(step.image.program(), self.program) && step.frames.len() == 1;
+        let is_here =
+            Arc::ptr_eq(step.image.program(), self.program) && step.frames.len() == step.outer + 1;
         let last = std::mem::replace(&mut self.last, is_here.then_some(step.pc));
         let (Some(last), true, None) = (last, is_here, &self.broken) else {
             return;

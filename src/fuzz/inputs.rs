@@ -62,7 +62,7 @@ impl Inputs {
 
     /// A random event for a candidate: of the size of its own input, if it was generated.
     pub fn event_of(&mut self, vm: &mut Vm, candidate: &Candidate) -> Event {
-        let program = &candidate.program;
+        let program = candidate.entry();
         if candidate.strategy.is_some() && program.prog_type == ProgType::Syscall {
             let len = candidate.input.len();
             return Event::bytes(self.bytes(len));

@@ -15,6 +15,9 @@ use crate::verifier::{Decision, LogLevel, Options, verify};
 /// tracepoint programs.
 const NEGATIVE: &str = "invalid bpf_context access off=-";
 
+/// The same of an extension that misleads itself about the memory of an argument.
+const RELIES: &str = "() relies on more than callers of ";
+
 /// The prefix of a reject whose instruction number counts rewritten instructions in the
 /// kernel (`docs/verifier-differences.md`).
 const NO_PROGRAM: &str = "verifier bug: No program to jit at insn ";
@@ -71,6 +74,9 @@ pub(super) fn compare_with(
         return Compared::Unjudged;
     }
     if ours.line.starts_with(NEGATIVE) && program.prog_type == ProgType::Tracepoint {
+        return Compared::Unsafe;
+    }
+    if ours.line.contains(RELIES) && program.prog_type == ProgType::Ext {
         return Compared::Unsafe;
     }
     let Ok(loaded) = load(program, maps, options) else {

@@ -2,7 +2,7 @@
 //! correct program, and some break it.
 
 use crate::isa::RawInsn;
-use crate::program::Program;
+use crate::program::{AttachProgram, Program};
 use crate::spec::{MapFlags, ProgFlags, ProgType};
 
 use super::listing::{Item, Listing};
@@ -591,6 +591,7 @@ fn change_type(mutant: &mut Mutant<'_>, random: &mut Random) -> Option<()> {
     ]);
     mutant.program.expected_attach_type = None;
     mutant.program.attach_btf_id = None;
+    mutant.program.attach_prog = AttachProgram::None;
     Some(())
 }
 

@@ -35,20 +35,26 @@ pub fn fault(error: &Error) -> Option<String> {
     }
 }
 
-/// A machine with the programs of a candidate, loaded whatever the verdicts.
+/// A machine with the programs of a candidate, loaded whatever the verdicts. An extension is
+/// attached.
 pub(super) fn machine(candidate: &Candidate) -> Result<(Vm, ProgramHandle), Error> {
     let mut vm = Vm::with_world(World::with_cpus(4));
     vm.set_budget(BUDGET);
     let programs: Vec<Arc<Program>> = candidate.programs().cloned().collect();
     let handles = vm.load_unverified_programs(&candidate.program.maps, programs)?;
     let handle = handles.first().copied().unwrap_or(ProgramHandle(0));
+    if candidate.target().is_some()
+        && let Some(extension) = handles.get(1)
+    {
+        vm.attach_loaded(*extension)?;
+    }
     Ok((vm, handle))
 }
 
 /// The input of a run: the candidate's own, then random ones.
 pub(super) fn event(candidate: &Candidate, vm: &mut Vm, inputs: &mut Inputs, number: u32) -> Event {
     // The arguments of a hook are pointers to objects, which have to be made.
-    let is_typed = candidate.program.attach_btf_id.is_some();
+    let is_typed = candidate.entry().attach_btf_id.is_some();
     if number == 0 && !is_typed {
         return candidate.event();
     }

@@ -104,6 +104,9 @@ impl Seeds {
                 ..Candidate::new(program, input, random.bits())
             };
         }
+        if strategy == Strategy::Extensions {
+            return self.extension(random);
+        }
         if let (Strategy::Graphs, Some(kernel)) = (strategy, &self.kernel) {
             let program = Arc::new(aimed::graphs::program(random, kernel));
             return Candidate {
@@ -143,6 +146,18 @@ impl Seeds {
             // Their frames are handed over with bytes that nobody wrote.
             defined: options.defined && !options.tail_calls,
             ..Candidate::new(made.program, made.input, random.bits())
+        }
+    }
+
+    /// An extension with its target.
+    fn extension(&self, random: &mut Random) -> Candidate {
+        let made = aimed::extensions::program(random);
+        let program = Arc::new(made.program);
+        let len = 14 + random.index(100);
+        let input = Inputs::new(random.bits()).bytes(len);
+        Candidate {
+            defined: made.defined,
+            ..Candidate::new(program, input, random.bits())
         }
     }
 

@@ -39,13 +39,15 @@ pub enum Strategy {
     Arenas,
     /// Implementations of members of structures of operations.
     StructOps,
+    /// Programs that replace a function of another one.
+    Extensions,
     /// Programs of the other strategies, or from files, with small changes and parts of others.
     Mutants,
 }
 
 impl Strategy {
     /// All strategies with their names and their shares of the default mix.
-    pub const ALL: [(Self, &str, u64); 19] = [
+    pub const ALL: [(Self, &str, u64); 20] = [
         (Self::Whole, "whole", 5),
         (Self::Defined, "defined", 4),
         (Self::TailCalls, "tail-calls", 1),
@@ -64,6 +66,7 @@ impl Strategy {
         (Self::Graphs, "graphs", 6),
         (Self::Arenas, "arenas", 3),
         (Self::StructOps, "struct-ops", 4),
+        (Self::Extensions, "extensions", 4),
         (Self::Mutants, "mutants", 10),
     ];
 

@@ -47,6 +47,21 @@ impl Vm {
         }
     }
 
+    /// Attaches a loaded extension or tracing program to the function for which it was loaded.
+    ///
+    /// # Errors
+    /// [`Error::NoProgram`]; [`Error::Attach`] if the other program is not known, or not loaded.
+    pub(crate) fn attach_loaded(&mut self, handle: ProgramHandle) -> Result<()> {
+        let program = self.programs.image(handle)?.program().clone();
+        let Some(target) = program.attach_prog.known() else {
+            return Err(Error::Attach {
+                program: program.name.clone(),
+                why: "it attaches to no known program".to_owned(),
+            });
+        };
+        self.attach_to_function(handle, &program, target, 0)
+    }
+
     /// Attaches a program to the function for which it was verified.
     pub(super) fn attach_to_function(
         &mut self,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::error::Result;
 use super::vm::Vm;
-use crate::engine::{Step, Watch};
+use crate::engine::{Step, Watch, WatchedFrame};
 use crate::isa::Reg;
 use crate::util::{MapId, Pc};
 use crate::verifier::oracle::{
@@ -78,7 +78,8 @@ impl<'t> Oracle<'t> {
     }
 
     /// Runs the program of the trace, loaded as `program`, on an event. After a tail
-    /// call nothing is checked: that is another program.
+    /// call nothing is checked: that is another program. If the trace is that of an extension,
+    /// `program` is the one that it extends, of which nothing is checked.
     pub fn run(&self, vm: &mut Vm, program: ProgramHandle, event: &Event) -> OracleReport {
         let mut watcher = Watcher {
             oracle: *self,
@@ -112,20 +113,31 @@ struct Watcher<'t> {
 impl Watch for Watcher<'_> {
     fn before(&mut self, step: &Step<'_>) {
         let trace = self.oracle.trace;
-        let is_elsewhere = !Arc::ptr_eq(step.image.program(), trace.program());
-        // A tail call from a function to the program itself.
-        let mut callees = step.frames.iter().skip(1);
-        self.done |= is_elsewhere || callees.any(|frame| frame.start == Pc(0));
-        if self.done || self.held >= self.oracle.limit {
-            self.unknown += 1;
-            return;
-        }
         let first = step
             .frames
             .last()
             .map_or(0, |frame| frame.regs[Reg::R1.index()]);
         let context = *self.context.get_or_insert(first);
-        match trace.check(&Seen { step, context }) {
+        let current = step.image.program();
+        let extended = trace.program().attach_prog.known();
+        if extended.is_some_and(|target| Arc::ptr_eq(current, &target.program)) {
+            return;
+        }
+        let is_elsewhere = !Arc::ptr_eq(current, trace.program());
+        let frames = step.frames.get(step.outer..).unwrap_or_default();
+        // A tail call from a function to the program itself.
+        let mut callees = frames.iter().skip(1);
+        self.done |= is_elsewhere || callees.any(|frame| frame.start == Pc(0));
+        if self.done || self.held >= self.oracle.limit {
+            self.unknown += 1;
+            return;
+        }
+        let seen = Seen {
+            step,
+            frames,
+            context,
+        };
+        match trace.check(&seen) {
             Agreement::Holds => self.held += 1,
             Agreement::Unknown => self.unknown += 1,
             Agreement::Violated(violation) => {
@@ -139,6 +151,8 @@ impl Watch for Watcher<'_> {
 /// A step of a run, in the form that the trace checks.
 struct Seen<'a> {
     step: &'a Step<'a>,
+    /// The frames of the program.
+    frames: &'a [WatchedFrame],
     context: u64,
 }
 
@@ -148,31 +162,32 @@ impl Run for Seen<'_> {
     }
 
     fn depth(&self) -> usize {
-        self.step.frames.len()
+        self.frames.len()
     }
 
     fn start(&self, frame: usize) -> Pc {
-        let found = self.step.frames.get(frame);
+        let found = self.frames.get(frame);
         found.map_or(Pc(0), |frame| frame.start)
     }
 
     fn callsite(&self, frame: usize) -> Option<Pc> {
-        self.step.frames.get(frame)?.callsite
+        // The first one may be called by another program.
+        self.frames.get(frame).filter(|_| frame > 0)?.callsite
     }
 
     fn is_callback(&self, frame: usize) -> bool {
-        let found = self.step.frames.get(frame);
+        let found = self.frames.get(frame).filter(|_| frame > 0);
         found.is_some_and(|frame| frame.is_callback)
     }
 
     fn reg(&self, frame: usize, reg: Reg) -> u64 {
-        let found = self.step.frames.get(frame);
+        let found = self.frames.get(frame);
         found.map_or(0, |frame| frame.regs[reg.index()])
     }
 
     fn slot(&self, frame: usize, slot: usize) -> Option<u64> {
         let below = (slot as u64 + 1) * 8;
-        let end = self.step.frames.get(frame)?.regs[Reg::FP.index()];
+        let end = self.frames.get(frame)?.regs[Reg::FP.index()];
         self.step
             .machine
             .space

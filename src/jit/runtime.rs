@@ -22,11 +22,11 @@
 //! [`EntryPoints::function`](crate::engine::EntryPoints), and the main program by
 //! `EntryPoints::main`, with the arguments of the fast interpreter's `Enter`: the run, the
 //! function's address, the number of instructions left, the caller's end of frame, and r1.
-//! They save the registers that Rust's convention preserves, take r2 to r5 from the run (only
-//! for functions), store in [`Run::unwind`] where to return if a function may stop the run,
-//! and return r0 and the number of instructions left. They are reentrant: functions called by
-//! machine code may enter again. The main program is entered in no other way, so its code
-//! begins at its entry point, and its exits return to Rust.
+//! They save the registers that Rust's convention preserves, take r2 to r5 from the run (for
+//! functions, and for the main function of an extension), store in [`Run::unwind`] where to
+//! return if a function may stop the run, and return r0 and the number of instructions left. They
+//! are reentrant: functions called by machine code may enter again. The main program is entered
+//! in no other way, so its code begins at its entry point, and its exits return to Rust.
 //!
 //! **Tail calls.** A main program jumps to the `EntryPoints::tail` of the tail call's
 //! target, which replaces it: on x86-64 with the host's stack and registers as Rust's call

@@ -4,10 +4,14 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use super::error::{Command, KernelError};
-use super::sys::{ProgFd, ProgramInfo};
+use super::sys::{LinkFd, ProgFd, ProgramInfo};
 use super::usdt_specs::UsdtSpecs;
 use crate::program::Program;
 use crate::spec::{AttachType, ProgType};
+
+/// An extension in place of the function that it was loaded for; dropping it puts the function back.
+#[derive(Debug)]
+pub(crate) struct Replacement(#[expect(dead_code, reason = "closed when dropped")] LinkFd);
 
 /// A program in the kernel; dropping it unloads the program.
 #[derive(Debug)]
@@ -64,6 +68,15 @@ impl LoadedProgram {
     #[must_use]
     pub const fn attach_type(&self) -> Option<AttachType> {
         self.attach_type
+    }
+
+    /// Puts an extension in place of the function that it was loaded for (`BPF_RAW_TRACEPOINT_OPEN`).
+    pub(crate) fn replace(&self) -> Result<Replacement, KernelError> {
+        let link = LinkFd::raw_tracepoint(&self.fd, None, 0);
+        link.map(Replacement).map_err(|errno| {
+            let object = format!("program {}", self.name);
+            KernelError::new(Command::RawTracepointOpen, object, errno)
+        })
     }
 
     pub(super) const fn usdt_specs(&self) -> Option<&Arc<UsdtSpecs>> {

@@ -63,6 +63,7 @@ pub use here::{Kernel, Missing, RunError, Running};
 pub use kernel_map::KernelMap;
 pub use load::{LoadOptions, Loaded, load};
 pub use loaded_program::LoadedProgram;
+pub(crate) use loaded_program::Replacement;
 pub use loader::Loader;
 #[cfg(feature = "cli")]
 pub(crate) use loader::{UNPRIVILEGED, why_refused};

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::attach_target::{AttachTarget, Role, kind_name};
+use super::call::signature::{self, Signature};
 use super::env::Verifier;
 use super::reject::{VerifyResult, reject, unmodelled};
 use super::structure::SubprogramInfo;
@@ -40,6 +41,31 @@ impl Verifier<'_> {
     /// program come from its member, and an extension has none (`bpf_struct_ops_verifier_ops`).
     pub(super) fn lacks_operations(&self) -> bool {
         self.program.prog_type == ProgType::StructOps && self.is_extension()
+    }
+
+    /// Checks that an extension with this signature relies on no more than callers of the function
+    /// that it replaces pass. The kernel compares the kinds of arguments, and the names of
+    /// structures: memory may be larger in the extension's types, or tagged as never null.
+    pub(super) fn check_replaced(&self, own: &Signature) -> VerifyResult {
+        let replaced = self.attach.map(|target| (target.name, target.role));
+        let (Some((name, Role::Replaced { function, .. })), Some(target)) =
+            (replaced, self.program.attach_prog.known())
+        else {
+            return Ok(());
+        };
+        let passed = signature::of(&target.program, 0, Some(function), true)?;
+        let types = (&self.program.kernel_btf, &target.program.kernel_btf);
+        let arguments = std::iter::zip(own.arguments(), passed.arguments());
+        for (at, (own, passed)) in arguments.enumerate() {
+            if !own.admits(*passed, types) {
+                let own = &self.program.name;
+                reject!(
+                    EINVAL,
+                    "arg{at} in {own}() relies on more than callers of {name}() pass"
+                );
+            }
+        }
+        Ok(())
     }
 
     /// After exploration: the functions that other programs can attach to. Dead ones are removed
@@ -119,7 +145,7 @@ pub(super) fn resolve<'p>(
         name,
         prototype,
         role: if extends {
-            Role::Replaced { of }
+            Role::Replaced { of, function: id }
         } else {
             let reliable = known(function.reliable)?;
             Role::Traced { of, reliable }

@@ -105,6 +105,8 @@ pub(crate) enum Role<'p> {
     Replaced {
         /// The type of that program.
         of: ProgType,
+        /// The function, a type of that program's.
+        function: TypeId,
     },
     /// A function of another program, which the program traces.
     Traced {
@@ -283,7 +285,7 @@ impl<'p> AttachTarget<'p> {
     /// The type of the other program that the function belongs to.
     pub(super) const fn owner(&self) -> Option<ProgType> {
         match self.role {
-            Role::Replaced { of } | Role::Traced { of, .. } => Some(of),
+            Role::Replaced { of, .. } | Role::Traced { of, .. } => Some(of),
             _ => None,
         }
     }

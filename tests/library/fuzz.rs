@@ -5,17 +5,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bpflab::Object;
+use bpflab::compare::{Engine, Ours, Subject};
 use bpflab::fuzz::targets::TARGETS;
 use bpflab::fuzz::{
     Campaign, CampaignOptions, Candidate, Finding, FuzzCase, Judge, Oracle, Problem, Seeds,
     Strategy, Summary, write_case,
 };
 use bpflab::r#gen::KernelTypes;
+use bpflab::harness::EngineKind;
 use bpflab::isa::assemble;
 use bpflab::object::Target;
 use bpflab::object::cases::Cases;
 use bpflab::program::Program;
 use bpflab::spec::{ProgFlags, ProgType};
+use bpflab::verifier::{Options, verify};
 
 /// The strategies that need no kernel.
 fn strategies() -> Vec<Strategy> {
@@ -120,6 +123,56 @@ fn strategies_on_the_kernels_functions_find_nothing() {
     }
 }
 
+/// Targets are accepted, and their extensions run in the place of functions.
+#[test]
+fn extensions_replace_functions() {
+    let oracles = Oracle::OF_VERIFIER - Oracle::VERDICT;
+    let summary = campaign(250, oracles, vec![Strategy::Extensions]);
+    for finding in &summary.findings {
+        eprintln!("{:?}\n{}", finding.problem, finding.candidate.listing());
+    }
+    assert!(summary.findings.is_empty());
+    let counts = &summary.counts;
+    assert!((125..250).contains(&counts.accepted), "{counts:?}");
+    assert!(counts.held > 5000 && counts.engine_runs > 300, "{counts:?}");
+    let reached = |rule: &str| counts.rules.iter().any(|it| it.contains(rule));
+    for rule in [
+        "is not a global function",
+        "relies on more than callers of",
+        "changes packet data, while original does not",
+        "can be sleepable",
+    ] {
+        assert!(reached(rule), "{rule}: {:?}", counts.rules);
+    }
+
+    let seeds = Seeds::default();
+    let (mut extensions, mut others) = (0, 0);
+    for number in 0..100 {
+        let candidate = seeds.candidate(1, number, &[Strategy::Extensions]);
+        let accepts = |program| verify(program, &Options::default()).verdict.is_accepted();
+        let entry = candidate.entry();
+        assert!(accepts(entry), "{number}: {}", candidate.listing());
+        if candidate.target().is_none() || !accepts(&candidate.program) {
+            continue;
+        }
+        let subject = candidate.subject();
+        let ran = |subject: &Subject| {
+            let answer = Ours::new(EngineKind::Checked).run(subject).unwrap();
+            let outcome = answer.details.unwrap().outcome;
+            (
+                outcome.runs.iter().map(|run| run.insns).collect::<Vec<_>>(),
+                answer.maps,
+            )
+        };
+        extensions += 1;
+        others += u32::from(ran(&subject) != ran(&subject.clone().with_extensions(Vec::new())));
+    }
+    assert!(
+        extensions > 50 && others * 10 > extensions * 8,
+        "{others} of {extensions}"
+    );
+}
+
 /// What is written as a case is the same candidate when it is read.
 #[test]
 fn findings_are_cases() {
@@ -144,7 +197,7 @@ fn findings_are_cases() {
         let mut cases = Cases::open(&file).unwrap();
         let case = cases.next().unwrap().unwrap();
         let program = cases.program(&case).unwrap();
-        let read = FuzzCase::candidate(&case, program, None).unwrap();
+        let read_again = FuzzCase::candidate(&case, program, None).unwrap();
         let plain = |candidate: &Candidate| {
             let programs = candidate.programs();
             let programs: Vec<_> = programs
@@ -155,12 +208,22 @@ fn findings_are_cases() {
             let input = candidate.input.clone();
             (programs, initial, input, candidate.seed, candidate.defined)
         };
-        let (read, written) = (plain(&read), plain(&finding.candidate));
+        let (read, written) = (plain(&read_again), plain(&finding.candidate));
         assert_eq!((&read.0, &read.2), (&written.0, &written.2), "{strategy:?}");
         assert_eq!((read.3, read.4), (written.3, written.4), "{strategy:?}");
         // The format adds the definitions of inner maps at the end.
         assert!(read.1.starts_with(&written.1), "{strategy:?}");
         assert_eq!(FuzzCase::of(&case).unwrap().oracle, "state");
+        let function = |candidate: &Candidate| {
+            let target = candidate.target()?;
+            let btf = target.program.btf.as_ref()?;
+            let name = btf.get(candidate.program.attach_btf_id?)?.name();
+            Some((name.to_owned(), target.functions.clone()))
+        };
+        let other = seeds.candidate(5, number, &[strategy]);
+        assert_eq!(function(&read_again), function(&other), "{strategy:?}");
+        let is_extension = other.program.prog_type == ProgType::Ext;
+        assert_eq!(is_extension, function(&other).is_some(), "{strategy:?}");
     }
     std::fs::remove_dir_all(directory).unwrap();
 }

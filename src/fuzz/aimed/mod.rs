@@ -10,6 +10,9 @@
 mod access;
 pub(super) mod arenas;
 mod calls;
+mod extension_targets;
+mod extension_types;
+pub(super) mod extensions;
 mod flow;
 mod graph_types;
 pub(super) mod graphs;
@@ -177,6 +180,9 @@ struct Maker {
     /// Calls of the function at the end.
     calls: Vec<usize>,
     in_loop: bool,
+    /// Offsets of the context's fields of four bytes that are numbers; `None` for a context of
+    /// bytes.
+    fields: Option<&'static [i16]>,
 }
 
 /// A program of at most about 80 instructions.
@@ -196,6 +202,7 @@ pub(super) fn program(random: &mut Random, aim: Aim) -> Program {
         open: Vec::new(),
         calls: Vec::new(),
         in_loop: false,
+        fields: None,
     };
     maker.begin(aim);
     for _ in 0..count {
@@ -297,8 +304,9 @@ impl Maker {
         }
     }
 
-    /// Shows some numbers in the map value, and returns one.
-    fn end(&mut self) {
+    /// Shows some numbers in the map value, and returns one. The function that was called follows;
+    /// returns where it begins.
+    fn end(&mut self) -> Option<usize> {
         while !self.open.is_empty() {
             self.close();
         }
@@ -310,7 +318,7 @@ impl Maker {
         self.emit(0xbf, 0, reg, 0, 0);
         self.emit(0x95, 0, 0, 0, 0);
         if self.calls.is_empty() {
-            return;
+            return None;
         }
         let start = self.insns.len();
         for call in std::mem::take(&mut self.calls) {
@@ -319,6 +327,7 @@ impl Maker {
             }
         }
         self.function();
+        Some(start)
     }
 
     /// A static function of two numbers.
@@ -357,10 +366,16 @@ impl Maker {
         let (size, bytes) = self.size();
         let places = INPUT / 8;
         let off = i16::try_from(self.random.index(places) * 8).unwrap_or_default();
+        let from_value = self.fields.is_some_and(<[i16]>::is_empty);
         match self.random.below(5) {
             // Sign extension: of the map's value.
             0 if bytes < 8 => self.emit(0x81 | size, dst, VALUE, off, 0),
             1 => self.emit(0x61 | size, dst, VALUE, off, 0),
+            _ if from_value => self.emit(0x61 | size, dst, VALUE, off, 0),
+            _ if self.fields.is_some() => {
+                let off = self.random.pick(self.fields.unwrap_or_default());
+                self.emit(0x61, dst, CONTEXT, off, 0);
+            }
             _ => self.emit(0x61 | size, dst, CONTEXT, off, 0),
         }
         self.set_number(dst);

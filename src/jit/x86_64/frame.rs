@@ -9,6 +9,7 @@ use crate::engine::STRIDE;
 use crate::isa::{Reg, Size};
 use crate::jit::runtime::shims;
 use crate::lower::{Function, MemRef, Op, Target, effect, has_tail_call};
+use crate::spec::ProgType;
 use crate::spec::limits::MAX_MAY_GOTO;
 
 /// The callee-saved registers of Rust's convention, besides those that always change.
@@ -159,6 +160,10 @@ impl Emitter<'_> {
             asm!(self ; xor eax, eax);
             self.take_left(self.counts.before(function.entry));
             asm!(self ; mov rdi, r8);
+            // An extension has the arguments of the function that it replaces.
+            if self.lowered.program().prog_type == ProgType::Ext {
+                self.reload(&[Reg::R2, Reg::R3, Reg::R4, Reg::R5]);
+            }
         } else {
             (self.is_main, self.frame_escapes) = (false, function.frame_escapes);
             for host in self.changed.clone() {

@@ -49,7 +49,7 @@ pub enum CaseProblem {
 }
 
 impl CaseProblem {
-    pub(super) fn key(key: impl Into<String>, text: impl Into<String>) -> Self {
+    pub(crate) fn key(key: impl Into<String>, text: impl Into<String>) -> Self {
         Self::Key {
             key: key.into(),
             text: text.into(),

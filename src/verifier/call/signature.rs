@@ -39,6 +39,27 @@ pub(crate) enum Argument {
     Arena,
 }
 
+impl Argument {
+    /// Whether every value that another function takes for its argument is one for this. The
+    /// objects of each are types of a kernel.
+    pub(crate) fn admits(self, other: Self, types: (&Option<Btf>, &Option<Btf>)) -> bool {
+        let covers = |own: TypeFlags, other: TypeFlags| {
+            let null = TypeFlags::PTR_MAYBE_NULL;
+            own - null == other - null && (own.contains(null) || !other.contains(null))
+        };
+        match (self, other) {
+            (Self::Memory { size, flags }, Self::Memory { size: s, flags: f }) => {
+                size <= s && covers(flags, f)
+            }
+            (Self::Object { id, flags }, Self::Object { id: i, flags: f }) => {
+                let name = |btf: &Option<Btf>, id| Some(btf.as_ref()?.get(id)?.name().to_owned());
+                covers(flags, f) && name(types.0, id) == name(types.1, i)
+            }
+            _ => self == other,
+        }
+    }
+}
+
 /// The parameters of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Signature {
@@ -365,6 +386,23 @@ impl Parameter<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_may_be_smaller_and_null() {
+        let memory = |size, is_null| {
+            let mut flags = TypeFlags::empty();
+            flags.set(TypeFlags::PTR_MAYBE_NULL, is_null);
+            Argument::Memory { size, flags }
+        };
+        let admits = |one: Argument, other| one.admits(other, (&None, &None));
+        let passed = memory(8, false);
+        assert!(admits(memory(8, false), passed) && admits(memory(4, true), passed));
+        assert!(!admits(memory(12, false), passed));
+        assert!(!admits(memory(8, false), memory(8, true)));
+        assert!(admits(Argument::Context, Argument::Context));
+        assert!(!admits(Argument::Context, passed) && !admits(passed, Argument::Context));
+    }
+
     use crate::btf::{Builder, Encoding, Linkage, Param};
     use crate::spec::ProgType;
 

@@ -27,6 +27,9 @@ impl Verifier<'_> {
         }
         let start = self.subprogram(subprogram).start;
         let signature = self.signature(subprogram)?;
+        if subprogram == 0 {
+            self.check_replaced(&signature)?;
+        }
         if self.subprogram(subprogram).is_exception_cb
             && signature.arguments() != [Argument::Scalar]
         {

@@ -47,6 +47,13 @@ pub(super) const ADVICE: &[Advice] = rows! {
         expected: "the prototype of {other}()",
         help: "declare {own}() as {other}() is declared",
     }
+    "arg{number} in {own}() relies on more than callers of {other}() pass" => Structure {
+        problem: "extension of another type",
+        reason: "The memory of parameter {number} of {own}() is larger than in {other}(), which it replaces, is tagged as never null, or is of another kind. Linux accepts that, though callers pass what {other}() takes.",
+        here: "relies on memory that may not be there",
+        expected: "the prototype of {other}()",
+        help: "declare {own}() as {other}() is declared, with the same structures and tags",
+    }
     "Extension program changes packet data, while original does not" => Structure {
         problem: "extension that changes the packet",
         reason: "Callers of the function keep pointers to the packet, since the function that they were verified with does not move it.",

@@ -1,0 +1,241 @@
+//! The programs whose functions extensions replace: a main function that calls one or two others,
+//! and shows their results.
+
+use super::super::random::Random;
+use super::extension_types::{Shape, Types};
+use super::extensions::{Function, Piece, assembled, body, maker};
+use super::{CONTEXT, FP, Maker, VALUE, VALUES};
+use crate::btf::Linkage;
+use crate::isa::RawInsn;
+use crate::program::Program;
+use crate::spec::helpers::id;
+use crate::spec::{AttachType, ProgType};
+use crate::util::HelperId;
+
+const SUM: u8 = 8;
+/// A packet pointer that the main function keeps during a call.
+const KEPT: u8 = 9;
+
+/// A program type whose functions are replaced.
+pub(super) struct Target {
+    pub prog_type: ProgType,
+    pub attach_type: Option<AttachType>,
+    /// The structure of its context.
+    pub context: &'static str,
+    /// Fields of four bytes that are numbers.
+    pub fields: &'static [i16],
+    /// The fields with the packet's start and end.
+    pub packet: Option<(i16, i16)>,
+    /// The bits of its result.
+    pub mask: i32,
+    /// Helpers that change the packet, with the least and the most of their number.
+    pub changes: &'static [(HelperId, i32, i32)],
+}
+
+const SKB: &[i16] = &[0, 8, 16, 32, 48, 52, 56];
+
+static ALL: [(u64, Target); 4] = [
+    (
+        4,
+        Target {
+            prog_type: ProgType::SchedCls,
+            attach_type: None,
+            context: "__sk_buff",
+            fields: SKB,
+            packet: Some((76, 80)),
+            mask: -1,
+            changes: &[
+                (id::skb_pull_data, 0, 64),
+                (id::skb_change_tail, 20, 200),
+                (id::skb_change_head, 0, 32),
+            ],
+        },
+    ),
+    (
+        4,
+        Target {
+            prog_type: ProgType::Xdp,
+            attach_type: None,
+            context: "xdp_md",
+            fields: &[16],
+            packet: Some((0, 4)),
+            mask: 3,
+            changes: &[
+                (id::xdp_adjust_head, -16, 32),
+                (id::xdp_adjust_tail, -16, 32),
+            ],
+        },
+    ),
+    (
+        2,
+        Target {
+            prog_type: ProgType::SocketFilter,
+            attach_type: None,
+            context: "__sk_buff",
+            fields: SKB,
+            packet: None,
+            mask: -1,
+            changes: &[],
+        },
+    ),
+    (
+        1,
+        Target {
+            prog_type: ProgType::CgroupSkb,
+            attach_type: Some(AttachType::CgroupInetIngress),
+            context: "__sk_buff",
+            fields: SKB,
+            packet: None,
+            mask: 1,
+            changes: &[],
+        },
+    ),
+];
+
+impl Target {
+    /// A random one.
+    pub fn random(random: &mut Random) -> &'static Self {
+        let total = ALL.iter().map(|(weight, _)| weight).sum();
+        let mut at = random.below(total);
+        let found = ALL.iter().find(|(weight, _)| {
+            let is_here = at < *weight;
+            at = at.saturating_sub(*weight);
+            is_here
+        });
+        &found.unwrap_or(&ALL[0]).1
+    }
+}
+
+/// The names of the functions that the main function calls, and of those that these call.
+pub(super) const NAMES: [(&str, &str); 2] = [("first", "first_own"), ("second", "second_own")];
+
+/// A program with functions of these shapes.
+pub(super) fn target_of(
+    random: &mut Random,
+    kind: &Target,
+    shapes: &[Shape],
+    types: &mut Types,
+) -> Program {
+    let main = types.function("target", &Shape::main(), Linkage::Global);
+    let pieces: Vec<Piece> = shapes
+        .iter()
+        .map(|shape| {
+            let count = random.below(6);
+            body(random, kind, shape, count)
+        })
+        .collect();
+    let mut functions = vec![Function {
+        name: "target",
+        ty: main,
+        piece: Piece {
+            insns: Vec::new(),
+            own: None,
+        },
+    }];
+    for ((shape, (name, _)), piece) in shapes.iter().zip(NAMES).zip(pieces) {
+        let ty = types.function(name, shape, Linkage::Global);
+        functions.push(Function { name, ty, piece });
+    }
+    let (insns, calls) = main_of(random, kind, shapes);
+    if let Some(main) = functions.first_mut() {
+        main.piece.insns = insns;
+    }
+    let mut program = assembled(random, types, functions);
+    for (slot, callee) in calls {
+        // The callees' own functions have the places between.
+        let name = NAMES.get(callee).map_or("", |(name, _)| name);
+        let mut all = program.subprograms.iter();
+        let start = all.find(|function| function.name == name);
+        let start = start.map_or(0, |function| function.start.index());
+        if let Some(insn) = program.insns.get_mut(slot) {
+            insn.imm = i32::try_from(start - slot - 1).unwrap_or_default();
+        }
+    }
+    program.name = "target".to_owned();
+    program.prog_type = kind.prog_type;
+    program.expected_attach_type = kind.attach_type;
+    program
+}
+
+/// The main function, and its calls of the others.
+fn main_of(
+    random: &mut Random,
+    kind: &Target,
+    shapes: &[Shape],
+) -> (Vec<RawInsn>, Vec<(usize, usize)>) {
+    let mut maker = maker(random, kind.fields);
+    let mut calls = Vec::new();
+    maker.emit(0xbf, CONTEXT, 1, 0, 0);
+    maker.emit(0x18, VALUE, 6, 0, VALUES);
+    maker.emit(0, 0, 0, 0, 0);
+    maker.emit(0xb7, SUM, 0, 0, 0);
+    let imm = maker.random.imm();
+    maker.emit(0x7a, FP, 0, -8, imm);
+    let rounds = shapes.len() + usize::from(maker.random.chance(25));
+    for round in 0..rounds {
+        let callee = round % shapes.len();
+        let Some(shape) = shapes.get(callee) else {
+            continue;
+        };
+        // A pointer that is still valid behind the call.
+        let keeps = !shape.changes && maker.random.chance(30);
+        let skip = kind.packet.filter(|_| keeps).map(|packet| {
+            maker.bytes(packet, KEPT);
+            maker.jump(0x2d, 3, 2, 0)
+        });
+        maker.arguments(shape);
+        calls.push((maker.insns.len(), callee));
+        maker.emit(0x85, 0, 1, 0, 0);
+        let off = 32 + i16::try_from(round).unwrap_or_default() * 8;
+        maker.emit(0x7b, VALUE, 0, off, 0);
+        maker.emit(0x0f, SUM, 0, 0, 0);
+        if let Some(skip) = skip {
+            let off = i16::from(maker.random.byte(14));
+            maker.emit(0x71, 1, KEPT, off, 0);
+            maker.emit(0x0f, SUM, 1, 0, 0);
+            maker.land(skip);
+        }
+    }
+    maker.emit(0x79, 1, FP, -8, 0);
+    maker.emit(0x7b, VALUE, 1, 56, 0);
+    maker.emit(0xbf, 0, SUM, 0, 0);
+    maker.emit(0x57, 0, 0, 0, kind.mask);
+    maker.emit(0x95, 0, 0, 0, 0);
+    (maker.insns, calls)
+}
+
+impl Maker {
+    /// The arguments of a call.
+    fn arguments(&mut self, shape: &Shape) {
+        let mut arg = 1;
+        if shape.context {
+            self.emit(0xbf, arg, CONTEXT, 0, 0);
+            arg += 1;
+        }
+        if let Some(is_there) = shape.memory {
+            if !is_there && self.random.chance(30) {
+                self.emit(0xb7, arg, 0, 0, 0);
+            } else {
+                self.emit(0xbf, arg, FP, 0, 0);
+                self.emit(0x07, arg, 0, 0, -8);
+            }
+            arg += 1;
+        }
+        for _ in &shape.numbers {
+            match self.random.below(4) {
+                0 => {
+                    let imm = self.random.imm();
+                    self.emit(0xb7, arg, 0, 0, imm);
+                }
+                1 => self.emit(0xbf, arg, SUM, 0, 0),
+                2 => self.emit(0x79, arg, VALUE, 16, 0),
+                _ => {
+                    let fields = self.fields.unwrap_or_default();
+                    let off = self.random.pick(fields);
+                    self.emit(0x61, arg, CONTEXT, off, 0);
+                }
+            }
+            arg += 1;
+        }
+    }
+}
