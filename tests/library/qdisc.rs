@@ -6,14 +6,6 @@ use bpflab::object::Target;
 use bpflab::vm::world::kernel::KernelObject;
 use bpflab::{Error, Object, Vm};
 
-/// The object with these programs only, on a kernel that is made up.
-fn object(programs: &[&str]) -> Object {
-    let mut object = Object::open("tests/attach_targets/qdisc.bpf.o").unwrap();
-    object.set_target(Target::file("tests/attach_targets/kernel.bpf.o").unwrap());
-    object.load_only(programs.iter().copied()).unwrap();
-    object
-}
-
 /// A discipline and its packets.
 struct Queue {
     vm: Vm,
@@ -22,7 +14,13 @@ struct Queue {
 }
 
 impl Queue {
-    fn new(mut vm: Vm) -> Self {
+    /// On a kernel that is made up. Some of the programs are rejected, and run on the checked
+    /// engine.
+    fn new(engine: EngineKind) -> Self {
+        let mut object = Object::open("tests/attach_targets/qdisc.bpf.o").unwrap();
+        object.set_target(Target::file("tests/attach_targets/kernel.bpf.o").unwrap());
+        let mut vm = Vm::unverified(object).unwrap();
+        vm.set_engine(engine);
         let discipline = vm.world().kernel("Qdisc").unwrap().writable();
         let to_free = vm.world().kernel("bpf_sk_buff_ptr").unwrap();
         Self {
@@ -53,12 +51,7 @@ impl Queue {
 #[test]
 fn packets_are_kept_dropped_freed_and_returned() {
     for engine in [EngineKind::Checked, EngineKind::Interp, EngineKind::Jit] {
-        let programs = [
-            "drops", "has_none", "begins", "forgets", "keeps", "gives", "writes",
-        ];
-        let mut vm = Vm::new(object(&programs)).unwrap();
-        vm.set_engine(engine);
-        let mut queue = Queue::new(vm);
+        let mut queue = Queue::new(engine);
 
         // The list has the last one first.
         let dropped = [queue.packet(), queue.packet()];
@@ -71,13 +64,15 @@ fn packets_are_kept_dropped_freed_and_returned() {
 
         // There is room for one; the program frees the older.
         let (older, newer) = (queue.packet(), queue.packet());
-        assert_eq!(queue.enqueue("keeps", &older), (0, vec![]));
-        assert_eq!(queue.enqueue("keeps", &newer), (0, vec![]));
+        assert_eq!(queue.enqueue("keeps_ops", &older), (0, vec![]));
+        assert_eq!(queue.enqueue("keeps_ops", &newer), (0, vec![]));
         assert_eq!((older.is_live(), newer.is_live()), (false, true));
 
         let discipline = queue.discipline.address();
         let mut dequeue = || {
-            let outcome = queue.vm.call_struct_ops("gives", "dequeue", &[discipline]);
+            let outcome = queue
+                .vm
+                .call_struct_ops("gives_ops", "dequeue", &[discipline]);
             let outcome = outcome.unwrap();
             assert_eq!(outcome.unreleased, []);
             assert_eq!(outcome.runs[0].ran_on.engine, engine);
@@ -87,7 +82,7 @@ fn packets_are_kept_dropped_freed_and_returned() {
         assert_eq!(dequeue(), 0);
 
         let packet = queue.packet();
-        assert_eq!(queue.enqueue("writes", &packet), (0, vec![]));
+        assert_eq!(queue.enqueue("writes_ops", &packet), (0, vec![]));
         assert_eq!(queue.discipline.get("q.qlen"), Ok(1));
         assert!(!packet.is_live());
     }
@@ -95,12 +90,15 @@ fn packets_are_kept_dropped_freed_and_returned() {
 
 #[test]
 fn a_packet_that_is_not_given_back_is_told() {
-    let mut queue = Queue::new(Vm::unverified(object(&["leaks", "drops_twice"])).unwrap());
+    let mut queue = Queue::new(EngineKind::Checked);
     let packet = queue.packet();
-    let (_, held) = queue.enqueue("leaks", &packet);
+    let (_, held) = queue.enqueue("leaks_ops", &packet);
     assert_eq!(held, ["struct sk_buff"]);
     let args = [packet.address()];
-    match queue.vm.call_struct_ops("drops_twice", "enqueue", &args) {
+    match queue
+        .vm
+        .call_struct_ops("drops_twice_ops", "enqueue", &args)
+    {
         Err(Error::Fault(fault)) => assert_eq!(fault.kind.to_string(), ""),
         other => panic!("{other:?}"),
     }

@@ -10,6 +10,8 @@
 mod access;
 pub(super) mod arenas;
 mod calls;
+mod extension_code;
+mod extension_kinds;
 mod extension_targets;
 mod extension_types;
 pub(super) mod extensions;
