@@ -99,7 +99,11 @@ fn a_packet_that_is_not_given_back_is_told() {
         .vm
         .call_struct_ops("drops_twice_ops", "enqueue", &args)
     {
-        Err(Error::Fault(fault)) => assert_eq!(fault.kind.to_string(), ""),
+        Err(Error::Fault(fault)) => assert_eq!(
+            fault.kind.to_string(),
+            "kfunc bpf_skb_get_hash: argument 1 is struct sk_buff, which was freed, expected a \
+             struct sk_buff"
+        ),
         other => panic!("{other:?}"),
     }
 }

@@ -45,6 +45,14 @@ pub struct SourceLine {
     pub text: String,
 }
 
+/// What to add to an object that is there no more.
+fn freed(found: &Pointer) -> &'static str {
+    match found {
+        Pointer::Region { live: false, .. } => ", which was freed",
+        _ => "",
+    }
+}
+
 impl SourceLine {
     /// The line of an instruction, if the object says it.
     pub(crate) fn at(program: &Program, pc: Pc) -> Option<Self> {
@@ -160,7 +168,7 @@ pub enum HelperProblem {
         fault: AccessFault,
     },
     /// An argument that does not match the prototype.
-    #[error("argument {arg} is {found}, expected {wanted}")]
+    #[error("argument {arg} is {found}{}, expected {wanted}", freed(found))]
     Argument {
         /// The argument, from 1.
         arg: usize,
