@@ -27,10 +27,8 @@ pub(crate) struct EntryPoints {
     pub main: u64,
     /// Into the main program from another program's machine code, in its frame: r1 and the
     /// count are in the run.
-    #[cfg(feature = "jit")]
     pub tail: u64,
     /// The same from Rust, given [`tail`](Self::tail) as the function.
-    #[cfg(feature = "jit")]
     pub in_place: u64,
 }
 
@@ -87,7 +85,6 @@ impl Native {
     }
 
     /// The same for the main program in another program's frame.
-    #[cfg(feature = "jit")]
     pub(crate) const fn tail_entry_point(&self) -> EntryPoint {
         EntryPoint {
             enter: self.entry_points.in_place,

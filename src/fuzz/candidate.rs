@@ -87,6 +87,14 @@ impl Candidate {
             .map_or(&self.program, |target| &target.program)
     }
 
+    /// Whether the arguments of the program that runs are pointers to objects, which each machine
+    /// has to make.
+    #[must_use]
+    pub fn takes_objects(&self) -> bool {
+        let entry = self.entry();
+        entry.attach_btf_id.is_some() || entry.prog_type == ProgType::Netfilter
+    }
+
     /// Its first input as an event.
     #[must_use]
     pub fn event(&self) -> Event {

@@ -135,12 +135,15 @@ impl Inputs {
         let prototype = struct_ops::prototype(structure, member)?;
         let stub = struct_ops::stub(structure.btf(), name, member);
         let mut event = vm.struct_ops_call(name, member).ok()?;
-        // Programs may write to parts of it, too.
-        let _ = vm.world().current_task().map(KernelObject::writable);
         let mut objects = Objects {
             known: BTreeMap::new(),
             writable: true,
         };
+        // Programs get the current task by helpers.
+        let task = structure.btf().find("task_struct", Kind::Struct);
+        if let (Some(task), Ok(current)) = (task, vm.world().current_task()) {
+            fill(vm, current, task, true, &mut objects);
+        }
         for (number, param) in prototype.params().enumerate() {
             let to = operations.pointee(structure.btf(), (member, number), param.ty);
             let marked = stub.and_then(|stub| stub.params().nth(number));
@@ -201,7 +204,18 @@ fn object(vm: &mut Vm, ty: Type<'_>, is_argument: bool, objects: &mut Objects) -
     if let Some(known) = objects.known.get(ty.name()) {
         return Some(*known);
     }
-    let mut made = vm.world().kernel(ty.name()).ok()?;
+    let made = vm.world().kernel(ty.name()).ok()?;
+    Some(fill(vm, made, ty, is_argument, objects))
+}
+
+/// Sets the pointers of an object; returns its address.
+fn fill(
+    vm: &mut Vm,
+    mut made: KernelObject,
+    ty: Type<'_>,
+    is_argument: bool,
+    objects: &mut Objects,
+) -> u64 {
     if objects.writable {
         made = made.writable();
     }
@@ -218,7 +232,7 @@ fn object(vm: &mut Vm, ty: Type<'_>, is_argument: bool, objects: &mut Objects) -
             made = made.clone().set(&path, to).unwrap_or(made);
         }
     }
-    Some(address)
+    address
 }
 
 /// The pointers to structures in a type: path, last name, and what they point to.

@@ -66,7 +66,13 @@ const KNOWN: &[Known] = &[
         kind: "processed: less",
         can_have: |program| calls_slice(program) || fetches(program) || has_signed_fill(program),
     },
-    // The same, where the error line shows the states.
+    // Without the slice in a register, its half is a number and no part of a pointer.
+    Known {
+        oracle: Oracle::VERDICT,
+        kind: "false-accept: ours [], kernel [invalid size of register spill]",
+        can_have: calls_slice,
+    },
+    // As the last but one, where the error line shows the states.
     Known {
         oracle: Oracle::VERDICT,
         kind: "line: ours [old state",

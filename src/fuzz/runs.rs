@@ -53,9 +53,7 @@ pub(super) fn machine(candidate: &Candidate) -> Result<(Vm, ProgramHandle), Erro
 
 /// The input of a run: the candidate's own, then random ones.
 pub(super) fn event(candidate: &Candidate, vm: &mut Vm, inputs: &mut Inputs, number: u32) -> Event {
-    // The arguments of a hook are pointers to objects, which have to be made.
-    let is_typed = candidate.entry().attach_btf_id.is_some();
-    if number == 0 && !is_typed {
+    if number == 0 && !candidate.takes_objects() {
         return candidate.event();
     }
     inputs.fill_maps(vm);

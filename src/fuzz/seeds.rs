@@ -199,8 +199,15 @@ impl Seeds {
             others: &others,
         };
         mutate(&mut mutant, random, 3);
-        let changed = mutant.listing.program(&mutant.program);
-        candidate.program = changed.map_or(program, Arc::new);
+        let mut changed = mutant
+            .listing
+            .program(&mutant.program)
+            .unwrap_or_else(|| Program::clone(&program));
+        // A change may load a member of one of the kernel's structures, such as `struct bpf_map`.
+        if let (None, Some(kernel)) = (&changed.kernel_btf, &self.kernel) {
+            changed.kernel_btf = Some(kernel.btf().clone());
+        }
+        candidate.program = Arc::new(changed);
         // A change may read more of the context, or be of another type.
         let is_packet = Event::packet([0; 64]).accepts(candidate.program.prog_type);
         let size = context_size(candidate.program.prog_type);

@@ -35,8 +35,7 @@ pub(super) fn compare(candidate: &Candidate, kernel: bool) -> Values {
     {
         in_the_kernel(candidate, &checked, &mut values);
     }
-    // Pointers to objects differ from one machine to another.
-    if candidate.program.attach_btf_id.is_some() && values.problem.is_none() {
+    if candidate.takes_objects() && values.problem.is_none() {
         let event = |vm: &mut Vm| Inputs::new(candidate.seed).event_of(vm, candidate);
         on_all_engines(&subject, &event, &mut values);
     }

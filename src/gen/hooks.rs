@@ -28,6 +28,7 @@ impl KernelTypes {
         let mut hooks: Vec<Hook> = tracing
             .filter_map(|(attach_type, name)| self.tracing(*attach_type, name))
             .collect();
+        hooks.extend(self.netfilter());
         for operations in struct_ops::all() {
             self.members_of(operations, &mut hooks);
         }
@@ -58,7 +59,29 @@ impl KernelTypes {
             prog_type: ProgType::Tracing,
             attach_type: Some(attach_type),
             target: name.to_owned(),
-            id: found.id(),
+            id: Some(found.id()),
+            arguments: arguments.collect(),
+            writable: Vec::new(),
+            may_sleep: false,
+            returns_pointer: false,
+        })
+    }
+
+    /// Netfilter programs, which get the hook's state and the packet.
+    fn netfilter(&mut self) -> Option<Hook> {
+        let objects = ["struct nf_hook_state", "struct sk_buff"];
+        let [state, packet] = objects.map(|name| self.named(name));
+        let arguments = [state?, packet?].into_iter().zip(0..);
+        let arguments = arguments.map(|(to, at)| Argument {
+            at: argument(at, Some(to)),
+            nullable: false,
+            is_reference: false,
+        });
+        Some(Hook {
+            prog_type: ProgType::Netfilter,
+            attach_type: Some(AttachType::Netfilter),
+            target: String::new(),
+            id: None,
             arguments: arguments.collect(),
             writable: Vec::new(),
             may_sleep: false,
@@ -98,7 +121,7 @@ impl KernelTypes {
                 prog_type: ProgType::StructOps,
                 attach_type: None,
                 target: format!("{}.{member}", operations.name),
-                id: structure.id(),
+                id: Some(structure.id()),
                 arguments,
                 writable: writable.clone(),
                 may_sleep: sleepable.is_none_or(|members| members.contains(member)),

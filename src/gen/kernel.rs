@@ -55,10 +55,11 @@ pub(super) struct Hook {
     pub prog_type: ProgType,
     /// `None` for a member of a structure of operations.
     pub attach_type: Option<AttachType>,
-    /// `sched_switch`, `tcp_congestion_ops.ssthresh`.
+    /// `sched_switch`, `tcp_congestion_ops.ssthresh`; empty without an id.
     pub target: String,
-    /// The function, the tracepoint's type, or the structure of operations.
-    pub id: TypeId,
+    /// The function, the tracepoint's type, or the structure of operations; `None` if the program
+    /// type has a single attach point.
+    pub id: Option<TypeId>,
     /// Each is eight bytes of the context.
     pub arguments: Vec<Argument>,
     /// What its programs may write, besides what all may.

@@ -205,8 +205,8 @@ impl Maker<'_> {
         program.kernel_btf = self.options.kernel.map(|kernel| kernel.btf.clone());
         if let Some(hook) = self.hook {
             program.expected_attach_type = hook.attach_type;
-            program.attach_target = Some(hook.target.clone());
-            program.attach_btf_id = Some(hook.id);
+            program.attach_target = hook.id.map(|_| hook.target.clone());
+            program.attach_btf_id = hook.id;
         }
         program.maps = self.maps.clone();
         if setting.sleeps {

@@ -1,5 +1,6 @@
 //! Campaigns and fuzz targets (`bpflab::fuzz`).
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -95,8 +96,8 @@ fn every_strategy_is_accepted_at_times() {
     }
 }
 
-/// The strategies on lists, trees, locks and arenas: most programs are accepted, some are not, and
-/// nothing is found.
+/// The strategies on lists, trees, locks, arenas and structures of operations: most programs are
+/// accepted, some are not, and nothing is found.
 #[test]
 fn strategies_on_the_kernels_functions_find_nothing() {
     let Some(path) = crate::shared::corpus() else {
@@ -107,7 +108,7 @@ fn strategies_on_the_kernels_functions_find_nothing() {
         panic!("no types of a kernel");
     };
     let seeds = Seeds::new(Some(KernelTypes::new(&btf)), Vec::new());
-    for strategy in [Strategy::Graphs, Strategy::Arenas] {
+    for strategy in [Strategy::Graphs, Strategy::Arenas, Strategy::StructOps] {
         let options = CampaignOptions {
             strategies: vec![strategy],
             ..options(250, Oracle::OF_VERIFIER - Oracle::VERDICT)
@@ -118,9 +119,37 @@ fn strategies_on_the_kernels_functions_find_nothing() {
         }
         assert!(summary.findings.is_empty(), "{strategy:?}");
         let counts = &summary.counts;
-        assert!((150..250).contains(&counts.accepted), "{counts:?}");
+        assert!((130..250).contains(&counts.accepted), "{counts:?}");
         assert!(counts.held > 5000 && counts.engine_runs > 300, "{counts:?}");
     }
+}
+
+/// Programs that get objects as arguments have several attach points.
+#[test]
+fn objects_are_arguments_of_several_program_types() {
+    let Some(path) = crate::shared::corpus() else {
+        return;
+    };
+    let kernel = Target::file(path.with_file_name("vmlinux-6.18.44.btf.xz"));
+    let Ok(Target::Kernel(btf)) = kernel else {
+        panic!("no types of a kernel");
+    };
+    let seeds = Seeds::new(Some(KernelTypes::new(&btf)), Vec::new());
+    let made = |strategy| (0..300).map(move |number| (strategy, number));
+    let all = made(Strategy::Objects).chain(made(Strategy::StructOps));
+    let mut accepted = BTreeSet::new();
+    for (strategy, number) in all {
+        let program = seeds.candidate(1, number, &[strategy]).program;
+        let is_accepted = || verify(&program, &Options::default()).verdict.is_accepted();
+        let point = (program.prog_type, program.attach_target.clone());
+        if !accepted.contains(&point) && is_accepted() {
+            accepted.insert(point);
+        }
+    }
+    let count = |prog_type| accepted.iter().filter(|point| point.0 == prog_type).count();
+    assert_eq!(count(ProgType::Netfilter), 1);
+    assert!(count(ProgType::Tracing) >= 8, "{accepted:?}");
+    assert!(count(ProgType::StructOps) >= 10, "{accepted:?}");
 }
 
 /// Targets are accepted, and their extensions run in the place of functions.

@@ -121,7 +121,7 @@ fn the_running_kernel_says_the_same() {
 const MISUSES: &[(&str, &str)] = &[
     (
         "drops_twice",
-        "kfunc bpf_obj_drop_impl: argument 1 is object of type item, \
+        "kfunc bpf_obj_drop_impl: argument 1 is object of type item, which was freed, \
          expected an object that bpf_obj_new() made",
     ),
     (

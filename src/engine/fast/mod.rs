@@ -9,7 +9,7 @@
 //! | `frames` | entering and leaving functions |
 //! | `look_up` | look-ups of keys by their host addresses |
 //! | `native` | entering machine code |
-//! | `rest` | functions and programs that machine code hands over to the interpreters |
+//! | `rest` | functions that machine code hands over to the interpreters |
 //! | `run` | the state of a run, its start, helpers and their callbacks |
 //! | `step` | one operation, and the loop over operations |
 //! | `tail` | tail calls, and the switch to the checked interpreter |

@@ -103,6 +103,34 @@ impl<'a> Run<'a> {
         self.make_clean(needs.into());
     }
 
+    /// Runs a program in the innermost frame, which it takes over, to its end; returns r0. An
+    /// exception of the program ends only the program.
+    pub(crate) fn run_in_place(
+        &mut self,
+        machine: &mut Machine,
+        image: &'a Image,
+        lowered: &'a Lowered,
+    ) -> Result<u64, Box<Fault>> {
+        self.nested(machine, |run, machine| {
+            run.leave_to(machine, image, lowered);
+            run.boundary = run.host.frame_end;
+            let callers = run.saved_callers.len();
+            let result = match run.native() {
+                Some(native) => {
+                    run.host.frame_end += STRIDE as u64;
+                    run.execute_native(machine, native.tail_entry_point())
+                }
+                None => {
+                    if let Some(main) = lowered.functions().first() {
+                        run.take_frame(main);
+                    }
+                    run.thread(machine, 0, callers)
+                }
+            };
+            run.catch(machine, result, callers)
+        })
+    }
+
     /// Runs a program in the innermost frame, which it takes over, in the checked
     /// interpreter to its end; returns r0.
     pub(crate) fn run_checked(
