@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
-use bpflab::btf::{Builder, Encoding, FuncInfo, Linkage};
-use bpflab::isa::{RawInsn, assemble_with};
+use crate::shared::corpus;
+
+use bpflab::btf::{Btf, Builder, Encoding, FuncInfo, Kind, Linkage};
+use bpflab::isa::{RawInsn, assemble, assemble_with};
+use bpflab::object::Target;
 use bpflab::program::{MapDef, Program};
 use bpflab::spec::{MapFlags, MapType, ProgFlags, ProgType};
 use bpflab::verifier::{Options, verify};
@@ -71,6 +74,63 @@ fn add_callbacks(program: &mut Program) {
         });
     }
     program.btf = Some(types.build().unwrap());
+}
+
+/// The program whose iterator outlives its read section, for a kernel with these types.
+fn iterator_between_sections(btf: &Btf, flags: ProgFlags) -> Program {
+    const LOCK: &str = "bpf_rcu_read_lock";
+    const UNLOCK: &str = "bpf_rcu_read_unlock";
+    let iterator = ["r1 = r10", "r1 += -24"];
+    let new = ["r2 = 0", "r3 = 0", "call bpf_iter_task_new"];
+    let next = ["call bpf_iter_task_next", "if r0 == 0 goto +3"];
+    let lines = [LOCK].iter().chain(&iterator).chain(&new).chain(&iterator);
+    let lines = lines.chain(&next).chain(&[UNLOCK, LOCK, "goto -7"]);
+    let lines = lines
+        .chain(&iterator)
+        .chain(&["call bpf_iter_task_destroy", UNLOCK]);
+    let insn = |line: &&str| {
+        let name = line.strip_prefix("call ").unwrap_or(line);
+        match btf.find(name, Kind::Func) {
+            Some(kfunc) => RawInsn::new(0x85, 0, 2, 0, kfunc.id().0.cast_signed()),
+            None => assemble(line).unwrap()[0],
+        }
+    };
+    let mut insns: Vec<RawInsn> = lines.map(insn).collect();
+    insns.extend(assemble("r0 = 0\nexit").unwrap());
+    let mut program = Program::new("between", ProgType::Syscall, insns);
+    program.license = "GPL".into();
+    program.kernel_btf = Some(btf.clone());
+    program.flags = flags;
+    program
+}
+
+#[test]
+fn an_iterator_is_left_from_its_read_section() {
+    let Some(path) = corpus() else { return };
+    let kernel = Target::file(path.with_file_name("vmlinux-6.18.44.btf.xz"));
+    let Ok(Target::Kernel(btf)) = kernel else {
+        panic!("no types of a kernel");
+    };
+    let program = iterator_between_sections(&btf, ProgFlags::SLEEPABLE);
+    let verdict = verify(&program.into(), &Options::default()).verdict;
+    assert_eq!(
+        verdict.message,
+        "expected an RCU CS when using bpf_iter_task_next"
+    );
+}
+
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+#[test]
+fn the_kernel_does_not_see_that_an_iterator_is_left() {
+    use bpflab::kernel::{LoadOptions, LoadedMaps, load, running_btf};
+
+    let (Some(_), Some(btf)) = (crate::shared::here::judge(), running_btf()) else {
+        return;
+    };
+    let program = iterator_between_sections(btf, ProgFlags::SLEEPABLE);
+    let maps = LoadedMaps::create(&[], None).unwrap();
+    let loaded = load(&program, &maps, &LoadOptions::default()).unwrap();
+    assert_eq!(words(&loaded.verdict), "accept 29");
 }
 
 fn words(verdict: &bpflab::verifier::Verdict) -> String {

@@ -79,6 +79,7 @@ impl Search<'_> {
             ids: &mut self.ids,
             level,
             strictness: self.strictness,
+            sleepable: self.current.sleepable,
             hint: checkpoint.hint,
         };
         let subsumed = comparison.states(&checkpoint.state, self.current);

@@ -81,6 +81,7 @@ fn widen(old: &SavedState, pools: &Pools, current: &mut State, ids: &mut IdMap) 
         ids,
         level: ExactLevel::Exact,
         strictness: Strictness::default(),
+        sleepable: false,
         hint: 0,
     };
     let mut widen = |old: &RegState, current: &mut RegState| {

@@ -46,6 +46,7 @@ fn compare_with<T>(
         ids: &mut ids,
         level,
         strictness: Strictness::default(),
+        sleepable: false,
         hint: 0,
     })
 }
@@ -509,6 +510,7 @@ fn a_register_that_is_dead_is_no_difference() {
             ids: &mut ids,
             level: NotExact,
             strictness: Strictness::default(),
+            sleepable: false,
             hint: 0,
         };
         comparison.states(&old, current)
