@@ -76,7 +76,9 @@ const KNOWN: &[Known] = &[
     Known {
         oracle: Oracle::VERDICT,
         kind: "line: ours [old state",
-        can_have: |program| calls_slice(program) || has_signed_fill(program),
+        can_have: |program| {
+            calls_slice(program) || has_signed_fill(program) || fetches_from_arena(program)
+        },
     },
     // An iterator that is left from an RCU read section is subsumed by one that is not
     // (docs/findings.md). bpflab does the same where the program never sleeps.
