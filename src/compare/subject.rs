@@ -62,15 +62,6 @@ impl Subject {
         }
     }
 
-    /// The same without a limit.
-    #[must_use]
-    pub fn without_budget(self) -> Self {
-        Self {
-            budget: None,
-            ..self
-        }
-    }
-
     /// All programs, the one that runs first; extensions are the last.
     pub fn programs(&self) -> impl Iterator<Item = &Arc<Program>> {
         [&self.program]

@@ -146,9 +146,8 @@ impl Inputs {
         }
         for (number, param) in prototype.params().enumerate() {
             let to = operations.pointee(structure.btf(), (member, number), param.ty);
-            let marked = stub.and_then(|stub| stub.params().nth(number));
-            let is_null = marked.is_some_and(|param| param.name.ends_with(struct_ops::NULLABLE))
-                && self.random.chance(30);
+            let may_be_null = struct_ops::is_marked(stub, number, struct_ops::NULLABLE);
+            let is_null = may_be_null && self.random.chance(30);
             let argument = match to {
                 Some(_) if is_null => 0,
                 Some(to) => object(vm, to, true, &mut objects).unwrap_or_default(),

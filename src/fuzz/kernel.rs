@@ -15,7 +15,8 @@ use crate::verifier::{Decision, LogLevel, Options, verify};
 /// tracepoint programs.
 const NEGATIVE: &str = "invalid bpf_context access off=-";
 
-/// The same of an extension that misleads itself about the memory of an argument.
+/// A part of our reject of an extension that declares more memory for an argument than callers
+/// pass, or memory that is never null, which the kernel allows.
 const RELIES: &str = "() relies on more than callers of ";
 
 /// The prefix of a reject whose instruction number counts rewritten instructions in the

@@ -53,16 +53,10 @@ const CHANGES: &[(&str, u64, Change)] = &[
 
 /// Changes a program up to `most` times; returns the changes made.
 pub fn mutate(mutant: &mut Mutant<'_>, random: &mut Random, most: u64) -> Vec<&'static str> {
-    let total: u64 = CHANGES.iter().map(|(_, weight, _)| weight).sum();
     let mut made = Vec::new();
     for _ in 0..1 + random.below(most) {
-        let mut at = random.below(total);
-        for (name, weight, change) in CHANGES {
-            if at < *weight {
-                made.extend(change(mutant, random).map(|()| *name));
-                break;
-            }
-            at -= weight;
+        if let Some((name, _, change)) = random.weighted(CHANGES, |(_, weight, _)| *weight) {
+            made.extend(change(mutant, random).map(|()| *name));
         }
     }
     made

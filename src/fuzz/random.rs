@@ -45,6 +45,17 @@ impl Random {
         all[self.index(all.len())]
     }
 
+    /// One of these, as often as its weight says; `None` if all weights are 0.
+    pub fn weighted<'a, T>(&mut self, all: &'a [T], weight: impl Fn(&T) -> u64) -> Option<&'a T> {
+        let mut at = self.below(all.iter().map(&weight).sum());
+        all.iter().find(|one| {
+            let weight = weight(one);
+            let is_here = at < weight;
+            at = at.saturating_sub(weight);
+            is_here
+        })
+    }
+
     /// True with a probability of `percent` / 100.
     pub const fn chance(&mut self, percent: u64) -> bool {
         self.below(100) < percent

@@ -68,14 +68,7 @@ impl Seeds {
             let row = Strategy::ALL.iter().find(|(known, ..)| known == strategy);
             row.map_or(1, |(.., weight)| *weight)
         };
-        let total: u64 = strategies.iter().map(weight).sum();
-        let mut at = random.below(total);
-        let chosen = strategies.iter().find(|&strategy| {
-            let weight = weight(strategy);
-            let is_here = at < weight;
-            at = at.saturating_sub(weight);
-            is_here
-        });
+        let chosen = random.weighted(strategies, weight);
         let strategy = chosen.copied().unwrap_or(Strategy::Whole);
         let mut candidate = self.made(strategy, &mut random);
         candidate.number = number;
@@ -105,7 +98,7 @@ impl Seeds {
             };
         }
         if strategy == Strategy::Extensions {
-            return self.extension(random);
+            return extension(random);
         }
         if let (Strategy::Graphs, Some(kernel)) = (strategy, &self.kernel) {
             let program = Arc::new(aimed::graphs::program(random, kernel));
@@ -146,18 +139,6 @@ impl Seeds {
             // Their frames are handed over with bytes that nobody wrote.
             defined: options.defined && !options.tail_calls,
             ..Candidate::new(made.program, made.input, random.bits())
-        }
-    }
-
-    /// An extension with its target.
-    fn extension(&self, random: &mut Random) -> Candidate {
-        let made = aimed::extensions::program(random);
-        let program = Arc::new(made.program);
-        let len = 14 + random.index(100);
-        let input = Inputs::new(random.bits()).bytes(len);
-        Candidate {
-            defined: made.defined,
-            ..Candidate::new(program, input, random.bits())
         }
     }
 
@@ -216,6 +197,17 @@ impl Seeds {
         }
         candidate.defined = false;
         candidate
+    }
+}
+
+/// An extension with its target.
+fn extension(random: &mut Random) -> Candidate {
+    let made = aimed::extensions::program(random);
+    let len = 14 + random.index(100);
+    let input = Inputs::new(random.bits()).bytes(len);
+    Candidate {
+        defined: made.defined,
+        ..Candidate::new(Arc::new(made.program), input, random.bits())
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) struct Values {
 /// Runs an accepted program on all engines, and in the running kernel if `kernel` says so.
 pub(super) fn compare(candidate: &Candidate, kernel: bool) -> Values {
     let mut values = Values::default();
-    let subject = candidate.subject().with_budget(BUDGET);
+    let subject = candidate.subject();
     // The verifier relies on pointers to objects, which differ from one machine to another.
     if candidate.takes_objects() {
         let event = |vm: &mut Vm| Inputs::new(candidate.seed).event_of(vm, candidate);
@@ -50,7 +50,9 @@ fn on_all_engines(
     event: &dyn Fn(&mut Vm) -> Event,
     values: &mut Values,
 ) -> Option<Answer> {
-    let checked = Ours::new(EngineKind::Checked).run_on(subject, event).ok()?;
+    let limited = subject.with_budget(BUDGET);
+    let checked = Ours::new(EngineKind::Checked);
+    let checked = checked.run_on(&limited, event).ok()?;
     let mut engines = vec![
         Ours::new(EngineKind::Interp).with_loop(),
         Ours::new(EngineKind::Interp),
@@ -63,8 +65,8 @@ fn on_all_engines(
     for engine in engines {
         let name = engine.name();
         let subject = match engine.counts {
-            true => subject,
-            false => &subject.clone().without_budget(),
+            true => &limited,
+            false => subject,
         };
         match engine.run_on(subject, event) {
             Ok(answer) => {

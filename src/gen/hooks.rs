@@ -101,17 +101,13 @@ impl KernelTypes {
                 continue;
             };
             let stub = struct_ops::stub(&btf, operations.name, member);
-            let marked = |at: usize, mark: &str| {
-                let param = stub.and_then(|stub| stub.params().nth(at));
-                param.is_some_and(|param| param.name.ends_with(mark))
-            };
             let arguments = prototype.params().enumerate().zip(0..);
             let arguments = arguments.map(|((number, param), at)| {
                 let to = operations.pointee(&btf, (member, number), param.ty);
                 Argument {
                     at: argument(at, to.and_then(|to| self.index(to.id()))),
-                    nullable: marked(number, NULLABLE),
-                    is_reference: marked(number, REFERENCE),
+                    nullable: struct_ops::is_marked(stub, number, NULLABLE),
+                    is_reference: struct_ops::is_marked(stub, number, REFERENCE),
                 }
             });
             let arguments = arguments.collect();

@@ -141,6 +141,10 @@ pub(super) fn argument(body: &mut Body<'_>) {
     let Some(argument) = body.choices.any(&hook.arguments) else {
         return;
     };
+    // The program has released references at its start.
+    if argument.is_reference && !body.slips() {
+        return;
+    }
     let at = argument.at;
     let dst = match body.free_and_kept() {
         Some(kept) if at.to.is_some() => kept,
@@ -148,8 +152,6 @@ pub(super) fn argument(body: &mut Body<'_>) {
     };
     body.load(at.size, dst, base, at.off);
     let holds = match at.to {
-        // The program has released it at its start.
-        _ if argument.is_reference && !body.slips() => Holds::Nothing,
         None => Holds::Number,
         Some(of) if argument.nullable => Holds::MaybeObject(body.new_maybe(), of),
         Some(of) => Holds::Object { of, sure: true },
@@ -164,14 +166,11 @@ pub(super) fn release_arguments(body: &mut Body<'_>) {
         return;
     };
     for argument in hook.arguments.iter().filter(|it| it.is_reference) {
-        let release = kernel.functions.iter().copied().find(|it| {
-            let takes = match it.row.parameters {
-                [first, ..] => kernel.structure(first.base) == argument.at.to,
-                [] => false,
-            };
-            let has_one = it.row.parameters.len() == 1;
-            it.has(KfuncFlags::RELEASE) && takes && has_one && body.setting.allows(it.row)
+        let release = argument.at.to.and_then(|of| {
+            let ty = kernel.btf().get(kernel.structs[usize::from(of)].id)?;
+            kernel.release(&format!("struct {}", ty.name()))
         });
+        let release = release.filter(|it| body.setting.allows(it.row));
         if let (Some(release), false) = (release, body.slips()) {
             body.load(argument.at.size, Reg::R1, base, argument.at.off);
             body.call_kernel(release, Holds::Nothing);
@@ -179,7 +178,7 @@ pub(super) fn release_arguments(body: &mut Body<'_>) {
     }
 }
 
-/// Writes a member of an object that programs of the attach point may write, or another one.
+/// Writes a member of an object that programs of the attach point may write.
 pub(super) fn write_member(body: &mut Body<'_>) {
     let (Some(hook), Some((base, of))) = (body.setting.hook, body.object()) else {
         return;

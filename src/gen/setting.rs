@@ -141,8 +141,8 @@ fn is_plain(row: &kfuncs::Kfunc) -> bool {
 const NOT_OURS: &[&str] = &["hash", "napi_id", "hwtstamp", "queue_mapping"];
 
 impl<'a> Setting<'a> {
-    /// Of programs of a type, at an attach point if they have typed arguments, that sleep if a test
-    /// says so, or always do.
+    /// Of programs of a type, at an attach point if their arguments are typed. `sleeps` says whether
+    /// they may sleep; syscall programs always may.
     pub(super) fn new(
         prog_type: ProgType,
         options: Options<'a>,

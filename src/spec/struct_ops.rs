@@ -100,6 +100,14 @@ pub fn stub<'b>(btf: &'b Btf, structure: &str, member: &str) -> Option<Type<'b>>
     function.target().filter(|ty| ty.kind() == Kind::FuncProto)
 }
 
+/// Whether the name of a parameter of a stub, numbered from 0, ends with [`NULLABLE`] or
+/// [`REFERENCE`].
+#[must_use]
+pub fn is_marked(stub: Option<Type<'_>>, parameter: usize, mark: &str) -> bool {
+    let found = stub.and_then(|stub| stub.params().nth(parameter));
+    found.is_some_and(|parameter| parameter.name.ends_with(mark))
+}
+
 /// Structures of operations whose rules are known.
 const OPERATIONS: &[Operations] = &[
     // net/bpf/bpf_dummy_struct_ops.c

@@ -19,6 +19,17 @@ struct gnet_stats_queue {
 	__u32 backlog;
 	__u32 drops;
 };
+struct gnet_stats_basic_sync {
+	struct {
+		struct {
+			struct {
+				struct {
+					__s64 counter;
+				} a;
+			} a;
+		} v;
+	} bytes, packets;
+};
 struct qdisc_skb_head {
 	void *head;
 	void *tail;
@@ -30,12 +41,14 @@ struct Qdisc {
 	__u32 handle;
 	struct qdisc_skb_head q;
 	struct gnet_stats_queue qstats;
+	struct gnet_stats_basic_sync bstats;
 } a_qdisc;
 struct sk_buff {
 	struct sk_buff *next;
 	__s64 tstamp;
 	char cb[48];
 	__u32 len;
+	__u32 hash;
 } a_packet;
 struct qdisc_skb_cb {
 	__u32 pkt_len;

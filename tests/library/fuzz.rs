@@ -53,6 +53,24 @@ fn campaign(programs: u64, oracles: Oracle, strategies: Vec<Strategy>) -> Summar
     Campaign::new(options, &seeds).run(|_| ()).unwrap()
 }
 
+/// What programs on the kernel of the shared corpus are made from; none without the corpus.
+fn kernel_seeds() -> Option<Seeds> {
+    let path = crate::shared::corpus()?;
+    let kernel = Target::file(path.with_file_name("vmlinux-6.18.44.btf.xz"));
+    let Ok(Target::Kernel(btf)) = kernel else {
+        panic!("no types of a kernel");
+    };
+    Some(Seeds::new(Some(KernelTypes::new(&btf)), Vec::new()))
+}
+
+fn assert_nothing_found(summary: &Summary) {
+    let findings = summary.findings.iter();
+    let told: Vec<_> = findings
+        .map(|finding| format!("{:?}\n{}", finding.problem, finding.candidate.listing()))
+        .collect();
+    assert!(told.is_empty(), "{}", told.join("\n"));
+}
+
 /// Nothing is found, most programs are accepted, and a campaign can be repeated.
 #[test]
 fn campaigns_are_reproducible() {
@@ -100,24 +118,14 @@ fn every_strategy_is_accepted_at_times() {
 /// accepted, some are not, and nothing is found.
 #[test]
 fn strategies_on_the_kernels_functions_find_nothing() {
-    let Some(path) = crate::shared::corpus() else {
-        return;
-    };
-    let kernel = Target::file(path.with_file_name("vmlinux-6.18.44.btf.xz"));
-    let Ok(Target::Kernel(btf)) = kernel else {
-        panic!("no types of a kernel");
-    };
-    let seeds = Seeds::new(Some(KernelTypes::new(&btf)), Vec::new());
+    let Some(seeds) = kernel_seeds() else { return };
     for strategy in [Strategy::Graphs, Strategy::Arenas, Strategy::StructOps] {
         let options = CampaignOptions {
             strategies: vec![strategy],
             ..options(250, Oracle::OF_VERIFIER - Oracle::VERDICT)
         };
         let summary = Campaign::new(options, &seeds).run(|_| ()).unwrap();
-        for finding in &summary.findings {
-            eprintln!("{:?}\n{}", finding.problem, finding.candidate.listing());
-        }
-        assert!(summary.findings.is_empty(), "{strategy:?}");
+        assert_nothing_found(&summary);
         let counts = &summary.counts;
         assert!((130..250).contains(&counts.accepted), "{counts:?}");
         assert!(counts.held > 5000 && counts.engine_runs > 300, "{counts:?}");
@@ -127,14 +135,7 @@ fn strategies_on_the_kernels_functions_find_nothing() {
 /// Programs that get objects as arguments have several attach points.
 #[test]
 fn objects_are_arguments_of_several_program_types() {
-    let Some(path) = crate::shared::corpus() else {
-        return;
-    };
-    let kernel = Target::file(path.with_file_name("vmlinux-6.18.44.btf.xz"));
-    let Ok(Target::Kernel(btf)) = kernel else {
-        panic!("no types of a kernel");
-    };
-    let seeds = Seeds::new(Some(KernelTypes::new(&btf)), Vec::new());
+    let Some(seeds) = kernel_seeds() else { return };
     let made = |strategy| (0..300).map(move |number| (strategy, number));
     let all = made(Strategy::Objects).chain(made(Strategy::StructOps));
     let mut accepted = BTreeSet::new();
@@ -157,10 +158,7 @@ fn objects_are_arguments_of_several_program_types() {
 fn extensions_replace_functions() {
     let oracles = Oracle::OF_VERIFIER - Oracle::VERDICT;
     let summary = campaign(250, oracles, vec![Strategy::Extensions]);
-    for finding in &summary.findings {
-        eprintln!("{:?}\n{}", finding.problem, finding.candidate.listing());
-    }
-    assert!(summary.findings.is_empty());
+    assert_nothing_found(&summary);
     let counts = &summary.counts;
     assert!((125..250).contains(&counts.accepted), "{counts:?}");
     assert!(counts.held > 5000 && counts.engine_runs > 300, "{counts:?}");

@@ -1,6 +1,9 @@
 //! A queueing discipline (`tests/attach_targets/qdisc.bpf.c`) that a test gives packets, on every
 //! engine: each packet is a reference, which the program keeps, drops, frees or returns.
 
+use crate::shared::corpus;
+
+use bpflab::btf::Kind;
 use bpflab::harness::EngineKind;
 use bpflab::object::Target;
 use bpflab::vm::world::kernel::KernelObject;
@@ -80,6 +83,12 @@ fn packets_are_kept_dropped_freed_and_returned() {
         };
         assert_eq!(dequeue(), newer.address());
         assert_eq!(dequeue(), 0);
+        // One packet of 100 bytes.
+        let sums = ["packets", "bytes"].map(|sum| {
+            let path = format!("bstats.{sum}.v.a.a.counter");
+            queue.discipline.get(&path)
+        });
+        assert_eq!(sums, [Ok(1), Ok(100)]);
 
         let packet = queue.packet();
         assert_eq!(queue.enqueue("writes_ops", &packet), (0, vec![]));
@@ -88,12 +97,32 @@ fn packets_are_kept_dropped_freed_and_returned() {
     }
 }
 
+/// The members that the kfuncs use, in a real kernel.
+#[test]
+fn members_are_those_of_linux() {
+    let Some(path) = corpus() else { return };
+    let kernel = Target::file(path.with_file_name("vmlinux-6.18.44.btf.xz"));
+    let Ok(Target::Kernel(btf)) = kernel else {
+        panic!("no types of a kernel");
+    };
+    for (structure, path) in [
+        ("Qdisc", "bstats.bytes.v.a.a.counter"),
+        ("Qdisc", "bstats.packets.v.a.a.counter"),
+        ("sk_buff", "next"),
+        ("sk_buff", "len"),
+        ("sk_buff", "hash"),
+    ] {
+        let root = btf.find(structure, Kind::Struct).unwrap();
+        assert!(btf.field(root.id(), path).is_ok(), "{structure}.{path}");
+    }
+}
+
 #[test]
 fn a_packet_that_is_not_given_back_is_told() {
     let mut queue = Queue::new(EngineKind::Checked);
-    let packet = queue.packet();
-    let (_, held) = queue.enqueue("leaks_ops", &packet);
-    assert_eq!(held, ["struct sk_buff"]);
+    let packet = queue.packet().set("hash", 0x1234_u32).unwrap();
+    let (hash, held) = queue.enqueue("leaks_ops", &packet);
+    assert_eq!((hash, held), (0x1234, vec!["struct sk_buff".to_owned()]));
     let args = [packet.address()];
     match queue
         .vm

@@ -148,11 +148,15 @@ fn attached(object: &str, target: TargetProgram, names: &[&str]) -> Vec<Arc<Prog
 }
 
 /// Programs that attach to programs, and the file with their verdicts.
-fn all_attached() -> [(&'static str, Vec<Arc<Program>>); 8] {
+fn all_attached() -> [(&'static str, Vec<Arc<Program>>); 9] {
     // Those of functions that this target calls, too.
     let same = ["counts", "returns_pointer", "reads_past", "pulls", "calls"];
     [
         ("extension", attached("extension", target("filters"), &[])),
+        (
+            "extension_relies",
+            attached("extension_relies", target("filters"), &[]),
+        ),
         (
             "extension_cgroup",
             attached("extension", target("lets_out"), &same),

@@ -76,8 +76,8 @@ pub(crate) struct Run<'a> {
     entry_point: Option<EntryPoint>,
     /// The end of the frame before the first function is entered.
     pub(super) rest: u64,
-    /// The end of the frame that an exception returns to: that of the innermost main program which
-    /// ends by itself, however the others before it in the frame left it.
+    /// The end of the frame of the innermost main function, which an exception ends. A main
+    /// function's tail calls keep the frame.
     pub(super) boundary: u64,
     /// Whether machine code counts instructions.
     pub counting: Counting,

@@ -3,7 +3,7 @@
 use super::super::random::Random;
 use super::extension_kinds::Target;
 use super::extension_types::{Shape, Types};
-use super::{CONTEXT, Known, MAPS, Maker, Step, VALUE, VALUES};
+use super::{CONTEXT, MAPS, Maker, Step, VALUE, VALUES};
 use crate::btf::{FuncInfo, Linkage};
 use crate::isa::RawInsn;
 use crate::program::{Program, Subprogram};
@@ -86,25 +86,10 @@ pub(super) fn assembled(
     program
 }
 
-/// A maker at the start of a function, with this context.
-pub(super) fn maker(random: &mut Random, fields: &'static [i16]) -> Maker {
-    Maker {
-        random: Random(random.bits()),
-        insns: Vec::with_capacity(64),
-        known: Known {
-            numbers: 0,
-            stack: 0,
-        },
-        open: Vec::new(),
-        calls: Vec::new(),
-        in_loop: false,
-        fields: Some(fields),
-    }
-}
-
 /// A function of this shape.
 pub(super) fn body(random: &mut Random, kind: &Target, shape: &Shape, count: u64) -> Piece {
-    let mut maker = maker(random, if shape.context { kind.fields } else { &[] });
+    let fields = if shape.context { kind.fields } else { &[] };
+    let mut maker = Maker::new(Random(random.bits()), Some(fields));
     let mut arg = 1;
     if shape.context {
         maker.emit(0xbf, CONTEXT, 1, 0, 0);

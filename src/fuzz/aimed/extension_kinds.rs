@@ -84,13 +84,7 @@ static ALL: [(u64, Target); 4] = [
 impl Target {
     /// A random one.
     pub fn random(random: &mut Random) -> &'static Self {
-        let total = ALL.iter().map(|(weight, _)| weight).sum();
-        let mut at = random.below(total);
-        let found = ALL.iter().find(|(weight, _)| {
-            let is_here = at < *weight;
-            at = at.saturating_sub(*weight);
-            is_here
-        });
+        let found = random.weighted(&ALL, |(weight, _)| *weight);
         &found.unwrap_or(&ALL[0]).1
     }
 }

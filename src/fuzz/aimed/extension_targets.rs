@@ -2,7 +2,7 @@
 //! and shows their results.
 
 use super::super::random::Random;
-use super::extension_code::{Function, NAMES, Piece, assembled, body, maker};
+use super::extension_code::{Function, NAMES, Piece, assembled, body};
 use super::extension_kinds::Target;
 use super::extension_types::{Shape, Types};
 use super::{CONTEXT, FP, Maker, VALUE, VALUES};
@@ -68,7 +68,7 @@ fn main_of(
     kind: &Target,
     shapes: &[Shape],
 ) -> (Vec<RawInsn>, Vec<(usize, usize)>) {
-    let mut maker = maker(random, kind.fields);
+    let mut maker = Maker::new(Random(random.bits()), Some(kind.fields));
     let mut calls = Vec::new();
     maker.emit(0xbf, CONTEXT, 1, 0, 0);
     maker.emit(0x18, VALUE, 6, 0, VALUES);

@@ -86,13 +86,7 @@ pub(in crate::fuzz) fn program(random: &mut Random, kernel: &KernelTypes) -> Pro
     maker.begin();
     for _ in 0..4 + maker.random.below(14) {
         let steps = steps();
-        let total = steps.iter().map(|(weight, _)| weight).sum();
-        let mut at = maker.random.below(total);
-        let found = steps.iter().find(|(weight, _)| {
-            let is_here = at < *weight;
-            at = at.saturating_sub(*weight);
-            is_here
-        });
+        let found = maker.random.weighted(&steps, |(weight, _)| *weight);
         // A kfunc that the kernel lacks ends the step.
         found.map(|(_, step)| step(&mut maker));
     }

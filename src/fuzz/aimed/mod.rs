@@ -194,18 +194,7 @@ pub(super) fn program(random: &mut Random, aim: Aim) -> Program {
         0 => 2 + random.below(30),
         _ => 2 + random.below(7),
     };
-    let mut maker = Maker {
-        random,
-        insns: Vec::with_capacity(64),
-        known: Known {
-            numbers: 0,
-            stack: 0,
-        },
-        open: Vec::new(),
-        calls: Vec::new(),
-        in_loop: false,
-        fields: None,
-    };
+    let mut maker = Maker::new(random, None);
     maker.begin(aim);
     for _ in 0..count {
         maker.step(steps(aim));
@@ -223,14 +212,25 @@ pub(super) fn program(random: &mut Random, aim: Aim) -> Program {
 const JUMPS: [u8; 10] = [0x10, 0x20, 0x30, 0x50, 0x60, 0x70, 0xa0, 0xb0, 0xc0, 0xd0];
 
 impl Maker {
+    /// At the start of a function; the fields are those of its context.
+    const fn new(random: Random, fields: Option<&'static [i16]>) -> Self {
+        Self {
+            random,
+            insns: Vec::new(),
+            known: Known {
+                numbers: 0,
+                stack: 0,
+            },
+            open: Vec::new(),
+            calls: Vec::new(),
+            in_loop: false,
+            fields,
+        }
+    }
+
     fn step(&mut self, steps: &[(u64, Step)]) {
-        let total = steps.iter().map(|(weight, _)| weight).sum();
-        let mut at = self.random.below(total);
-        for (weight, step) in steps {
-            if at < *weight {
-                return step(self);
-            }
-            at -= weight;
+        if let Some((_, step)) = self.random.weighted(steps, |(weight, _)| *weight) {
+            step(self);
         }
     }
 

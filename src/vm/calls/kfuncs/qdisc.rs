@@ -52,7 +52,8 @@ pub(super) fn count(call: &mut Call<'_>) -> Result {
     let packet = argument(call, 2, "sk_buff", PACKET)?;
     let bytes = field(call, packet, "len");
     for (path, more) in [("bstats.bytes", bytes), ("bstats.packets", 1)] {
-        let path = format!("{path}.v.a.counter");
+        // `u64_stats_t` on 64 bits: a `local64_t` of a `local_t` of an `atomic_long_t`.
+        let path = format!("{path}.v.a.a.counter");
         let sum = field(call, qdisc, &path).wrapping_add(more);
         let _ = object(call, qdisc).map(|qdisc| qdisc.set(&path, sum));
     }
