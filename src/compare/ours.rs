@@ -3,7 +3,7 @@
 use super::answer::{Answer, Details, MapContents};
 use super::subject::{Engine, Subject, Unable};
 use crate::btf::Btf;
-use crate::harness::{EngineKind, Vm};
+use crate::harness::{EngineKind, Judged, Vm};
 use crate::lower::Passes;
 use crate::vm::World;
 use crate::vm::events::Event;
@@ -79,16 +79,18 @@ impl Engine for Ours {
     }
 
     fn run(&mut self, subject: &Subject) -> Result<Answer, Unable> {
-        self.run_on(subject, |_| subject.event.clone())
+        let judged = subject.programs().cloned().map(Judged::new).collect();
+        self.run_on(subject, judged, |_| subject.event.clone())
     }
 }
 
 impl Ours {
-    /// Runs a subject on another event than its own, made in the machine that it runs on: one
-    /// whose arguments are objects there.
+    /// Runs a subject whose verdicts are known on another event than its own, made in the machine
+    /// that it runs on: one whose arguments are objects there. `judged` are its programs.
     pub(crate) fn run_on(
         &self,
         subject: &Subject,
+        judged: Vec<Judged>,
         event: impl FnOnce(&mut Vm) -> Event,
     ) -> Result<Answer, Unable> {
         let mut vm = Vm::with_world(World::default());
@@ -99,8 +101,7 @@ impl Ours {
         if let Some(budget) = subject.budget {
             vm.set_budget(budget);
         }
-        let programs = subject.programs().cloned().collect();
-        let handles = vm.load_unverified_programs(&subject.program.maps, programs)?;
+        let handles = vm.load_judged(&subject.program.maps, judged)?;
         let Some(&handle) = handles.first() else {
             return Err(Unable::Unavailable("no program to run".to_owned()));
         };

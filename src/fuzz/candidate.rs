@@ -114,12 +114,13 @@ impl Candidate {
         self.target().map(|_| &self.program).into_iter()
     }
 
-    /// All programs: the one that runs, then its extension, then those that it may jump to.
+    /// All programs, in the order of [`Subject::programs`]: the one that runs, those that it may
+    /// jump to, its extension.
     pub fn programs(&self) -> impl Iterator<Item = &Arc<Program>> {
         [self.entry()]
             .into_iter()
-            .chain(self.extensions())
             .chain(&self.others)
+            .chain(self.extensions())
     }
 
     /// The listing of its programs.

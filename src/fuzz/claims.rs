@@ -13,6 +13,7 @@ use super::oracle::Oracle;
 use super::problem::Problem;
 use super::runs;
 use crate::engine::{Step, Watch};
+use crate::harness::Judged;
 use crate::isa::{CallTarget, Code, Insn, Pseudo};
 use crate::program::Program;
 use crate::util::Pc;
@@ -237,11 +238,16 @@ impl Watch for Watcher<'_> {
 
 /// Runs a program whose log in the kernel is known; the number of steps that were checked, and
 /// the problem.
-pub(super) fn check(candidate: &Candidate, log: &str, count: u32) -> (u64, Option<Problem>) {
+pub(super) fn check(
+    candidate: &Candidate,
+    judged: &[Judged],
+    log: &str,
+    count: u32,
+) -> (u64, Option<Problem>) {
     let Some(claims) = Claims::of(&candidate.program, log) else {
         return (0, None);
     };
-    let Ok((mut vm, handle)) = runs::machine(candidate) else {
+    let Ok((mut vm, handle)) = runs::machine(candidate, judged) else {
         return (0, None);
     };
     let mut inputs = super::inputs::Inputs::new(candidate.seed);

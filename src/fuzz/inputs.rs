@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::candidate::{Candidate, context_size};
+use super::pointers::pointers;
 use super::random::Random;
-use crate::btf::{Kind, Member, Type};
+use crate::btf::{Kind, Type};
 use crate::harness::Vm;
 use crate::program::Program;
-use crate::spec::object::member_trust;
 use crate::spec::{MapType, ProgType, UpdateFlags, struct_ops};
 use crate::vm::events::Event;
 use crate::vm::world::kernel::KernelObject;
@@ -221,47 +221,16 @@ fn fill(
     let address = made.address();
     objects.known.insert(ty.name().to_owned(), address);
     let sets_all = is_argument || ty.members().len() < 16;
-    let mut pointers = Vec::new();
-    find_pointers(ty, "", &mut pointers);
-    for (path, name, to) in pointers {
-        // The verifier goes by the member's name, also in a structure within this one.
-        let is_trusted = member_trust(ty.name(), name, to.name()).is_some();
-        let is_set = is_trusted || sets_all && path == name;
-        if let Some(to) = is_set.then(|| object(vm, to, false, objects)).flatten() {
-            made = made.clone().set(&path, to).unwrap_or(made);
+    let mut bytes = made.bytes();
+    for pointer in pointers(ty, sets_all).iter() {
+        let to = ty.btf().get(pointer.to);
+        let to = to.and_then(|to| object(vm, to, false, objects));
+        let place = bytes.get_mut(pointer.offset..pointer.offset + 8);
+        if let (Some(to), Some(place)) = (to, place) {
+            place.copy_from_slice(&to.to_le_bytes());
         }
     }
+    // It lives, and the bytes are as many.
+    let _ = made.write(&bytes);
     address
-}
-
-/// The pointers to structures in a type: path, last name, and what they point to.
-fn find_pointers<'a>(ty: Type<'a>, prefix: &str, found: &mut Vec<(String, &'a str, Type<'a>)>) {
-    for member in members(ty) {
-        let path = format!("{prefix}{}", member.name);
-        let Ok(inner) = ty.btf().resolve(member.ty) else {
-            continue;
-        };
-        let pointed = || inner.target_id().and_then(|to| ty.btf().resolve(to).ok());
-        match inner.kind() {
-            Kind::Ptr => {
-                let to = pointed();
-                let to = to.filter(|to| to.kind() == Kind::Struct && !to.name().is_empty());
-                found.extend(to.map(|to| (path, member.name, to)));
-            }
-            Kind::Struct if !member.name.is_empty() => {
-                find_pointers(inner, &format!("{path}."), found);
-            }
-            _ => {}
-        }
-    }
-}
-
-/// The members of a type, with those of anonymous ones.
-fn members(ty: Type<'_>) -> impl Iterator<Item = Member<'_>> {
-    ty.members().flat_map(move |member| {
-        let inner = member.name.is_empty().then(|| ty.btf().ty(member.ty));
-        let named = inner.is_none().then_some(member);
-        let inner = inner.map(|inner| inner.members());
-        named.into_iter().chain(inner.into_iter().flatten())
-    })
 }

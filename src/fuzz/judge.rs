@@ -1,6 +1,7 @@
 //! Applies the oracles to a candidate.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use super::candidate::Candidate;
 use super::counts::Counts;
@@ -10,12 +11,20 @@ use super::problem::Problem;
 use super::random::Random;
 use super::verdicts::template;
 use super::{round_trip, runs, sameness, values};
-use crate::verifier::{Decision, Options, Unverified, trace, verify};
+use crate::harness::Judged;
+use crate::program::Program;
+use crate::verifier::{Decision, Options, Unverified, Verification, trace, verify};
 
 /// The maximum number of recorded states of a program.
 const STATES: u64 = 20_000;
 /// Programs with more processed instructions are not traced and run.
 const MAX_PROCESSED: u64 = 20_000;
+/// Of generated programs with more processed instructions than [`MAX_PROCESSED`], which take the
+/// kernel seconds, one of so many is compared with the kernel.
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+const LONG: u64 = 16;
+/// One of so many programs is written to a recording, which depends little on the program.
+const RECORDED: u64 = 16;
 /// Inputs that an accepted program runs on.
 const INPUTS: u32 = 3;
 /// One of so many programs is compared with the kernel's log.
@@ -46,7 +55,7 @@ pub struct Judge {
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 #[derive(Debug)]
 struct KnownMaps {
-    defs: std::sync::Arc<[crate::program::MapDef]>,
+    defs: Arc<[crate::program::MapDef]>,
     maps: crate::kernel::LoadedMaps,
 }
 
@@ -103,7 +112,8 @@ impl Judge {
 
     fn ask(&mut self, candidate: &Candidate) -> Option<Problem> {
         self.current = Oracle::SAFETY;
-        let verdict = verify(&candidate.program, &self.options).verdict;
+        let verification = Arc::new(verify(&candidate.program, &self.options));
+        let verdict = &verification.verdict;
         let counts = &mut self.counts;
         counts.programs += 1;
         counts.processed += verdict.processed();
@@ -126,49 +136,72 @@ impl Judge {
         }
         self.current = Oracle::ROUND_TRIP;
         if self.has(Oracle::ROUND_TRIP)
-            && let Some(problem) = round_trip::check(&candidate.program)
+            && let Some(problem) =
+                round_trip::check(&candidate.program, candidate.seed.is_multiple_of(RECORDED))
         {
             return Some(problem);
         }
         self.current = Oracle::SAFETY;
+        let is_long = verdict.processed() > MAX_PROCESSED;
+        #[cfg(all(feature = "kernel", target_os = "linux"))]
+        let is_of_file = candidate.strategy.is_none();
         #[cfg(all(feature = "kernel", target_os = "linux"))]
         if self.has(Oracle::VERDICT)
             && self.kernel
-            && let Some(problem) = self.compare_verdicts(candidate, &verdict)
+            && (!is_long || is_of_file || candidate.seed.is_multiple_of(LONG))
         {
-            return Some(problem);
+            let mut problem = self.compare_verdicts(candidate, verdict);
+            if problem.is_none() && candidate.seed.is_multiple_of(WEAKER) {
+                problem = self.compare_for_loader(candidate);
+            }
+            if problem.is_some() {
+                return problem;
+            }
         }
-        #[cfg(all(feature = "kernel", target_os = "linux"))]
-        if self.has(Oracle::VERDICT)
-            && self.kernel
-            && candidate.seed.is_multiple_of(WEAKER)
-            && let Some(problem) = self.compare_for_loader(candidate)
-        {
-            return Some(problem);
-        }
-        if verdict.processed() > MAX_PROCESSED {
+        if is_long {
             return None;
         }
         if self.has(Oracle::SAMENESS) && verdict.decision != Decision::Unjudged {
             self.current = Oracle::SAMENESS;
             let mut random = Random(candidate.seed);
             let (program, options) = (&candidate.program, &self.options);
-            let problem = sameness::check(program, &verdict, options, &mut random);
+            let problem = sameness::check(program, verdict, options, &mut random);
             if problem.is_some() {
                 return problem;
             }
         }
+        let runs = Oracle::STATE | Oracle::SAFETY | Oracle::MEMORY | Oracle::VALUE;
+        let judged = match verdict.decision {
+            Decision::Unjudged => return None,
+            _ if self.has(runs) => self.judged(candidate, &verification),
+            _ => Vec::new(),
+        };
         match verdict.decision {
-            Decision::Accept => self.accepted(candidate),
-            Decision::Reject => {
-                self.rejected(candidate);
+            Decision::Accept => self.accepted(candidate, &judged),
+            _ => {
+                self.rejected(candidate, &judged);
                 None
             }
-            Decision::Unjudged => None,
         }
     }
 
-    fn accepted(&mut self, candidate: &Candidate) -> Option<Problem> {
+    /// What machines need of the candidate's programs. A machine relies on what is known with its
+    /// own number of CPUs, not with that of the running kernel.
+    fn judged(&self, candidate: &Candidate, known: &Arc<Verification>) -> Vec<Judged> {
+        let is_known =
+            |program: &Arc<Program>| !self.kernel && Arc::ptr_eq(program, &candidate.program);
+        let programs = candidate.programs().cloned();
+        let judged = programs.map(|program| match is_known(&program) {
+            true => Judged {
+                program,
+                verification: Arc::clone(known),
+            },
+            false => Judged::new(program),
+        });
+        judged.collect()
+    }
+
+    fn accepted(&mut self, candidate: &Candidate, judged: &[Judged]) -> Option<Problem> {
         let traced = Oracle::STATE | Oracle::SAMENESS;
         let mut known = None;
         if self.has(traced) {
@@ -192,7 +225,7 @@ impl Judge {
         if self.has(Oracle::STATE | Oracle::SAFETY) {
             self.current = Oracle::SAFETY;
             let trace = known.as_ref().filter(|_| self.has(Oracle::STATE));
-            let ran = runs::run(candidate, trace, self.oracles, INPUTS);
+            let ran = runs::run(candidate, judged, trace, self.oracles, INPUTS);
             self.counts.runs += ran.runs;
             self.counts.held += ran.held;
             if ran.problem.is_some() {
@@ -200,7 +233,7 @@ impl Judge {
             }
             #[cfg(all(feature = "kernel", target_os = "linux"))]
             if self.kernel && self.has(Oracle::STATE) && candidate.seed.is_multiple_of(LOGGED) {
-                let problem = self.compare_with_log(candidate);
+                let problem = self.compare_with_log(candidate, judged);
                 if problem.is_some() {
                     return problem;
                 }
@@ -208,17 +241,16 @@ impl Judge {
         }
         if self.has(Oracle::MEMORY) {
             self.current = Oracle::MEMORY;
-            let ran = runs::memory(candidate, INPUTS);
+            let ran = runs::memory(candidate, judged, INPUTS);
             self.counts.runs += ran.runs;
             if ran.problem.is_some() {
                 return ran.problem;
             }
         }
-        let others = candidate.others.iter();
-        let mut verdicts = others.map(|other| verify(other, &self.options).verdict);
-        if self.has(Oracle::VALUE) && verdicts.all(|verdict| verdict.is_accepted()) {
+        let are_accepted = |known: &Judged| known.verification.verdict.is_accepted();
+        if self.has(Oracle::VALUE) && judged.iter().all(are_accepted) {
             self.current = Oracle::VALUE;
-            let values = values::compare(candidate, self.kernel);
+            let values = values::compare(candidate, judged, self.kernel);
             self.counts.engine_runs += values.runs;
             self.counts.kernel_runs += values.kernel_runs;
             return values.problem;
@@ -227,11 +259,11 @@ impl Judge {
     }
 
     /// Counts a rejected program that never faults.
-    fn rejected(&mut self, candidate: &Candidate) {
+    fn rejected(&mut self, candidate: &Candidate, judged: &[Judged]) {
         if !self.has(Oracle::SAFETY) || has_loops(candidate) {
             return;
         }
-        if let Some(fine) = runs::never_faults(candidate, REJECTED_INPUTS) {
+        if let Some(fine) = runs::never_faults(candidate, judged, REJECTED_INPUTS) {
             self.counts.rejected_run += 1;
             self.counts.precision += u64::from(fine);
         }
@@ -239,7 +271,7 @@ impl Judge {
 
     /// Runs it against the states in the kernel's log.
     #[cfg(all(feature = "kernel", target_os = "linux"))]
-    fn compare_with_log(&mut self, candidate: &Candidate) -> Option<Problem> {
+    fn compare_with_log(&mut self, candidate: &Candidate, judged: &[Judged]) -> Option<Problem> {
         use crate::kernel::{LoadOptions, LoadedMaps, load};
         use crate::verifier::LogLevel;
 
@@ -247,7 +279,8 @@ impl Judge {
         let maps = LoadedMaps::create(&program.maps, program.btf.as_ref()).ok()?;
         let options = LoadOptions::default().with_log(LogLevel::ALL);
         let loaded = load(program, &maps, &options).ok()?;
-        let (checked, problem) = super::claims::check(candidate, &loaded.verdict.log, INPUTS);
+        let (checked, problem) =
+            super::claims::check(candidate, judged, &loaded.verdict.log, INPUTS);
         self.counts.claims += checked;
         problem.filter(|_| loaded.verdict.is_accepted())
     }
@@ -365,7 +398,7 @@ fn rejected_without_pruning(why: &Unverified) -> Option<Problem> {
 
 /// Whether any jump of the programs leads back.
 fn has_loops(candidate: &Candidate) -> bool {
-    let back = |program: &crate::program::Program| {
+    let back = |program: &Program| {
         program.insns.iter().any(|insn| {
             let jumps = matches!(insn.opcode & 7, 5 | 6);
             let calls = matches!(insn.opcode & 0xf0, 0x80 | 0x90);

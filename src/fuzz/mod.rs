@@ -40,6 +40,7 @@ mod known;
 mod listing;
 mod mutate;
 mod oracle;
+mod pointers;
 mod problem;
 mod random;
 mod recorded;

@@ -1,13 +1,10 @@
 //! The oracles that run a program in the checked engine: *state*, *safety* and *memory*.
 
-use std::sync::Arc;
-
 use super::candidate::Candidate;
 use super::inputs::Inputs;
 use super::oracle::Oracle;
 use super::problem::Problem;
-use crate::harness::{self, Error, OracleReport, Vm};
-use crate::program::Program;
+use crate::harness::{self, Error, Judged, OracleReport, Vm};
 use crate::verifier::oracle::Trace;
 use crate::vm::events::Event;
 use crate::vm::{FaultKind, HelperProblem, ProgramHandle, World};
@@ -36,15 +33,17 @@ pub fn fault(error: &Error) -> Option<String> {
 }
 
 /// A machine with the programs of a candidate, loaded whatever the verdicts. An extension is
-/// attached.
-pub(super) fn machine(candidate: &Candidate) -> Result<(Vm, ProgramHandle), Error> {
+/// attached. `judged` are [`Candidate::programs`].
+pub(super) fn machine(
+    candidate: &Candidate,
+    judged: &[Judged],
+) -> Result<(Vm, ProgramHandle), Error> {
     let mut vm = Vm::with_world(World::with_cpus(4));
     vm.set_budget(BUDGET);
-    let programs: Vec<Arc<Program>> = candidate.programs().cloned().collect();
-    let handles = vm.load_unverified_programs(&candidate.program.maps, programs)?;
+    let handles = vm.load_judged(&candidate.program.maps, judged.to_vec())?;
     let handle = handles.first().copied().unwrap_or(ProgramHandle(0));
     if candidate.target().is_some()
-        && let Some(extension) = handles.get(1)
+        && let Some(extension) = handles.last()
     {
         vm.attach_loaded(*extension)?;
     }
@@ -74,12 +73,13 @@ pub(super) struct Ran {
 /// Runs an accepted program on `count` inputs. With a trace, each step is checked.
 pub(super) fn run(
     candidate: &Candidate,
+    judged: &[Judged],
     trace: Option<&Trace>,
     oracles: Oracle,
     count: u32,
 ) -> Ran {
     let mut ran = Ran::default();
-    let Ok((mut vm, handle)) = machine(candidate) else {
+    let Ok((mut vm, handle)) = machine(candidate, judged) else {
         return ran;
     };
     let mut inputs = Inputs::new(candidate.seed);
@@ -132,9 +132,9 @@ pub(super) fn run(
 }
 
 /// Runs an accepted program on `count` inputs, and looks for uninitialised bytes that leave it.
-pub(super) fn memory(candidate: &Candidate, count: u32) -> Ran {
+pub(super) fn memory(candidate: &Candidate, judged: &[Judged], count: u32) -> Ran {
     let mut ran = Ran::default();
-    let Ok((mut vm, handle)) = machine(candidate) else {
+    let Ok((mut vm, handle)) = machine(candidate, judged) else {
         return ran;
     };
     vm.find_uninit(true);
@@ -157,8 +157,8 @@ pub(super) fn memory(candidate: &Candidate, count: u32) -> Ran {
 }
 
 /// Whether a rejected program runs on `count` inputs without a fault. `None` if it can't run.
-pub(super) fn never_faults(candidate: &Candidate, count: u32) -> Option<bool> {
-    let (mut vm, handle) = machine(candidate).ok()?;
+pub(super) fn never_faults(candidate: &Candidate, judged: &[Judged], count: u32) -> Option<bool> {
+    let (mut vm, handle) = machine(candidate, judged).ok()?;
     let mut inputs = Inputs::new(candidate.seed);
     for number in 0..count {
         let event = event(candidate, &mut vm, &mut inputs, number);

@@ -5,7 +5,7 @@ use super::inputs::Inputs;
 use super::oracle::Oracle;
 use super::problem::Problem;
 use crate::compare::{Answer, Engine, Ours, Subject, difference};
-use crate::harness::{EngineKind, Vm};
+use crate::harness::{EngineKind, Judged, Vm};
 use crate::vm::events::Event;
 
 /// The most instructions of a run.
@@ -23,16 +23,17 @@ pub(super) struct Values {
 }
 
 /// Runs an accepted program on all engines, and in the running kernel if `kernel` says so.
-pub(super) fn compare(candidate: &Candidate, kernel: bool) -> Values {
+/// `judged` are [`Candidate::programs`].
+pub(super) fn compare(candidate: &Candidate, judged: &[Judged], kernel: bool) -> Values {
     let mut values = Values::default();
     let subject = candidate.subject();
     // The verifier relies on pointers to objects, which differ from one machine to another.
     if candidate.takes_objects() {
         let event = |vm: &mut Vm| Inputs::new(candidate.seed).event_of(vm, candidate);
-        on_all_engines(&subject, &event, &mut values);
+        on_all_engines(&subject, judged, &event, &mut values);
         return values;
     }
-    let checked = on_all_engines(&subject, &|_| subject.event.clone(), &mut values);
+    let checked = on_all_engines(&subject, judged, &|_| subject.event.clone(), &mut values);
     // A run that was ended early by its budget is not comparable with the kernel's.
     if let Some(checked) = checked.filter(|answer| answer.retval.is_some())
         && kernel
@@ -47,12 +48,13 @@ pub(super) fn compare(candidate: &Candidate, kernel: bool) -> Values {
 /// Runs a program on all engines; returns the checked one's answer.
 fn on_all_engines(
     subject: &Subject,
+    judged: &[Judged],
     event: &dyn Fn(&mut Vm) -> Event,
     values: &mut Values,
 ) -> Option<Answer> {
     let limited = subject.with_budget(BUDGET);
     let checked = Ours::new(EngineKind::Checked);
-    let checked = checked.run_on(&limited, event).ok()?;
+    let checked = checked.run_on(&limited, judged.to_vec(), event).ok()?;
     let mut engines = vec![
         Ours::new(EngineKind::Interp).with_loop(),
         Ours::new(EngineKind::Interp),
@@ -68,7 +70,7 @@ fn on_all_engines(
             true => &limited,
             false => subject,
         };
-        match engine.run_on(subject, event) {
+        match engine.run_on(subject, judged.to_vec(), event) {
             Ok(answer) => {
                 values.runs += 1;
                 values.problem = differing(&checked, &answer, &name);

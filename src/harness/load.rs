@@ -22,9 +22,26 @@ fn relocated(object: &Object) -> Result<Vec<Arc<Program>>> {
     Ok(programs.collect::<std::result::Result<_, _>>()?)
 }
 
-fn verify_all(programs: &[Arc<Program>]) -> Vec<Verification> {
-    let options = Options::default();
-    programs.iter().map(|p| verify(p, &options)).collect()
+/// A program and what the verifier found out about it, for machines: with default options.
+#[derive(Debug, Clone)]
+pub(crate) struct Judged {
+    pub program: Arc<Program>,
+    pub verification: Arc<Verification>,
+}
+
+impl Judged {
+    /// Verifies a program.
+    pub(crate) fn new(program: Arc<Program>) -> Self {
+        let verification = Arc::new(verify(&program, &Options::default()));
+        Self {
+            program,
+            verification,
+        }
+    }
+}
+
+fn verify_all(programs: Vec<Arc<Program>>) -> Vec<Judged> {
+    programs.into_iter().map(Judged::new).collect()
 }
 
 impl Vm {
@@ -111,17 +128,15 @@ impl Vm {
         defs: &[MapDef],
         programs: Vec<Arc<Program>>,
     ) -> Result<Vec<ProgramHandle>> {
-        let verifications = verify_all(&programs);
-        let known = programs.iter().zip(&verifications);
-        let unverified: Vec<_> = known
-            .filter_map(|(program, known)| UnverifiedProgram::of(program, known))
+        let judged = verify_all(programs);
+        let unverified: Vec<_> = judged
+            .iter()
+            .filter_map(|known| UnverifiedProgram::of(&known.program, &known.verification))
             .collect();
         if !unverified.is_empty() {
             return Err(Error::Unverified(unverified));
         }
-        let handles = self.load_judged(defs, programs, verifications)?;
-        self.measure(&handles)?;
-        Ok(handles)
+        self.load_judged(defs, judged)
     }
 
     /// Loads programs as [`load_programs`](Self::load_programs) does, including rejected
@@ -134,7 +149,21 @@ impl Vm {
         defs: &[MapDef],
         programs: Vec<Arc<Program>>,
     ) -> Result<Vec<ProgramHandle>> {
-        let handles = self.load_forms(defs, programs)?;
+        self.load_judged(defs, verify_all(programs))
+    }
+
+    /// Loads programs whose verdicts are known, whatever these are: as
+    /// [`load_unverified_programs`](Self::load_unverified_programs) does, for programs that run on
+    /// several machines.
+    ///
+    /// # Errors
+    /// As of [`load_programs`](Self::load_programs), except [`Error::Unverified`].
+    pub(crate) fn load_judged(
+        &mut self,
+        defs: &[MapDef],
+        programs: Vec<Judged>,
+    ) -> Result<Vec<ProgramHandle>> {
+        let handles = self.load_all(defs, programs)?;
         self.measure(&handles)?;
         Ok(handles)
     }
@@ -150,8 +179,7 @@ impl Vm {
         defs: &[MapDef],
         forms: Vec<Arc<Program>>,
     ) -> Result<Vec<ProgramHandle>> {
-        let verifications = verify_all(&forms);
-        self.load_judged(defs, forms, verifications)
+        self.load_all(defs, verify_all(forms))
     }
 
     /// Counts what these programs execute, if coverage is measured.
@@ -200,33 +228,31 @@ impl Vm {
         }
     }
 
-    fn load_judged(
-        &mut self,
-        defs: &[MapDef],
-        programs: Vec<Arc<Program>>,
-        verifications: Vec<Verification>,
-    ) -> Result<Vec<ProgramHandle>> {
+    fn load_all(&mut self, defs: &[MapDef], judged: Vec<Judged>) -> Result<Vec<ProgramHandle>> {
+        let programs = || judged.iter().map(|known| &known.program);
         self.machine.may_add("programs")?;
         // All programs of an object share its BTF.
-        let btf = programs.iter().find_map(|program| program.btf.as_ref());
+        let btf = programs().find_map(|program| program.btf.as_ref());
         let maps = defs
             .iter()
             .map(|def| self.load_map(def, btf))
             .collect::<Result<Vec<_>>>()?;
-        self.share_types(programs.iter().map(Arc::as_ref));
+        self.share_types(programs().map(Arc::as_ref));
         self.layouts.clear();
-        let mut kernels = programs
-            .iter()
-            .filter_map(|program| program.kernel_btf.as_ref());
+        let mut kernels = programs().filter_map(|program| program.kernel_btf.as_ref());
         if let Some(kernel) = kernels.next() {
             self.machine.show_maps(&maps, kernel);
         }
         if self.kernel_btf.is_none() {
-            let mut kernels = programs.iter().filter_map(|program| program.kernel_types());
+            let mut kernels = programs().filter_map(|program| program.kernel_types());
             self.kernel_btf = kernels.next().cloned();
         }
-        let mut handles = Vec::with_capacity(programs.len());
-        for (program, verification) in programs.into_iter().zip(verifications) {
+        let mut handles = Vec::with_capacity(judged.len());
+        for known in judged {
+            let Judged {
+                program,
+                verification,
+            } = known;
             let machine = &mut self.machine;
             machine.add_names(&program);
             let image = match &verification.outcome {
@@ -254,7 +280,7 @@ impl Vm {
             handles.push(ProgramHandle(
                 u32::try_from(programs.images.len()).unwrap_or(u32::MAX),
             ));
-            programs.verifications.push(Arc::new(verification));
+            programs.verifications.push(verification);
             programs.images.push(Arc::new(image));
         }
         for (def, handle) in defs.iter().zip(&maps) {

@@ -55,6 +55,7 @@ pub(crate) use error::converts;
 pub use error::{Error, Result};
 pub use fire_report::FireReport;
 pub use interrupt::Interrupt;
+pub(crate) use load::Judged;
 pub use map::MapView;
 pub use oracle::{Oracle, OracleReport};
 pub use pinned::PinnedMemory;
