@@ -23,14 +23,18 @@ struct Running {
     is_jit: bool,
 }
 
-impl Engine for Rbpf {
-    fn load(&self, program: &Program) -> Result<Box<dyn Loaded>, Absent> {
-        let bytes = program
-            .flat()
-            .ok_or("it has no maps, and helpers of its own only")?;
-        // Leaked because the virtual machine borrows them; a benchmark has few.
-        let code: &'static [u8] = bytes.leak();
-        let memory = aligned(&(program.input)());
+impl Rbpf {
+    /// The result of a run of this code, or why there is none. Code that leaves its memory may end
+    /// the process: machine code does not check it.
+    #[allow(dead_code, reason = "the benchmarks have programs")]
+    pub fn result(&self, code: Vec<u8>, input: &[u8]) -> Result<u64, Absent> {
+        self.running(code, input)?.once()
+    }
+
+    fn running(&self, code: Vec<u8>, input: &[u8]) -> Result<Running, Absent> {
+        // Leaked because the virtual machine borrows them; there are few, and they are short.
+        let code: &'static [u8] = code.leak();
+        let memory = aligned(input);
         #[cfg_attr(
             not(target_arch = "x86_64"),
             expect(unused_mut, reason = "only its JIT does")
@@ -42,11 +46,20 @@ impl Engine for Rbpf {
             #[cfg(target_arch = "x86_64")]
             vm.jit_compile().map_err(|error| error.to_string())?;
         }
-        Ok(Box::new(Running {
+        Ok(Running {
             vm,
             memory,
             is_jit: self.is_jit,
-        }))
+        })
+    }
+}
+
+impl Engine for Rbpf {
+    fn load(&self, program: &Program) -> Result<Box<dyn Loaded>, Absent> {
+        let code = program
+            .flat()
+            .ok_or("it has no maps, and helpers of its own only")?;
+        Ok(Box::new(self.running(code, &(program.input)())?))
     }
 }
 
@@ -59,22 +72,23 @@ fn aligned(bytes: &[u8]) -> &'static mut [u8] {
 }
 
 impl Running {
-    fn once(&mut self) -> u64 {
+    fn once(&mut self) -> Result<u64, Absent> {
         let (start, length) = (self.memory.as_mut_ptr(), self.memory.len());
         // The virtual machine requires a 'static reference, but uses it during the run only.
         // SAFETY: the memory is never freed, and nothing else uses it during a run.
         let memory: &'static mut [u8] = unsafe { std::slice::from_raw_parts_mut(start, length) };
         if !self.is_jit {
-            return self.vm.execute_program(memory).expect("it runs");
+            let result = self.vm.execute_program(memory);
+            return result.map_err(|error| error.to_string());
         }
         #[cfg(not(target_arch = "x86_64"))]
         unreachable!("there is no code for this host");
         // SAFETY: our programs stay within their memory: the interpreter, which checks,
         // ran them to the end.
         #[cfg(target_arch = "x86_64")]
-        unsafe {
-            self.vm.execute_program_jit(memory).expect("it runs")
-        }
+        let result = unsafe { self.vm.execute_program_jit(memory) };
+        #[cfg(target_arch = "x86_64")]
+        result.map_err(|error| error.to_string())
     }
 }
 
@@ -83,7 +97,7 @@ impl Loaded for Running {
         let mut last = 0;
         let start = Instant::now();
         for _ in 0..times {
-            last = std::hint::black_box(self.once());
+            last = std::hint::black_box(self.once().expect("it runs"));
         }
         (start.elapsed(), low32(last))
     }

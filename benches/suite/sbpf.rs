@@ -57,18 +57,21 @@ impl ContextObject for Context {
     }
 }
 
-impl Engine for Sbpf {
-    fn load(&self, program: &Program) -> Result<Box<dyn Loaded>, Absent> {
+impl Sbpf {
+    /// The result of a run of this code, or why there is none.
+    #[allow(dead_code, reason = "the benchmarks have programs")]
+    pub fn result(&self, code: &[u8], input: &[u8]) -> Result<u64, Absent> {
+        self.running(code, input)?.times(1)
+    }
+
+    fn running(&self, code: &[u8], input: &[u8]) -> Result<Running, Absent> {
         if self.is_jit && cfg!(not(all(target_arch = "x86_64", unix))) {
             return Err("it makes code for x86-64 only".to_owned());
         }
-        let code = program
-            .flat()
-            .ok_or("it has no maps, and helpers of its own only")?;
         let loader = Arc::new(BuiltinProgram::new_loader(Config::default()));
         let version = SBPFVersion::V3;
         let functions = FunctionRegistry::default();
-        let executable = Executable::from_text_bytes(&code, loader, version, functions);
+        let executable = Executable::from_text_bytes(code, loader, version, functions);
         let executable = executable.map_err(|error| error.to_string())?;
         let verified = executable.verify::<RequisiteVerifier>();
         verified.map_err(|error| error.to_string())?;
@@ -79,7 +82,7 @@ impl Engine for Sbpf {
         let config = executable.get_config();
         let mut stack = Memory::zero_filled(config.stack_size());
         let mut heap = Memory::with_capacity(0);
-        let mut input = Memory::from_slice(&(program.input)());
+        let mut input = Memory::from_slice(input);
         let regions = vec![
             executable.get_ro_region(),
             MemoryRegion::new(&mut stack, MM_STACK_START),
@@ -90,7 +93,7 @@ impl Engine for Sbpf {
         // what is moved are owners of allocations.
         let mapping = unsafe { MemoryMapping::new(regions, config, version) };
         let mapping = mapping.map_err(|error| error.to_string())?;
-        Ok(Box::new(Running {
+        Ok(Running {
             context: Context {
                 mapping,
                 remaining: 0,
@@ -103,19 +106,28 @@ impl Engine for Sbpf {
             executable,
             stack,
             _others: [heap, input],
-        }))
+        })
     }
 }
 
-impl Loaded for Running {
-    fn run(&mut self, times: u32) -> (Duration, u32) {
+impl Engine for Sbpf {
+    fn load(&self, program: &Program) -> Result<Box<dyn Loaded>, Absent> {
+        let code = program
+            .flat()
+            .ok_or("it has no maps, and helpers of its own only")?;
+        Ok(Box::new(self.running(&code, &(program.input)())?))
+    }
+}
+
+impl Running {
+    /// Runs it this many times; the last result.
+    fn times(&mut self, times: u32) -> Result<u64, Absent> {
         let loader = self.executable.get_loader().clone();
         let version = self.executable.get_sbpf_version();
         let mut vm = EbpfVm::new(loader, version, &mut self.context, self.stack.len());
         let mut registers = vm.registers;
         registers[1] = MM_INPUT_START;
         let mut last = 0;
-        let start = Instant::now();
         for _ in 0..times {
             vm.registers = registers;
             vm.context().remaining = u64::MAX / 2;
@@ -123,9 +135,17 @@ impl Loaded for Running {
             let (_, result) = vm.execute_program(&self.executable, mode, &mut self.frames);
             match result {
                 ProgramResult::Ok(value) => last = value,
-                ProgramResult::Err(error) => panic!("it runs: {error}"),
+                ProgramResult::Err(error) => return Err(error.to_string()),
             }
         }
+        Ok(last)
+    }
+}
+
+impl Loaded for Running {
+    fn run(&mut self, times: u32) -> (Duration, u32) {
+        let start = Instant::now();
+        let last = self.times(times).expect("it runs");
         (start.elapsed(), low32(last))
     }
 }

@@ -93,6 +93,12 @@ impl Printer {
         Ok(write!(self.out, "{text}")?)
     }
 
+    /// Prints all so far, for a command that goes on for long: a reader does not wait for it, and
+    /// nothing is lost if the process is killed.
+    pub fn flush(&mut self) -> Result<(), Failure> {
+        Ok(self.out.flush()?)
+    }
+
     /// Prints a failure to standard error, and under `--json` to standard output, too. Returns
     /// the exit code, so that the verb can go on.
     pub fn failure(&mut self, failure: Failure) -> Result<Exit, Failure> {

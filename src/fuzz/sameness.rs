@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::listing::Listing;
+use super::listing::{LOAD_64, Listing};
 use super::mutate::{is_branch, opposite, rename};
 use super::oracle::Oracle;
 use super::problem::Problem;
@@ -22,10 +22,18 @@ enum Change {
     Jumps,
     /// Branches are inverted, so that the other way is explored first.
     Order,
+    /// Instructions are inserted that no path reaches.
+    Dead,
 }
 
 /// `goto +0`.
 const GOTO: u8 = 0x05;
+/// `r0 = 0`.
+const SET: u8 = 0xb7;
+/// `if r0 == 0 goto +0`.
+const IF_EQUAL: u8 = 0x15;
+/// `r0 = *(u64 *)(r0 + 0)`.
+const LOAD: u8 = 0x79;
 
 /// Changes a program in a random way; the problem if the verdict is another one.
 pub(super) fn check(
@@ -34,7 +42,7 @@ pub(super) fn check(
     options: &Options,
     random: &mut Random,
 ) -> Option<Problem> {
-    let change = random.pick(&[Change::Renamed, Change::Jumps, Change::Order]);
+    let change = random.pick(&[Change::Renamed, Change::Jumps, Change::Order, Change::Dead]);
     let mut listing = Listing::of(program);
     let what = match change {
         Change::Renamed => {
@@ -49,6 +57,10 @@ pub(super) fn check(
             reorder(&mut listing);
             "branches explored in the other order"
         }
+        Change::Dead => {
+            add_dead_code(&mut listing, random);
+            "dead code added"
+        }
     };
     let changed = Arc::new(listing.program(program)?);
     let other = verify(&changed, options).verdict;
@@ -57,7 +69,7 @@ pub(super) fn check(
     }
     let same = verdict.decision == other.decision;
     // Of several errors another one may be met first.
-    let has_same_error = matches!(change, Change::Order | Change::Jumps)
+    let has_same_error = !matches!(change, Change::Renamed)
         || verdict.errno == other.errno
             && without_registers(&verdict.message) == without_registers(&other.message);
     if same && has_same_error {
@@ -109,6 +121,26 @@ fn add_jumps(listing: &mut Listing, random: &mut Random) {
         // Whoever jumps to the instruction, or calls it, now comes to the new one.
         listing.insert(at, RawInsn::new(GOTO, 0, 0, 0, 0), Some(next), true);
     }
+}
+
+/// `r = 1` becomes `r = 0; if r == 0 goto N; r = *(u64 *)(r + 0); N: r = 1`: the load would fault.
+fn add_dead_code(listing: &mut Listing, random: &mut Random) {
+    let sets = |insn: RawInsn| insn.opcode == SET || insn.opcode == LOAD_64;
+    let places = listing.items.iter().enumerate();
+    let places = places.filter(|(_, item)| sets(item.insn) && item.insn.dst() < 10);
+    let places: Vec<usize> = places.map(|(at, _)| at).collect();
+    if places.is_empty() {
+        return;
+    }
+    let at = random.pick(&places);
+    let Some(item) = listing.items.get(at).copied() else {
+        return;
+    };
+    let reg = item.insn.dst();
+    listing.insert(at, RawInsn::new(SET, reg, 0, 0, 0), None, true);
+    let branch = RawInsn::new(IF_EQUAL, reg, 0, 0, 0);
+    listing.insert(at + 1, branch, Some(item.label), false);
+    listing.insert(at + 2, RawInsn::new(LOAD, reg, reg, 0, 0), None, false);
 }
 
 /// `if c goto T; F` becomes `if !c goto F; goto T; F`.

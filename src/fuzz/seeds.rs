@@ -31,6 +31,8 @@ const fn aim(strategy: Strategy) -> Option<Aim> {
         Strategy::References => Aim::References,
         Strategy::Helpers => Aim::Helpers,
         Strategy::Idioms => Aim::Idioms,
+        Strategy::Frames => Aim::Frames,
+        Strategy::Unwritten => Aim::Unwritten,
         _ => return None,
     })
 }
@@ -84,7 +86,7 @@ impl Seeds {
             let program = Arc::new(aimed::program(random, aim));
             let input = Inputs::new(random.bits()).bytes(aimed::INPUT);
             return Candidate {
-                defined: true,
+                defined: strategy != Strategy::Unwritten,
                 ..Candidate::new(program, input, random.bits())
             };
         }

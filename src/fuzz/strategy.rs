@@ -29,6 +29,10 @@ pub enum Strategy {
     References,
     /// Sizes and keys that helpers get.
     Helpers,
+    /// Frames that functions and helpers write to, and elements that are deleted while in use.
+    Frames,
+    /// Bytes of the stack that nobody wrote.
+    Unwritten,
     /// Packet pointers and the packet's end.
     Packets,
     /// Sequences that engines run as one operation.
@@ -47,7 +51,7 @@ pub enum Strategy {
 
 impl Strategy {
     /// All strategies with their names and their shares of the default mix.
-    pub const ALL: [(Self, &str, u64); 20] = [
+    pub const ALL: [(Self, &str, u64); 22] = [
         (Self::Whole, "whole", 5),
         (Self::Defined, "defined", 4),
         (Self::TailCalls, "tail-calls", 1),
@@ -61,6 +65,8 @@ impl Strategy {
         (Self::Loops, "loops", 8),
         (Self::References, "references", 6),
         (Self::Helpers, "helpers", 5),
+        (Self::Frames, "frames", 6),
+        (Self::Unwritten, "unwritten", 3),
         (Self::Packets, "packets", 7),
         (Self::Idioms, "idioms", 10),
         (Self::Graphs, "graphs", 6),

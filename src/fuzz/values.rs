@@ -1,15 +1,44 @@
 //! The *value* oracle: all engines have the same results.
 
+use std::sync::{Arc, LazyLock};
+
 use super::candidate::Candidate;
 use super::inputs::Inputs;
 use super::oracle::Oracle;
 use super::problem::Problem;
 use crate::compare::{Answer, Engine, Ours, Subject, difference};
 use crate::harness::{EngineKind, Judged, Vm};
+use crate::isa::RawInsn;
+use crate::program::Program;
+use crate::spec::ProgType;
 use crate::vm::events::Event;
 
 /// The most instructions of a run.
 const BUDGET: u64 = 100_000;
+
+/// A program that writes to its frame and to that of its function.
+static FILLER: LazyLock<Judged> = LazyLock::new(|| {
+    let store = |slot: i16| RawInsn::new(0x7a, 10, 0, -8 * slot, 0x5a5a_5a5a);
+    let stores = (1..=32).map(store);
+    let call = RawInsn::new(0x85, 0, 1, 0, 2);
+    let end = [
+        RawInsn::new(0xb7, 0, 0, 0, 0),
+        RawInsn::new(0x95, 0, 0, 0, 0),
+    ];
+    let main = stores.clone().chain([call]).chain(end);
+    let insns = main.chain(stores).chain(end).collect();
+    Judged::new(Arc::new(Program::new("filler", ProgType::Xdp, insns)))
+});
+
+/// Leaves bytes on the stack, which the program must not see: engines zero what it reads without
+/// having written it.
+fn use_stack(vm: &mut Vm) {
+    let loaded = vm.load_judged(&[], vec![FILLER.clone()]);
+    if let Some(filler) = loaded.ok().and_then(|all| all.first().copied()) {
+        // It runs to its end, on any engine.
+        let _ = vm.run(filler, &Event::packet([0; 64]));
+    }
+}
 
 /// What the engines did with a program.
 #[derive(Debug, Default)]
@@ -29,11 +58,18 @@ pub(super) fn compare(candidate: &Candidate, judged: &[Judged], kernel: bool) ->
     let subject = candidate.subject();
     // The verifier relies on pointers to objects, which differ from one machine to another.
     if candidate.takes_objects() {
-        let event = |vm: &mut Vm| Inputs::new(candidate.seed).event_of(vm, candidate);
+        let event = |vm: &mut Vm| {
+            use_stack(vm);
+            Inputs::new(candidate.seed).event_of(vm, candidate)
+        };
         on_all_engines(&subject, judged, &event, &mut values);
         return values;
     }
-    let checked = on_all_engines(&subject, judged, &|_| subject.event.clone(), &mut values);
+    let event = |vm: &mut Vm| {
+        use_stack(vm);
+        subject.event.clone()
+    };
+    let checked = on_all_engines(&subject, judged, &event, &mut values);
     // A run that was ended early by its budget is not comparable with the kernel's.
     if let Some(checked) = checked.filter(|answer| answer.retval.is_some())
         && kernel

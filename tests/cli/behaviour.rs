@@ -4,6 +4,7 @@
 use crate::shared::command;
 
 use std::fmt::Write;
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Output, Stdio};
 
@@ -425,4 +426,23 @@ fn the_tracefs_format_of_an_event_is_enough() {
     let output = run(arguments, "");
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(stdout(&output).contains("\"entries\":[{\"key\":16,\"value\":1}]"));
+}
+
+/// A finding is printed when it is found, not when the campaign ends.
+#[test]
+fn findings_are_printed_at_once() {
+    let mut campaign = bpflab()
+        .args(["fuzz", "--oracle", "memory", "--no-kernel", "--no-reduce"])
+        .args(["--seconds", "600", "--findings", "1000", "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    let mut lines = BufReader::new(campaign.stdout.take().expect("a pipe")).lines();
+    let first = lines.next().expect("a line").expect("text");
+    let goes_on = campaign.try_wait().expect("its state").is_none();
+    campaign.kill().expect("it can be ended");
+    campaign.wait().expect("it ends");
+    assert!(first.contains("\"kind\":\"finding\""), "{first}");
+    assert!(goes_on, "the campaign ended first");
 }

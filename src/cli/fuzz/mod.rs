@@ -138,7 +138,8 @@ fn show(
             .map_err(|error| Failure::bad(format!("{}: {error}", directory.display())))
     });
     let file = file.transpose()?;
-    printer.show(&FuzzFinding::new(finding, file.as_deref(), made_with))
+    printer.show(&FuzzFinding::new(finding, file.as_deref(), made_with))?;
+    printer.flush()
 }
 
 /// Judges the programs of a case file, or of an object.

@@ -194,6 +194,11 @@ impl Maker {
                 self.emit(0xbf, 2, other, 0, 0);
             }
         }
+        self.call_function();
+    }
+
+    /// A call of the static function, whose arguments are set.
+    pub(super) fn call_function(&mut self) {
         self.calls.push(self.insns.len());
         self.emit(0x85, 0, 1, 0, 0);
         for reg in 1..6 {

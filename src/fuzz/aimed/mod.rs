@@ -16,6 +16,7 @@ mod extension_targets;
 mod extension_types;
 pub(super) mod extensions;
 mod flow;
+mod frames;
 mod graph_types;
 pub(super) mod graphs;
 mod idioms;
@@ -60,6 +61,8 @@ pub(super) enum Aim {
     References,
     Idioms,
     Helpers,
+    Frames,
+    Unwritten,
 }
 
 const CONTEXT: u8 = 6;
@@ -161,6 +164,24 @@ fn steps(aim: Aim) -> &'static [(u64, Step)] {
             (6, Maker::branch),
             (5, Maker::close),
         ],
+        Aim::Frames => &[
+            (8, Maker::arithmetic),
+            (12, Maker::fill_slot),
+            (14, Maker::pass_slot),
+            (12, Maker::delete_element),
+            (6, Maker::branch),
+            (5, Maker::close),
+            (5, Maker::spill),
+            (5, Maker::fill),
+        ],
+        Aim::Unwritten => &[
+            (6, Maker::arithmetic),
+            (14, Maker::read_unwritten),
+            (12, Maker::spill),
+            (10, Maker::branch),
+            (8, Maker::close),
+            (4, Maker::send),
+        ],
     }
 }
 
@@ -181,6 +202,8 @@ struct Maker {
     open: Vec<(usize, Known)>,
     /// Calls of the function at the end.
     calls: Vec<usize>,
+    /// Whether that function gets the address of a slot.
+    passes_slots: bool,
     in_loop: bool,
     /// Offsets of the context's fields of four bytes that are numbers; `None` for a context of
     /// bytes.
@@ -195,6 +218,7 @@ pub(super) fn program(random: &mut Random, aim: Aim) -> Program {
         _ => 2 + random.below(7),
     };
     let mut maker = Maker::new(random, None);
+    maker.passes_slots = aim == Aim::Frames;
     maker.begin(aim);
     for _ in 0..count {
         maker.step(steps(aim));
@@ -223,6 +247,7 @@ impl Maker {
             },
             open: Vec::new(),
             calls: Vec::new(),
+            passes_slots: false,
             in_loop: false,
             fields,
         }
@@ -338,6 +363,9 @@ impl Maker {
             numbers: 0b110,
             stack: 0,
         };
+        if self.passes_slots {
+            return self.function_of_slot();
+        }
         for _ in 0..1 + self.random.below(4) {
             self.step(&[
                 (10, Maker::arithmetic_of_arguments),

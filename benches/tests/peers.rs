@@ -1,0 +1,297 @@
+//! Each instruction on other virtual machines, compared with RFC 9669 as bpflab has it.
+
+#[allow(dead_code, reason = "each target uses a part of it")]
+#[path = "../suite/mod.rs"]
+mod suite;
+
+use std::panic::catch_unwind;
+
+use bpflab::harness::RawProgram;
+use bpflab::isa::assemble;
+use suite::rbpf::Rbpf;
+use suite::sbpf::Sbpf;
+
+/// Operands near the limits of both widths.
+const NUMBERS: [u64; 12] = [
+    0,
+    1,
+    2,
+    31,
+    0x7fff_ffff,
+    0x8000_0000,
+    0xffff_ffff,
+    0x1_0000_0000,
+    0x1234_5678_9abc_def0,
+    0x7fff_ffff_ffff_ffff,
+    0x8000_0000_0000_0000,
+    u64::MAX,
+];
+
+/// Constants near the limits.
+const CONSTANTS: [i32; 8] = [0, 1, 2, 31, 63, -1, i32::MAX, i32::MIN];
+
+/// The operators of two operands. Signed division is of version 4.
+const OPERATORS: [&str; 14] = [
+    "+=", "-=", "*=", "/=", "%=", "|=", "&=", "^=", "<<=", ">>=", "s>>=", "=", "s/=", "s%=",
+];
+
+const COMPARISONS: [&str; 11] = [
+    "==", "!=", ">", ">=", "<", "<=", "s>", "s>=", "s<", "s<=", "&",
+];
+
+/// Operations on r3 alone.
+const UNARY: [&str; 10] = [
+    "r3 = -r3",
+    "w3 = -w3",
+    "r3 = le16 r3",
+    "r3 = le32 r3",
+    "r3 = le64 r3",
+    "r3 = be16 r3",
+    "r3 = be32 r3",
+    "r3 = be64 r3",
+    "r3 = bswap32 r3",
+    "r3 = bswap64 r3",
+];
+
+/// Moves with sign extension, of version 4.
+const EXTENSIONS: [&str; 5] = [
+    "r3 = (s8)r4",
+    "r3 = (s16)r4",
+    "r3 = (s32)r4",
+    "w3 = (s8)w4",
+    "w3 = (s16)w4",
+];
+
+/// Atomic operations on the 8 bytes at r10 - 8, which have r3.
+const ATOMICS: [&str; 12] = [
+    "lock *(u64 *)(r10 -8) += r4",
+    "lock *(u64 *)(r10 -8) |= r4",
+    "lock *(u64 *)(r10 -8) &= r4",
+    "lock *(u64 *)(r10 -8) ^= r4",
+    "lock *(u32 *)(r10 -8) += r4",
+    "r4 = atomic64_fetch_add((u64 *)(r10 -8), r4)",
+    "r4 = atomic64_fetch_xor((u64 *)(r10 -8), r4)",
+    "w4 = atomic_fetch_or((u32 *)(r10 -8), w4)",
+    "r4 = xchg_64(r10 -8, r4)",
+    "w4 = xchg32_32(r10 -8, w4)",
+    "r0 = cmpxchg_64(r10 -8, r0, r4)",
+    "w0 = cmpxchg32_32(r10 -8, w0, w4)",
+];
+
+/// Loads of the bytes at r10 - 8.
+const LOADS: [&str; 7] = [
+    "r3 = *(u8 *)(r10 -8)",
+    "r3 = *(u16 *)(r10 -8)",
+    "r3 = *(u32 *)(r10 -8)",
+    "r3 = *(u64 *)(r10 -8)",
+    "r3 = *(s8 *)(r10 -8)",
+    "r3 = *(s16 *)(r10 -8)",
+    "r3 = *(s32 *)(r10 -8)",
+];
+
+/// An instruction on many operands.
+struct Group {
+    name: String,
+    programs: Vec<String>,
+}
+
+/// Programs that put pairs of numbers into r3 and r4, run `body`, and return r3.
+fn on_pairs(body: &str) -> Vec<String> {
+    let of = |b| on_numbers(&format!("r4 = {b:#x} ll\n{body}"));
+    NUMBERS.map(of).concat()
+}
+
+/// Programs that put a number into r3, run `body`, and return r3.
+fn on_numbers(body: &str) -> Vec<String> {
+    let text = |a| format!("r3 = {a:#x} ll\n{body}\nr0 = r3\nexit");
+    NUMBERS.map(text).into()
+}
+
+/// The operator on all pairs of registers.
+fn on_registers(operator: &str, letter: char) -> Vec<String> {
+    let pairs = (0..10).flat_map(|dst| (0..10).map(move |src| (dst, src)));
+    let text = |(dst, src)| {
+        format!(
+            "r{dst} = 0x123456789abcdef0 ll\nr{src} = 0x8765432100000007 ll\n\
+             {letter}{dst} {operator} {letter}{src}\nr0 = r{dst}\nexit"
+        )
+    };
+    pairs.map(text).collect()
+}
+
+fn groups() -> Vec<Group> {
+    let mut groups = Vec::new();
+    let mut add = |name: &str, programs| {
+        let name = name.to_owned();
+        groups.push(Group { name, programs });
+    };
+    for letter in ['r', 'w'] {
+        for operator in OPERATORS {
+            let mut programs = on_pairs(&format!("{letter}3 {operator} {letter}4"));
+            programs.extend(on_registers(operator, letter));
+            add(&format!("{letter}3 {operator} {letter}4"), programs);
+            // A constant that no verifier accepts is no operand.
+            let divides = operator.contains(['/', '%']);
+            let most = if letter == 'r' { 64 } else { 32 };
+            let is_valid = |constant: &i32| match operator {
+                "<<=" | ">>=" | "s>>=" => (0..most).contains(constant),
+                _ => !(divides && *constant == 0),
+            };
+            let constants = CONSTANTS.into_iter().filter(is_valid);
+            let body = |constant| on_numbers(&format!("{letter}3 {operator} {constant}"));
+            let programs = constants.flat_map(body).collect();
+            add(&format!("{letter}3 {operator} constant"), programs);
+        }
+        for comparison in COMPARISONS {
+            let branch = |right: &str| {
+                let condition = format!("if {letter}3 {comparison} {right} goto +1");
+                format!("r5 = 1\n{condition}\nr5 = 0\nr3 = r5")
+            };
+            let programs = on_pairs(&branch(&format!("{letter}4")));
+            add(&format!("if {letter}3 {comparison} {letter}4"), programs);
+            let constants = CONSTANTS.map(|constant| on_numbers(&branch(&constant.to_string())));
+            add(
+                &format!("if {letter}3 {comparison} constant"),
+                constants.concat(),
+            );
+        }
+    }
+    UNARY.iter().for_each(|body| add(body, on_numbers(body)));
+    EXTENSIONS.iter().for_each(|body| add(body, on_pairs(body)));
+    for body in ATOMICS {
+        let body = format!(
+            "r0 = r4\n*(u64 *)(r10 -8) = r3\n{body}\nr3 = *(u64 *)(r10 -8)\nr3 ^= r4\nr3 ^= r0"
+        );
+        add(body.lines().nth(2).unwrap_or_default(), on_pairs(&body));
+    }
+    for body in LOADS {
+        add(body, on_numbers(&format!("*(u64 *)(r10 -8) = r3\n{body}")));
+    }
+    for size in ["u8", "u16", "u32", "u64"] {
+        let store = |what: &str| {
+            format!("*(u64 *)(r10 -8) = -1\n*({size} *)(r10 -8) = {what}\nr3 = *(u64 *)(r10 -8)")
+        };
+        add(
+            &format!("*({size} *)(r10 -8) = r3"),
+            on_numbers(&store("r3")),
+        );
+        let constants = CONSTANTS.map(|constant| on_numbers(&store(&constant.to_string())));
+        add(
+            &format!("*({size} *)(r10 -8) = constant"),
+            constants.concat(),
+        );
+    }
+    groups
+}
+
+/// A virtual machine: code and its result.
+type Peer = (&'static str, fn(Vec<u8>) -> Result<u64, String>);
+
+const PEERS: [Peer; 4] = [
+    ("rbpf interp", |code| {
+        Rbpf { is_jit: false }.result(code, &[])
+    }),
+    ("rbpf jit", |code| Rbpf { is_jit: true }.result(code, &[])),
+    ("sbpf interp", |code| {
+        Sbpf { is_jit: false }.result(&code, &[])
+    }),
+    ("sbpf jit", |code| Sbpf { is_jit: true }.result(&code, &[])),
+];
+
+/// What a virtual machine makes of an instruction.
+#[derive(Default)]
+struct Found {
+    programs: usize,
+    refused: usize,
+    panicked: usize,
+    differ: usize,
+    /// The first program with another result, or a panic.
+    example: Option<String>,
+}
+
+fn compare(group: &Group, (_, run): Peer) -> Found {
+    let mut found = Found::default();
+    for text in &group.programs {
+        let insns = assemble(text).expect("it is assembly");
+        let code: Vec<u8> = insns.iter().flat_map(|insn| insn.to_bytes()).collect();
+        let ours = RawProgram::from(insns).checked(&[]);
+        let expected = ours.and_then(|mut vm| vm.run()).expect("it runs").r0;
+        found.programs += 1;
+        let what = match catch_unwind(|| run(code)) {
+            Ok(Ok(result)) if result == expected => continue,
+            Ok(Err(_)) => {
+                found.refused += 1;
+                continue;
+            }
+            Ok(Ok(result)) => {
+                found.differ += 1;
+                format!("r0 = {result:#x} for {expected:#x}")
+            }
+            Err(_) => {
+                found.panicked += 1;
+                format!("panic for {expected:#x}")
+            }
+        };
+        let text = text.replace('\n', "; ");
+        found.example.get_or_insert(format!("{what}: `{text}`"));
+    }
+    found
+}
+
+/// The rows of the instructions that some virtual machine has not as RFC 9669 says.
+fn table() -> String {
+    let mut rows = String::new();
+    for group in groups() {
+        let found = PEERS.map(|peer| compare(&group, peer));
+        if found
+            .iter()
+            .all(|it| it.differ + it.panicked + it.refused == 0)
+        {
+            continue;
+        }
+        let cells = found.iter().map(|it| match it {
+            it if it.refused == it.programs => "refused".to_owned(),
+            it => {
+                let counts = [
+                    (it.differ, "differ"),
+                    (it.panicked, "panic"),
+                    (it.refused, "refused"),
+                ];
+                let counts = counts.iter().filter(|(count, _)| *count > 0);
+                let counts: Vec<_> = counts
+                    .map(|(count, what)| format!("{count} {what}"))
+                    .collect();
+                match counts.is_empty() {
+                    true => "equal".to_owned(),
+                    false => format!("{} of {}", counts.join(", "), it.programs),
+                }
+            }
+        });
+        let cells: Vec<String> = cells.collect();
+        let example = found.iter().find_map(|it| it.example.clone());
+        let example = example.unwrap_or_default();
+        // A bar in code ends a cell, too.
+        let [name, example] = [&group.name, &example].map(|text| text.replace('|', "\\|"));
+        rows += &format!("| `{name}` | {} | {example} |\n", cells.join(" | "));
+    }
+    rows
+}
+
+/// `docs/peers.md` has the table; `BLESS=1` writes it anew.
+#[test]
+fn the_page_has_the_table() {
+    const MARK: &str = "<!-- table -->\n";
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/peers.md");
+    let page = std::fs::read_to_string(path).expect("the page");
+    let mut parts = page.split(MARK);
+    let [before, old, after] = std::array::from_fn(|_| parts.next().expect("two marks"));
+    let head = "| instruction | rbpf interp | rbpf jit | sbpf interp | sbpf jit | first example |\n\
+                |---|---|---|---|---|---|\n";
+    let new = format!("{head}{}", table());
+    if std::env::var_os("BLESS").is_some() {
+        let page = [before, &new, after].join(MARK);
+        std::fs::write(path, page).expect("it can be written");
+    } else {
+        assert_eq!(old, new, "docs/peers.md: BLESS=1 writes it anew");
+    }
+}
