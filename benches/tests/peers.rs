@@ -1,4 +1,7 @@
-//! Each instruction on other virtual machines, compared with RFC 9669 as bpflab has it.
+//! Each instruction on other virtual machines, compared with RFC 9669 as bpflab has it. Their
+//! machine code is for x86-64.
+
+#![cfg(target_arch = "x86_64")]
 
 #[allow(dead_code, reason = "each target uses a part of it")]
 #[path = "../suite/mod.rs"]
