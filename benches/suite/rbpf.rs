@@ -24,15 +24,17 @@ struct Running {
 }
 
 impl Rbpf {
-    /// The result of a run of this code, or why there is none. Code that leaves its memory may end
-    /// the process: machine code does not check it.
+    /// The result of a run of this code, or why there is none.
+    ///
+    /// # Safety
+    /// On every path the code stays within its input and its stack: machine code does not check.
     #[allow(dead_code, reason = "the benchmarks have programs")]
-    pub fn result(&self, code: Vec<u8>, input: &[u8]) -> Result<u64, Absent> {
+    pub unsafe fn result(&self, code: Vec<u8>, input: &[u8]) -> Result<u64, Absent> {
         self.running(code, input)?.once()
     }
 
     fn running(&self, code: Vec<u8>, input: &[u8]) -> Result<Running, Absent> {
-        // Leaked because the virtual machine borrows them; there are few, and they are short.
+        // Leaked because the virtual machine borrows them; they are short.
         let code: &'static [u8] = code.leak();
         let memory = aligned(input);
         #[cfg_attr(
@@ -83,8 +85,8 @@ impl Running {
         }
         #[cfg(not(target_arch = "x86_64"))]
         unreachable!("there is no code for this host");
-        // SAFETY: our programs stay within their memory: the interpreter, which checks,
-        // ran them to the end.
+        // SAFETY: programs stay within their memory: the caller of `result` says so, and the
+        // interpreter, which checks, ran those of the benchmarks to the end.
         #[cfg(target_arch = "x86_64")]
         let result = unsafe { self.vm.execute_program_jit(memory) };
         #[cfg(target_arch = "x86_64")]

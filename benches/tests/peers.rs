@@ -2,11 +2,13 @@
 //! machine code is for x86-64.
 
 #![cfg(target_arch = "x86_64")]
+#![expect(unsafe_code, reason = "rbpf's machine code is not checked")]
 
 #[allow(dead_code, reason = "each target uses a part of it")]
 #[path = "../suite/mod.rs"]
 mod suite;
 
+use std::fmt;
 use std::panic::catch_unwind;
 
 use bpflab::harness::RawProgram;
@@ -187,18 +189,20 @@ fn groups() -> Vec<Group> {
     groups
 }
 
-/// A virtual machine: code and its result.
-type Peer = (&'static str, fn(Vec<u8>) -> Result<u64, String>);
+fn rbpf(is_jit: bool, code: Vec<u8>) -> Result<u64, String> {
+    // SAFETY: the only memory of `groups` is the 8 bytes at r10 - 8.
+    unsafe { Rbpf { is_jit }.result(code, &[]) }
+}
 
+/// A virtual machine: code and its result.
+type Peer = fn(Vec<u8>) -> Result<u64, String>;
+
+/// In the order of the table's columns.
 const PEERS: [Peer; 4] = [
-    ("rbpf interp", |code| {
-        Rbpf { is_jit: false }.result(code, &[])
-    }),
-    ("rbpf jit", |code| Rbpf { is_jit: true }.result(code, &[])),
-    ("sbpf interp", |code| {
-        Sbpf { is_jit: false }.result(&code, &[])
-    }),
-    ("sbpf jit", |code| Sbpf { is_jit: true }.result(&code, &[])),
+    |code| rbpf(false, code),
+    |code| rbpf(true, code),
+    |code| Sbpf { is_jit: false }.result(&code, &[]),
+    |code| Sbpf { is_jit: true }.result(&code, &[]),
 ];
 
 /// What a virtual machine makes of an instruction.
@@ -212,7 +216,34 @@ struct Found {
     example: Option<String>,
 }
 
-fn compare(group: &Group, (_, run): Peer) -> Found {
+impl Found {
+    const fn is_equal(&self) -> bool {
+        self.differ + self.panicked + self.refused == 0
+    }
+}
+
+/// A cell of the table.
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_equal() {
+            return f.write_str("equal");
+        }
+        if self.refused == self.programs {
+            return f.write_str("refused");
+        }
+        let counts = [
+            (self.differ, "differ"),
+            (self.panicked, "panic"),
+            (self.refused, "refused"),
+        ];
+        let counts = counts.iter().filter(|(count, _)| *count > 0);
+        let counts = counts.map(|(count, what)| format!("{count} {what}"));
+        let counts = counts.collect::<Vec<_>>().join(", ");
+        write!(f, "{counts} of {}", self.programs)
+    }
+}
+
+fn compare(group: &Group, run: Peer) -> Found {
     let mut found = Found::default();
     for text in &group.programs {
         let insns = assemble(text).expect("it is assembly");
@@ -246,31 +277,10 @@ fn table() -> String {
     let mut rows = String::new();
     for group in groups() {
         let found = PEERS.map(|peer| compare(&group, peer));
-        if found
-            .iter()
-            .all(|it| it.differ + it.panicked + it.refused == 0)
-        {
+        if found.iter().all(Found::is_equal) {
             continue;
         }
-        let cells = found.iter().map(|it| match it {
-            it if it.refused == it.programs => "refused".to_owned(),
-            it => {
-                let counts = [
-                    (it.differ, "differ"),
-                    (it.panicked, "panic"),
-                    (it.refused, "refused"),
-                ];
-                let counts = counts.iter().filter(|(count, _)| *count > 0);
-                let counts: Vec<_> = counts
-                    .map(|(count, what)| format!("{count} {what}"))
-                    .collect();
-                match counts.is_empty() {
-                    true => "equal".to_owned(),
-                    false => format!("{} of {}", counts.join(", "), it.programs),
-                }
-            }
-        });
-        let cells: Vec<String> = cells.collect();
+        let cells = found.iter().map(Found::to_string).collect::<Vec<_>>();
         let example = found.iter().find_map(|it| it.example.clone());
         let example = example.unwrap_or_default();
         // A bar in code ends a cell, too.

@@ -168,3 +168,29 @@ fn reorder(listing: &mut Listing) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::isa::{assemble, disassemble};
+    use crate::spec::ProgType;
+
+    /// The jump to the changed instruction leads to the new ones, whose branch skips the load.
+    #[test]
+    fn dead_code_is_skipped() {
+        let text = "if r1 == 0 goto +1\nr6 = r1\nr0 = 1\nexit\n";
+        let program = Program::new("whole", ProgType::Xdp, assemble(text).unwrap());
+        let mut listing = Listing::of(&program);
+        add_dead_code(&mut listing, &mut Random(1));
+        let changed = listing.program(&program).unwrap();
+        let expected = "if r1 == 0x0 goto +1\nr6 = r1\nr0 = 0\nif r0 == 0x0 goto +1\n\
+                        r0 = *(u64 *)(r0 +0)\nr0 = 1\nexit\n";
+        let expected = assemble(expected).unwrap();
+        assert_eq!(
+            changed.insns,
+            expected,
+            "{}",
+            disassemble(&changed.insns, &changed)
+        );
+    }
+}

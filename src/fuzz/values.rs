@@ -58,17 +58,11 @@ pub(super) fn compare(candidate: &Candidate, judged: &[Judged], kernel: bool) ->
     let subject = candidate.subject();
     // The verifier relies on pointers to objects, which differ from one machine to another.
     if candidate.takes_objects() {
-        let event = |vm: &mut Vm| {
-            use_stack(vm);
-            Inputs::new(candidate.seed).event_of(vm, candidate)
-        };
+        let event = |vm: &mut Vm| Inputs::new(candidate.seed).event_of(vm, candidate);
         on_all_engines(&subject, judged, &event, &mut values);
         return values;
     }
-    let event = |vm: &mut Vm| {
-        use_stack(vm);
-        subject.event.clone()
-    };
+    let event = |_: &mut Vm| subject.event.clone();
     let checked = on_all_engines(&subject, judged, &event, &mut values);
     // A run that was ended early by its budget is not comparable with the kernel's.
     if let Some(checked) = checked.filter(|answer| answer.retval.is_some())
@@ -81,13 +75,17 @@ pub(super) fn compare(candidate: &Candidate, judged: &[Judged], kernel: bool) ->
     values
 }
 
-/// Runs a program on all engines; returns the checked one's answer.
+/// Runs a program on all engines, on a stack that was used; returns the checked one's answer.
 fn on_all_engines(
     subject: &Subject,
     judged: &[Judged],
     event: &dyn Fn(&mut Vm) -> Event,
     values: &mut Values,
 ) -> Option<Answer> {
+    let event = |vm: &mut Vm| {
+        use_stack(vm);
+        event(vm)
+    };
     let limited = subject.with_budget(BUDGET);
     let checked = Ours::new(EngineKind::Checked);
     let checked = checked.run_on(&limited, judged.to_vec(), event).ok()?;
@@ -153,3 +151,22 @@ fn in_the_kernel(candidate: &Candidate, checked: &Answer, values: &mut Values) {
 
 #[cfg(not(all(feature = "kernel", target_os = "linux")))]
 fn in_the_kernel(_: &Candidate, _: &Answer, _: &mut Values) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vm::World;
+
+    /// Every engine runs all of it: 32 stores in each frame, the call, and the two ends.
+    #[test]
+    fn the_stack_is_used() {
+        assert!(FILLER.verification.verdict.is_accepted());
+        for kind in [EngineKind::Checked, EngineKind::Interp, EngineKind::Jit] {
+            let mut vm = Vm::with_world(World::default());
+            vm.set_engine(kind);
+            let handles = vm.load_judged(&[], vec![FILLER.clone()]).unwrap();
+            let outcome = vm.run(handles[0], &Event::packet([0; 64])).unwrap();
+            assert_eq!(outcome.runs[0].insns, Some(2 * 32 + 1 + 4), "{kind}");
+        }
+    }
+}

@@ -61,6 +61,22 @@ impl Maker {
         self.set_number(0);
     }
 
+    /// r1 and r2 of a helper: a map, and the key in a slot.
+    pub(super) fn element(&mut self, map: i32, slot: i16) {
+        self.emit(0xbf, 2, FP, 0, 0);
+        self.emit(0x07, 2, 0, 0, slot.into());
+        self.emit(0x18, 1, 5, 0, map);
+        self.emit(0, 0, 0, 0, 0);
+    }
+
+    /// Writes the map value to the hash, under the key in a slot.
+    pub(super) fn update_element(&mut self, slot: i16) {
+        self.element(HASH, slot);
+        self.emit(0xbf, 3, VALUE, 0, 0);
+        self.emit(0xb7, 4, 0, 0, 0);
+        self.helper(id::map_update_elem);
+    }
+
     /// A look-up in the hash with a number as the key, and an access to the value.
     pub(super) fn look_up(&mut self) {
         if self.in_loop {
@@ -73,20 +89,10 @@ impl Maker {
         }
         self.emit(0x7b, FP, key, slot, 0);
         self.known.stack |= Self::mask(AREA + i32::from(slot), 8);
-        self.emit(0xbf, 2, FP, 0, 0);
-        self.emit(0x07, 2, 0, 0, slot.into());
-        self.emit(0x18, 1, 5, 0, HASH);
-        self.emit(0, 0, 0, 0, 0);
         if self.random.chance(40) {
-            // First an element is written.
-            self.emit(0xbf, 3, VALUE, 0, 0);
-            self.emit(0xb7, 4, 0, 0, 0);
-            self.helper(id::map_update_elem);
-            self.emit(0xbf, 2, FP, 0, 0);
-            self.emit(0x07, 2, 0, 0, slot.into());
-            self.emit(0x18, 1, 5, 0, HASH);
-            self.emit(0, 0, 0, 0, 0);
+            self.update_element(slot);
         }
+        self.element(HASH, slot);
         self.helper(id::map_lookup_elem);
         self.forget(0);
         let skip = self.jump(0x15, 0, 0, 0);
@@ -162,10 +168,7 @@ impl Maker {
         let key = self.random.pick(&[0, 0, 0, 0, 0, 1, -1, 2]);
         self.emit(0x62, FP, 0, slot, key);
         self.known.stack |= Self::mask(AREA + i32::from(slot), 4);
-        self.emit(0xbf, 2, FP, 0, 0);
-        self.emit(0x07, 2, 0, 0, slot.into());
-        self.emit(0x18, 1, 5, 0, VALUES);
-        self.emit(0, 0, 0, 0, 0);
+        self.element(VALUES, slot);
         self.helper(id::map_lookup_elem);
         self.forget(0);
         let tests = self.random.chance(if key == 0 { 20 } else { 70 });

@@ -3,7 +3,7 @@
 
 use crate::spec::helpers::id;
 
-use super::{AREA, FP, HASH, Maker, VALUE};
+use super::{AREA, FP, HASH, Maker};
 
 /// Where the function at the end keeps its arguments.
 const NUMBER: u8 = 6;
@@ -29,9 +29,6 @@ impl Maker {
 
     /// A constant in a slot, whose address a function gets.
     pub(super) fn pass_slot(&mut self) {
-        if self.in_loop {
-            return self.arithmetic();
-        }
         let slot = self.constant_in_slot();
         let number = self.number();
         self.emit(0xbf, 1, number, 0, 0);
@@ -92,16 +89,13 @@ impl Maker {
 
     /// An element is looked up, and deleted on some path; then its value is used.
     pub(super) fn delete_element(&mut self) {
-        if self.in_loop {
-            return self.arithmetic();
-        }
         let (slot, key) = (self.random.slot(8), self.random.int(3));
         self.emit(0x7a, FP, 0, slot, key);
         self.known.stack |= Self::mask(AREA + i32::from(slot), 8);
         if self.random.chance(80) {
             self.update_element(slot);
         }
-        self.element(slot);
+        self.element(HASH, slot);
         self.helper(id::map_lookup_elem);
         self.forget(0);
         self.forget(8);
@@ -112,7 +106,7 @@ impl Maker {
         let keeps = number.filter(|_| self.random.chance(50));
         let keeps = keeps.map(|reg| self.around(reg));
         if self.random.chance(70) {
-            self.element(slot);
+            self.element(HASH, slot);
             self.helper(id::map_delete_elem);
         } else {
             // An update moves the element.
@@ -147,20 +141,5 @@ impl Maker {
         let around = self.jump(0x05, 0, 0, 0);
         self.land(branch);
         around
-    }
-
-    /// r1 and r2 of a helper: the hash, and the key in a slot.
-    fn element(&mut self, slot: i16) {
-        self.emit(0xbf, 2, FP, 0, 0);
-        self.emit(0x07, 2, 0, 0, slot.into());
-        self.emit(0x18, 1, 5, 0, HASH);
-        self.emit(0, 0, 0, 0, 0);
-    }
-
-    fn update_element(&mut self, slot: i16) {
-        self.element(slot);
-        self.emit(0xbf, 3, VALUE, 0, 0);
-        self.emit(0xb7, 4, 0, 0, 0);
-        self.helper(id::map_update_elem);
     }
 }
