@@ -21,6 +21,8 @@ pub struct Answer {
     pub context: Option<Vec<u8>>,
     /// The maps whose elements can be read.
     pub maps: Vec<MapContents>,
+    /// The records of each ring buffer, oldest first, in the order of the maps.
+    pub records: Vec<Vec<Vec<u8>>>,
     /// Results that only bpflab's own engines have.
     pub details: Option<Details>,
 }
@@ -111,7 +113,8 @@ fn compare(one: &Answer, other: &Answer) -> Result<(), Difference> {
             _ => differ(&what, &one.entries, &other.entries)?,
         }
     }
-    differ("maps", &one.maps.len(), &other.maps.len())
+    differ("maps", &one.maps.len(), &other.maps.len())?;
+    differ("ring buffers", &one.records, &other.records)
 }
 
 /// Two outcomes without what only one engine tells: instruction counts, and the functions that the
@@ -187,6 +190,11 @@ impl MapContents {
             );
         def.key_size > 0 && !holds_others
     }
+}
+
+/// Whether a map is a ring buffer that programs write to.
+pub(super) fn is_ring(def: &MapDef) -> bool {
+    def.map_type == MapType::Ringbuf
 }
 
 /// The entries of a per-CPU map without the CPUs of values: each key with its sorted non-zero

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::answer::{Answer, MapContents};
+use super::answer::{Answer, MapContents, is_ring};
 use super::subject::{Engine, Subject, Unable};
 use crate::harness;
 use crate::kernel::{
@@ -10,7 +10,7 @@ use crate::kernel::{
 };
 use crate::program::{AttachProgram, Program};
 use crate::spec::{ContextKind, ProgFlags, ProgType, TestRunFlags};
-use crate::util::MapId;
+use crate::util::{Errno, MapId};
 use crate::vm::events::{Checksum, Event, EventKind};
 
 /// The running kernel. Each run loads the programs and maps anew.
@@ -63,6 +63,7 @@ impl Engine for Kernel {
             // The kernel does not return a raw tracepoint's arguments.
             context: (first.prog_type == ProgType::Syscall).then_some(result.context),
             maps: contents(&maps, first)?,
+            records: records(&maps, first)?,
             details: None,
         })
     }
@@ -145,6 +146,17 @@ fn seen(prog_type: ProgType, mut packet: Vec<u8>) -> Vec<u8> {
         packet.drain(..HEADER.min(packet.len()));
     }
     packet
+}
+
+/// The records of the ring buffers.
+fn records(maps: &LoadedMaps, program: &Program) -> Result<Vec<Vec<Vec<u8>>>, Unable> {
+    let defs = program.maps.iter().enumerate();
+    let rings = defs.filter(|(_, def)| is_ring(def));
+    let rings = rings.filter_map(|(index, _)| maps.map(MapId::from_index(index)));
+    let unread = |errno: Errno| Unable::Unavailable(format!("ring buffer: {errno}"));
+    rings
+        .map(|ring| Ok(ring.ring().map_err(unread)?.take()))
+        .collect()
 }
 
 /// The contents of the maps that can be read by key.

@@ -1,6 +1,6 @@
 //! bpflab's own engines.
 
-use super::answer::{Answer, Details, MapContents};
+use super::answer::{Answer, Details, MapContents, is_ring};
 use super::subject::{Engine, Subject, Unable};
 use crate::btf::Btf;
 use crate::harness::{EngineKind, Judged, Vm};
@@ -111,6 +111,9 @@ impl Ours {
         let event = event(&mut vm);
         let repeated = vm.runner(handle, &event)?.repeat(1)?;
         let maps = maps(&vm, subject.program.btf.as_ref())?;
+        let rings = vm.maps().filter(|map| is_ring(map.def()));
+        let records = rings.map(|ring| Ok(ring.take_records()?));
+        let records = records.collect::<Result<_, Unable>>()?;
         let ran_on = repeated.ran_on;
         let (outcome, fault) = (repeated.outcome, repeated.fault);
         Ok(Answer {
@@ -118,6 +121,7 @@ impl Ours {
             packet: outcome.packet.clone(),
             context: outcome.packet.is_none().then(|| outcome.context.clone()),
             maps,
+            records,
             details: Some(Details {
                 ran_on,
                 outcome,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::strategy::Strategy;
 use crate::compare::Subject;
-use crate::isa::disassemble;
+use crate::isa::{disassemble, low32};
 use crate::program::{Program, TargetProgram};
 use crate::spec::ProgType;
 use crate::vm::events::Event;
@@ -93,6 +93,11 @@ impl Candidate {
     pub fn takes_objects(&self) -> bool {
         let entry = self.entry();
         entry.attach_btf_id.is_some() || entry.prog_type == ProgType::Netfilter
+    }
+
+    /// The CPU of its runs on a machine with so many.
+    pub(super) fn cpu_of(&self, cpus: u32) -> u32 {
+        low32(self.seed % u64::from(cpus.max(1)))
     }
 
     /// Its first input as an event.

@@ -8,12 +8,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::candidate::Candidate;
 use super::oracle::Oracle;
 use super::problem::Problem;
-use super::runs;
+use super::runs::Prepared;
 use crate::engine::{Step, Watch};
-use crate::harness::Judged;
 use crate::isa::{CallTarget, Code, Insn, Pseudo};
 use crate::program::Program;
 use crate::util::Pc;
@@ -238,22 +236,18 @@ impl Watch for Watcher<'_> {
 
 /// Runs a program whose log in the kernel is known; the number of steps that were checked, and
 /// the problem.
-pub(super) fn check(
-    candidate: &Candidate,
-    judged: &[Judged],
-    log: &str,
-    count: u32,
-) -> (u64, Option<Problem>) {
+pub(super) fn check(prepared: &Prepared<'_>, log: &str, count: u32) -> (u64, Option<Problem>) {
+    let candidate = prepared.candidate;
     let Some(claims) = Claims::of(&candidate.program, log) else {
         return (0, None);
     };
-    let Ok((mut vm, handle)) = runs::machine(candidate, judged) else {
+    let Ok((mut vm, handle)) = prepared.machine() else {
         return (0, None);
     };
     let mut inputs = super::inputs::Inputs::new(candidate.seed);
     let mut checked = 0;
     for number in 0..count {
-        let event = runs::event(candidate, &mut vm, &mut inputs, number);
+        let event = prepared.event(&mut vm, &mut inputs, number);
         let mut watcher = Watcher {
             program: &candidate.program,
             claims: &claims,

@@ -1,5 +1,6 @@
 //! Applies the oracles to a candidate.
 
+use std::num::NonZeroU32;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use super::known::is_known;
 use super::oracle::Oracle;
 use super::problem::Problem;
 use super::random::Random;
+use super::runs::Prepared;
 use super::verdicts::template;
 use super::{round_trip, runs, sameness, values};
 use crate::harness::Judged;
@@ -23,6 +25,8 @@ const MAX_PROCESSED: u64 = 20_000;
 /// kernel seconds, one of so many is compared with the kernel.
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 const LONG: u64 = 16;
+/// CPUs of machines, if no kernel is asked: its number of CPUs is that of the machines, too.
+const CPUS: u32 = 4;
 /// One of so many programs is written to a recording, which depends little on the program.
 const RECORDED: u64 = 16;
 /// Inputs that an accepted program runs on.
@@ -63,7 +67,7 @@ impl Judge {
     /// Applies these oracles; `kernel` says whether the running kernel can be asked.
     #[must_use]
     pub fn new(oracles: Oracle, kernel: bool) -> Self {
-        let options = Options::default();
+        let options = Options::default().with_cpus(NonZeroU32::new(CPUS));
         #[cfg(all(feature = "kernel", target_os = "linux"))]
         let options = match kernel && oracles.contains(Oracle::VERDICT) {
             true => super::kernel::options(),
@@ -176,10 +180,15 @@ impl Judge {
             _ if self.has(runs) => self.judged(candidate, &verification),
             _ => Vec::new(),
         };
+        let prepared = Prepared {
+            candidate,
+            judged: &judged,
+            cpus: self.options.cpus.map_or(CPUS, NonZeroU32::get),
+        };
         match verdict.decision {
-            Decision::Accept => self.accepted(candidate, &judged),
+            Decision::Accept => self.accepted(&prepared),
             _ => {
-                self.rejected(candidate, &judged);
+                self.rejected(&prepared);
                 None
             }
         }
@@ -201,7 +210,10 @@ impl Judge {
         judged.collect()
     }
 
-    fn accepted(&mut self, candidate: &Candidate, judged: &[Judged]) -> Option<Problem> {
+    fn accepted(&mut self, prepared: &Prepared<'_>) -> Option<Problem> {
+        let Prepared {
+            candidate, judged, ..
+        } = *prepared;
         let traced = Oracle::STATE | Oracle::SAMENESS;
         let mut known = None;
         if self.has(traced) {
@@ -225,7 +237,7 @@ impl Judge {
         if self.has(Oracle::STATE | Oracle::SAFETY) {
             self.current = Oracle::SAFETY;
             let trace = known.as_ref().filter(|_| self.has(Oracle::STATE));
-            let ran = runs::run(candidate, judged, trace, self.oracles, INPUTS);
+            let ran = runs::run(prepared, trace, self.oracles, INPUTS);
             self.counts.runs += ran.runs;
             self.counts.held += ran.held;
             if ran.problem.is_some() {
@@ -233,7 +245,7 @@ impl Judge {
             }
             #[cfg(all(feature = "kernel", target_os = "linux"))]
             if self.kernel && self.has(Oracle::STATE) && candidate.seed.is_multiple_of(LOGGED) {
-                let problem = self.compare_with_log(candidate, judged);
+                let problem = self.compare_with_log(prepared);
                 if problem.is_some() {
                     return problem;
                 }
@@ -241,7 +253,7 @@ impl Judge {
         }
         if self.has(Oracle::MEMORY) {
             self.current = Oracle::MEMORY;
-            let ran = runs::memory(candidate, judged, INPUTS);
+            let ran = runs::memory(prepared, INPUTS);
             self.counts.runs += ran.runs;
             if ran.problem.is_some() {
                 return ran.problem;
@@ -259,11 +271,11 @@ impl Judge {
     }
 
     /// Counts a rejected program that never faults.
-    fn rejected(&mut self, candidate: &Candidate, judged: &[Judged]) {
-        if !self.has(Oracle::SAFETY) || has_loops(candidate) {
+    fn rejected(&mut self, prepared: &Prepared<'_>) {
+        if !self.has(Oracle::SAFETY) || has_loops(prepared.candidate) {
             return;
         }
-        if let Some(fine) = runs::never_faults(candidate, judged, REJECTED_INPUTS) {
+        if let Some(fine) = runs::never_faults(prepared, REJECTED_INPUTS) {
             self.counts.rejected_run += 1;
             self.counts.precision += u64::from(fine);
         }
@@ -271,16 +283,15 @@ impl Judge {
 
     /// Runs it against the states in the kernel's log.
     #[cfg(all(feature = "kernel", target_os = "linux"))]
-    fn compare_with_log(&mut self, candidate: &Candidate, judged: &[Judged]) -> Option<Problem> {
+    fn compare_with_log(&mut self, prepared: &Prepared<'_>) -> Option<Problem> {
         use crate::kernel::{LoadOptions, LoadedMaps, load};
         use crate::verifier::LogLevel;
 
-        let program = &candidate.program;
+        let program = &prepared.candidate.program;
         let maps = LoadedMaps::create(&program.maps, program.btf.as_ref()).ok()?;
         let options = LoadOptions::default().with_log(LogLevel::ALL);
         let loaded = load(program, &maps, &options).ok()?;
-        let (checked, problem) =
-            super::claims::check(candidate, judged, &loaded.verdict.log, INPUTS);
+        let (checked, problem) = super::claims::check(prepared, &loaded.verdict.log, INPUTS);
         self.counts.claims += checked;
         problem.filter(|_| loaded.verdict.is_accepted())
     }

@@ -32,31 +32,42 @@ pub fn fault(error: &Error) -> Option<String> {
     }
 }
 
-/// A machine with the programs of a candidate, loaded whatever the verdicts. An extension is
-/// attached. `judged` are [`Candidate::programs`].
-pub(super) fn machine(
-    candidate: &Candidate,
-    judged: &[Judged],
-) -> Result<(Vm, ProgramHandle), Error> {
-    let mut vm = Vm::with_world(World::with_cpus(4));
-    vm.set_budget(BUDGET);
-    let handles = vm.load_judged(&candidate.program.maps, judged.to_vec())?;
-    let handle = handles.first().copied().unwrap_or(ProgramHandle(0));
-    if candidate.target().is_some()
-        && let Some(extension) = handles.last()
-    {
-        vm.attach_loaded(*extension)?;
-    }
-    Ok((vm, handle))
+/// What runs need of a candidate.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Prepared<'a> {
+    /// The candidate.
+    pub candidate: &'a Candidate,
+    /// Its [`programs`](Candidate::programs), whatever their verdicts.
+    pub judged: &'a [Judged],
+    /// The CPUs of its machine. The runs are on one of them, which depends on the seed.
+    pub cpus: u32,
 }
 
-/// The input of a run: the candidate's own, then random ones.
-pub(super) fn event(candidate: &Candidate, vm: &mut Vm, inputs: &mut Inputs, number: u32) -> Event {
-    if number == 0 && !candidate.takes_objects() {
-        return candidate.event();
+impl Prepared<'_> {
+    /// A machine with the programs. An extension is attached.
+    pub(super) fn machine(&self) -> Result<(Vm, ProgramHandle), Error> {
+        let mut world = World::with_cpus(self.cpus);
+        world.set_cpu(self.candidate.cpu_of(self.cpus));
+        let mut vm = Vm::with_world(world);
+        vm.set_budget(BUDGET);
+        let handles = vm.load_judged(&self.candidate.program.maps, self.judged.to_vec())?;
+        let handle = handles.first().copied().unwrap_or(ProgramHandle(0));
+        if self.candidate.target().is_some()
+            && let Some(extension) = handles.last()
+        {
+            vm.attach_loaded(*extension)?;
+        }
+        Ok((vm, handle))
     }
-    inputs.fill_maps(vm);
-    inputs.event_of(vm, candidate)
+
+    /// The input of a run: the candidate's own, then random ones.
+    pub(super) fn event(&self, vm: &mut Vm, inputs: &mut Inputs, number: u32) -> Event {
+        if number == 0 && !self.candidate.takes_objects() {
+            return self.candidate.event();
+        }
+        inputs.fill_maps(vm);
+        inputs.event_of(vm, self.candidate)
+    }
 }
 
 /// What the runs of a program showed.
@@ -72,19 +83,18 @@ pub(super) struct Ran {
 
 /// Runs an accepted program on `count` inputs. With a trace, each step is checked.
 pub(super) fn run(
-    candidate: &Candidate,
-    judged: &[Judged],
+    prepared: &Prepared<'_>,
     trace: Option<&Trace>,
     oracles: Oracle,
     count: u32,
 ) -> Ran {
     let mut ran = Ran::default();
-    let Ok((mut vm, handle)) = machine(candidate, judged) else {
+    let Ok((mut vm, handle)) = prepared.machine() else {
         return ran;
     };
-    let mut inputs = Inputs::new(candidate.seed);
+    let mut inputs = Inputs::new(prepared.candidate.seed);
     for number in 0..count {
-        let event = event(candidate, &mut vm, &mut inputs, number);
+        let event = prepared.event(&mut vm, &mut inputs, number);
         let (outcome, violation) = match trace {
             Some(trace) => {
                 let oracle = harness::Oracle::new(trace).with_limit(STEPS);
@@ -132,15 +142,15 @@ pub(super) fn run(
 }
 
 /// Runs an accepted program on `count` inputs, and looks for uninitialised bytes that leave it.
-pub(super) fn memory(candidate: &Candidate, judged: &[Judged], count: u32) -> Ran {
+pub(super) fn memory(prepared: &Prepared<'_>, count: u32) -> Ran {
     let mut ran = Ran::default();
-    let Ok((mut vm, handle)) = machine(candidate, judged) else {
+    let Ok((mut vm, handle)) = prepared.machine() else {
         return ran;
     };
     vm.find_uninit(true);
-    let mut inputs = Inputs::new(candidate.seed);
+    let mut inputs = Inputs::new(prepared.candidate.seed);
     for number in 0..count {
-        let event = event(candidate, &mut vm, &mut inputs, number);
+        let event = prepared.event(&mut vm, &mut inputs, number);
         ran.runs += 1;
         // A run that its budget ended has not released what it reserved.
         let Ok(outcome) = vm.run(handle, &event) else {
@@ -157,11 +167,11 @@ pub(super) fn memory(candidate: &Candidate, judged: &[Judged], count: u32) -> Ra
 }
 
 /// Whether a rejected program runs on `count` inputs without a fault. `None` if it can't run.
-pub(super) fn never_faults(candidate: &Candidate, judged: &[Judged], count: u32) -> Option<bool> {
-    let (mut vm, handle) = machine(candidate, judged).ok()?;
-    let mut inputs = Inputs::new(candidate.seed);
+pub(super) fn never_faults(prepared: &Prepared<'_>, count: u32) -> Option<bool> {
+    let (mut vm, handle) = prepared.machine().ok()?;
+    let mut inputs = Inputs::new(prepared.candidate.seed);
     for number in 0..count {
-        let event = event(candidate, &mut vm, &mut inputs, number);
+        let event = prepared.event(&mut vm, &mut inputs, number);
         if vm.run(handle, &event).is_err() {
             return Some(false);
         }

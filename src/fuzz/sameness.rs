@@ -10,6 +10,7 @@ use super::random::Random;
 use super::verdicts::template;
 use crate::isa::RawInsn;
 use crate::program::Program;
+use crate::spec::ProgFlags;
 use crate::util::Errno;
 use crate::verifier::{Decision, Options, Verdict, verify};
 
@@ -24,6 +25,8 @@ enum Change {
     Order,
     /// Instructions are inserted that no path reaches.
     Dead,
+    /// Every place that may have a checkpoint has one, or only those that Linux chooses.
+    Checkpoints,
 }
 
 /// `goto +0`.
@@ -42,7 +45,14 @@ pub(super) fn check(
     options: &Options,
     random: &mut Random,
 ) -> Option<Problem> {
-    let change = random.pick(&[Change::Renamed, Change::Jumps, Change::Order, Change::Dead]);
+    let change = random.pick(&[
+        Change::Renamed,
+        Change::Jumps,
+        Change::Order,
+        Change::Dead,
+        Change::Checkpoints,
+    ]);
+    let mut flags = program.flags;
     let mut listing = Listing::of(program);
     let what = match change {
         Change::Renamed => {
@@ -61,8 +71,14 @@ pub(super) fn check(
             add_dead_code(&mut listing, random);
             "dead code added"
         }
+        Change::Checkpoints => {
+            flags.toggle(ProgFlags::TEST_STATE_FREQ);
+            "other checkpoints"
+        }
     };
-    let changed = Arc::new(listing.program(program)?);
+    let mut changed = listing.program(program)?;
+    changed.flags = flags;
+    let changed = Arc::new(changed);
     let other = verify(&changed, options).verdict;
     if is_limit(verdict) || is_limit(&other) || other.decision == Decision::Unjudged {
         return None;

@@ -33,6 +33,8 @@ const fn aim(strategy: Strategy) -> Option<Aim> {
         Strategy::Idioms => Aim::Idioms,
         Strategy::Frames => Aim::Frames,
         Strategy::Unwritten => Aim::Unwritten,
+        Strategy::Joins => Aim::Joins,
+        Strategy::Constants => Aim::Constants,
         _ => return None,
     })
 }
@@ -90,8 +92,12 @@ impl Seeds {
                 ..Candidate::new(program, input, random.bits())
             };
         }
-        if strategy == Strategy::Packets {
-            let program = Arc::new(aimed::packets::program(random));
+        if matches!(strategy, Strategy::Packets | Strategy::Maps) {
+            let program = match strategy {
+                Strategy::Maps => aimed::maps::program(random),
+                _ => aimed::packets::program(random),
+            };
+            let program = Arc::new(program);
             let len = 14 + random.index(50);
             let input = Inputs::new(random.bits()).bytes(len);
             return Candidate {

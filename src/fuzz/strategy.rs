@@ -33,6 +33,12 @@ pub enum Strategy {
     Frames,
     /// Bytes of the stack that nobody wrote.
     Unwritten,
+    /// Paths that meet with different states.
+    Joins,
+    /// Maps whose contents are constants.
+    Constants,
+    /// Operations on small maps of all types.
+    Maps,
     /// Packet pointers and the packet's end.
     Packets,
     /// Sequences that engines run as one operation.
@@ -51,12 +57,12 @@ pub enum Strategy {
 
 impl Strategy {
     /// All strategies with their names and their shares of the default mix.
-    pub const ALL: [(Self, &str, u64); 22] = [
+    pub const ALL: [(Self, &str, u64); 25] = [
         (Self::Whole, "whole", 5),
         (Self::Defined, "defined", 4),
         (Self::TailCalls, "tail-calls", 1),
         (Self::Objects, "objects", 3),
-        (Self::Mistakes, "mistakes", 1),
+        (Self::Mistakes, "mistakes", 3),
         (Self::Scalars, "scalars", 20),
         (Self::Spills, "spills", 10),
         (Self::Offsets, "offsets", 12),
@@ -67,6 +73,9 @@ impl Strategy {
         (Self::Helpers, "helpers", 5),
         (Self::Frames, "frames", 6),
         (Self::Unwritten, "unwritten", 3),
+        (Self::Joins, "joins", 12),
+        (Self::Constants, "constants", 3),
+        (Self::Maps, "maps", 8),
         (Self::Packets, "packets", 7),
         (Self::Idioms, "idioms", 10),
         (Self::Graphs, "graphs", 6),

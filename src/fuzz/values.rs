@@ -40,6 +40,13 @@ fn use_stack(vm: &mut Vm) {
     }
 }
 
+/// Moves to the CPU of a candidate's runs. The kernel's run may be on another one.
+fn choose_cpu(vm: &mut Vm, candidate: &Candidate) {
+    let world = vm.world();
+    let cpus = world.cpus();
+    world.set_cpu(candidate.cpu_of(cpus));
+}
+
 /// What the engines did with a program.
 #[derive(Debug, Default)]
 pub(super) struct Values {
@@ -58,11 +65,17 @@ pub(super) fn compare(candidate: &Candidate, judged: &[Judged], kernel: bool) ->
     let subject = candidate.subject();
     // The verifier relies on pointers to objects, which differ from one machine to another.
     if candidate.takes_objects() {
-        let event = |vm: &mut Vm| Inputs::new(candidate.seed).event_of(vm, candidate);
+        let event = |vm: &mut Vm| {
+            choose_cpu(vm, candidate);
+            Inputs::new(candidate.seed).event_of(vm, candidate)
+        };
         on_all_engines(&subject, judged, &event, &mut values);
         return values;
     }
-    let event = |_: &mut Vm| subject.event.clone();
+    let event = |vm: &mut Vm| {
+        choose_cpu(vm, candidate);
+        subject.event.clone()
+    };
     let checked = on_all_engines(&subject, judged, &event, &mut values);
     // A run that was ended early by its budget is not comparable with the kernel's.
     if let Some(checked) = checked.filter(|answer| answer.retval.is_some())

@@ -202,7 +202,7 @@ pub(super) fn access(body: &mut Body<'_>) {
         return;
     };
     match kind {
-        _ if !body.is_writable(area.kind) => {
+        _ if !body.is_writable(area.kind) && !body.slips_often() => {
             let dst = body.free();
             load(body, size, dst, base, off, false);
         }

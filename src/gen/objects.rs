@@ -21,6 +21,11 @@ impl<'a> Body<'a> {
         self.setting.options.mistakes && self.choices.chance(2)
     }
 
+    /// The same where a program has few places for it.
+    pub(super) fn slips_often(&mut self) -> bool {
+        self.setting.options.mistakes && self.choices.chance(20)
+    }
+
     /// Whether a kfunc may be called here: one that sleeps only by a sleepable program, outside
     /// of critical sections.
     pub(super) fn may_call(&mut self, function: Kfunc) -> bool {

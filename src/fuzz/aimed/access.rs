@@ -103,7 +103,13 @@ impl Maker {
         let off = i16::try_from(AREA - bytes - most)
             .unwrap_or_default()
             .max(0);
-        let off = if self.random.chance(50) { off } else { 0 };
+        let mut off = if self.random.chance(50) { off } else { 0 };
+        if self.random.chance(15) {
+            // Part of the offset is taken back from the pointer.
+            let by = 1 + self.random.int(8);
+            self.emit(0x17, pointer, 0, 0, by);
+            off += i16::try_from(by).unwrap_or_default();
+        }
         self.through(pointer, off, size);
         self.merge(&skips, before);
         self.forget(pointer);

@@ -11,8 +11,7 @@ impl Maker {
         if self.in_loop {
             return self.arithmetic();
         }
-        self.emit(0x18, 1, 5, 0, RECORDS);
-        self.emit(0, 0, 0, 0, 0);
+        self.map(RECORDS);
         self.emit(0xb7, 2, 0, 0, 64);
         self.emit(0xb7, 3, 0, 0, 0);
         self.helper(id::ringbuf_reserve);
@@ -40,6 +39,10 @@ impl Maker {
             self.emit(0x62 | size, saved, 0, off, imm);
         }
         if self.random.chance(97) {
+            if self.random.chance(3) {
+                // Not the start of the record.
+                self.emit(0x07, saved, 0, 0, 8);
+            }
             self.emit(0xb7, 2, 0, 0, 0);
             let helper = self.random.pick(&[id::ringbuf_submit, id::ringbuf_discard]);
             self.helper(helper);
@@ -63,10 +66,20 @@ impl Maker {
 
     /// r1 and r2 of a helper: a map, and the key in a slot.
     pub(super) fn element(&mut self, map: i32, slot: i16) {
-        self.emit(0xbf, 2, FP, 0, 0);
-        self.emit(0x07, 2, 0, 0, slot.into());
+        self.address(2, slot);
+        self.map(map);
+    }
+
+    /// r1: a map.
+    pub(super) fn map(&mut self, map: i32) {
         self.emit(0x18, 1, 5, 0, map);
         self.emit(0, 0, 0, 0, 0);
+    }
+
+    /// The address of a slot.
+    pub(super) fn address(&mut self, reg: u8, slot: i16) {
+        self.emit(0xbf, reg, FP, 0, 0);
+        self.emit(0x07, reg, 0, 0, slot.into());
     }
 
     /// Writes the map value to the hash, under the key in a slot.
@@ -149,8 +162,7 @@ impl Maker {
         };
         self.emit(0xbf, 2, pointer, 0, 0);
         self.emit(0x07, 2, 0, 0, from);
-        self.emit(0x18, 1, 5, 0, RECORDS);
-        self.emit(0, 0, 0, 0, 0);
+        self.map(RECORDS);
         self.emit(0xb7, 4, 0, 0, 0);
         self.helper(id::ringbuf_output);
         for skip in &skips {

@@ -32,8 +32,7 @@ impl Maker {
         let slot = self.constant_in_slot();
         let number = self.number();
         self.emit(0xbf, 1, number, 0, 0);
-        self.emit(0xbf, 2, FP, 0, 0);
-        self.emit(0x07, 2, 0, 0, slot.into());
+        self.address(2, slot);
         self.call_function();
         self.load_slot(slot);
     }
@@ -61,6 +60,12 @@ impl Maker {
             self.step(&[
                 (5, |maker| maker.compute(NUMBER)),
                 (6, Self::store_to_slot),
+                (4, |maker| maker.emit(0x79, NUMBER, POINTER, 0, 0)),
+                (4, |maker| {
+                    maker.branch();
+                    maker.store_to_slot();
+                    maker.close();
+                }),
                 (6, |maker| {
                     let len = maker.random.pick(&[1, 4, 8]);
                     maker.fill_bytes(POINTER, 0, len);
@@ -132,7 +137,7 @@ impl Maker {
 
     /// The jump of one path around what follows, which the other path reaches by a branch or goes
     /// on with.
-    fn around(&mut self, reg: u8) -> usize {
+    pub(super) fn around(&mut self, reg: u8) -> usize {
         let imm = self.random.imm();
         let branch = self.jump(0x15, reg, 0, imm);
         if self.random.chance(50) {

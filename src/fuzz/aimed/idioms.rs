@@ -35,6 +35,20 @@ impl Maker {
         self.random.pick(&[(7, 64), (4, 32)])
     }
 
+    /// A mask with the bits of a maximum, which not every number up to it has.
+    pub(super) fn mask_at_limit(&mut self) {
+        let from = self.unknown();
+        let (class, _) = self.width();
+        let limit = 1 + self.random.int(300);
+        self.emit(0xb8 | class, ONE, from, 0, 0);
+        let opcode = if class == 7 { 0x25 } else { 0x26 };
+        let jump = self.jump(opcode, ONE, 0, limit);
+        self.emit(0x50 | class, ONE, 0, 0, limit);
+        self.emit(0x7b, VALUE, ONE, CELL, 0);
+        self.land(jump);
+        self.kill(&[ONE]);
+    }
+
     /// `one = x << n; other = x >> bits - n; one |= other`.
     pub(super) fn rotate(&mut self) {
         let (class, bits) = self.width();

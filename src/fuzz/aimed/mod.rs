@@ -10,6 +10,8 @@
 mod access;
 pub(super) mod arenas;
 mod calls;
+mod constants;
+mod dynptrs;
 mod extension_code;
 mod extension_kinds;
 mod extension_targets;
@@ -20,6 +22,8 @@ mod frames;
 mod graph_types;
 pub(super) mod graphs;
 mod idioms;
+mod joins;
+pub(super) mod maps;
 pub(super) mod packets;
 
 use std::sync::{Arc, LazyLock};
@@ -63,6 +67,8 @@ pub(super) enum Aim {
     Helpers,
     Frames,
     Unwritten,
+    Joins,
+    Constants,
 }
 
 const CONTEXT: u8 = 6;
@@ -100,6 +106,7 @@ fn steps(aim: Aim) -> &'static [(u64, Step)] {
             (5, Maker::close),
             (20, Maker::access),
             (16, Maker::stack_access),
+            (6, Maker::fill),
             (10, Maker::look_up),
             (4, Maker::load),
         ],
@@ -154,6 +161,7 @@ fn steps(aim: Aim) -> &'static [(u64, Step)] {
             (8, Maker::divide),
             (8, Maker::exchange),
             (8, Maker::update),
+            (6, Maker::mask_at_limit),
             (3, Maker::arithmetic),
         ],
         Aim::Helpers => &[
@@ -181,6 +189,26 @@ fn steps(aim: Aim) -> &'static [(u64, Step)] {
             (10, Maker::branch),
             (8, Maker::close),
             (4, Maker::send),
+        ],
+        Aim::Constants => &[
+            (8, Maker::arithmetic),
+            (20, Maker::load_constant),
+            (8, Maker::branch),
+            (6, Maker::close),
+            (6, Maker::access),
+        ],
+        Aim::Joins => &[
+            (6, Maker::arithmetic),
+            (24, Maker::join),
+            (4, Maker::join_links),
+            (3, Maker::many_links),
+            (4, Maker::join_records),
+            (4, Maker::join_argument),
+            (4, Maker::join_dynptr),
+            (3, Maker::join_two_dynptrs),
+            (5, Maker::pass_slot),
+            (4, Maker::branch),
+            (4, Maker::close),
         ],
     }
 }
@@ -212,13 +240,12 @@ struct Maker {
 
 /// A program of at most about 80 instructions.
 pub(super) fn program(random: &mut Random, aim: Aim) -> Program {
-    let mut random = Random(random.bits());
     let count = match random.below(8) {
         0 => 2 + random.below(30),
         _ => 2 + random.below(7),
     };
-    let mut maker = Maker::new(random, None);
-    maker.passes_slots = aim == Aim::Frames;
+    let mut maker = Maker::new(Random(random.bits()), None);
+    maker.passes_slots = matches!(aim, Aim::Frames | Aim::Joins);
     maker.begin(aim);
     for _ in 0..count {
         maker.step(steps(aim));
@@ -228,7 +255,14 @@ pub(super) fn program(random: &mut Random, aim: Aim) -> Program {
     let mut program = Program::new("aimed", ProgType::Syscall, insns);
     program.license = "GPL".to_owned();
     program.flags = ProgFlags::SLEEPABLE;
-    program.maps = MAPS.clone();
+    if random.chance(40) {
+        // A checkpoint wherever there may be one: what pruning gets wrong shows sooner.
+        program.flags |= ProgFlags::TEST_STATE_FREQ;
+    }
+    program.maps = match aim {
+        Aim::Constants => constants::MAPS.clone(),
+        _ => MAPS.clone(),
+    };
     program
 }
 
@@ -319,9 +353,12 @@ impl Maker {
         self.emit(0xbf, CONTEXT, 1, 0, 0);
         self.emit(0x18, VALUE, 6, 0, VALUES);
         self.emit(0, 0, 0, 0, 0);
-        if matches!(aim, Aim::Spills | Aim::Offsets) || self.random.chance(15) {
+        if matches!(aim, Aim::Spills | Aim::Offsets | Aim::Joins) || self.random.chance(15) {
             for slot in 1..=8 {
-                let imm = self.random.imm();
+                let imm = match self.random.chance(40) {
+                    true => 0,
+                    false => self.random.imm(),
+                };
                 self.emit(0x7a, FP, 0, slot * -8, imm);
             }
             self.known.stack = u64::MAX;
@@ -499,14 +536,18 @@ impl Maker {
     fn spill(&mut self) {
         let (size, bytes) = self.size();
         let at = self.random.int(64 / 8) * 8
-            + if bytes < 8 {
-                self.random.pick(&[0, 0, 4])
-            } else {
-                0
+            + match self.random.below(4) {
+                0 | 1 => 0,
+                2 if bytes < 8 => 4,
+                // Zeros inside of a slot are no spill.
+                _ => self.random.int(u64::from((8 / bytes).unsigned_abs())) * bytes,
             };
         let off = i16::try_from(at - AREA).unwrap_or(-8);
-        if self.random.chance(20) {
-            let imm = self.random.imm();
+        if self.random.chance(30) {
+            let imm = match self.random.chance(60) {
+                true => 0,
+                false => self.random.imm(),
+            };
             self.emit(0x62 | size, FP, 0, off, imm);
         } else {
             let src = self.number();

@@ -30,6 +30,9 @@ pub(in crate::fuzz) fn program(random: &mut Random) -> Program {
         random,
         insns: Vec::with_capacity(40),
     };
+    if maker.random.chance(4) {
+        return maker.flow_keys();
+    }
     maker.emit(0xbf, CONTEXT, 1, 0, 0);
     maker.emit(0xb7, SUM, 0, 0, 0);
     for _ in 0..1 + maker.random.below(3) {
@@ -44,6 +47,26 @@ pub(in crate::fuzz) fn program(random: &mut Random) -> Program {
 }
 
 impl Maker<'_> {
+    /// A flow dissector that reads its keys, which may be at constant offsets only.
+    fn flow_keys(mut self) -> Program {
+        const KEYS: i16 = 144;
+        self.emit(0x79, START, 1, KEYS, 0);
+        self.emit(0x71, BY, START, 8, 0);
+        match self.random.chance(30) {
+            true => self.emit(0x57, BY, 0, 0, 7),
+            false => self.emit(0xb7, BY, 0, 0, 8),
+        }
+        self.emit(0x0f, START, BY, 0, 0);
+        let off = i16::from(self.random.byte(64));
+        let size = self.random.pick(&[0x61, 0x69, 0x71, 0x79]);
+        self.emit(size, SUM, START, off, 0);
+        self.emit(0xb7, 0, 0, 0, 0);
+        self.emit(0x95, 0, 0, 0, 0);
+        let mut program = Program::new("packets", ProgType::FlowDissector, self.insns);
+        program.license = "GPL".to_owned();
+        program
+    }
+
     fn emit(&mut self, opcode: u8, dst: u8, src: u8, off: i16, imm: i32) {
         self.insns.push(RawInsn::new(opcode, dst, src, off, imm));
     }

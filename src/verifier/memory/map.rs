@@ -41,7 +41,7 @@ impl Verifier<'_> {
         if def.max_entries != 1 {
             reject!(ENOTSUPP, "");
         }
-        Ok(RegState::constant(read(def, place, a.size, a.signed)))
+        Ok(RegState::constant(read(def, place, a.size)))
     }
 
     /// Checks a load or store of a kptr, which must be eight bytes
@@ -180,7 +180,7 @@ fn is_constant(def: &MapDef) -> bool {
 }
 
 /// Reads the value's bytes at `place`, which are inside the value (`bpf_map_direct_read`).
-fn read(def: &MapDef, place: i64, size: u32, signed: bool) -> u64 {
+fn read(def: &MapDef, place: i64, size: u32) -> u64 {
     let value = def.initial_value(&0u32.to_le_bytes()).unwrap_or(&[]);
     let mut bytes = [0; 8];
     let place = usize::try_from(place).unwrap_or(usize::MAX);
@@ -193,11 +193,5 @@ fn read(def: &MapDef, place: i64, size: u32, signed: bool) -> u64 {
             .copied()
             .unwrap_or(0);
     }
-    let number = u64::from_le_bytes(bytes);
-    if signed {
-        let unused = 64 - 8 * size;
-        (number.cast_signed() << unused >> unused).cast_unsigned()
-    } else {
-        number
-    }
+    u64::from_le_bytes(bytes)
 }
