@@ -153,6 +153,39 @@ impl Maker {
         self.forget(pointer);
     }
 
+    /// Zeros in a part of a slot (which are no spill), and an access that may touch them, or others.
+    pub(super) fn zero_bytes(&mut self) {
+        if self.known.stack != u64::MAX {
+            return self.spill();
+        }
+        let (size, bytes) = self.random.pick(&[(0x10, 1_i16), (0x08, 2), (0x00, 4)]);
+        let slot = self.random.slot(7) - 8;
+        let at = slot + 8 - bytes;
+        self.emit(0x62 | size, FP, 0, at, 0);
+        let dst = self.free();
+        if self.random.chance(30) {
+            self.emit(0x79, dst, FP, slot, 0);
+            return self.set_number(dst);
+        }
+        // These bytes, or as many behind them, in the next slot.
+        let (copy, pointer) = (1, 2);
+        let index = self.number();
+        self.emit(0xbf, copy, index, 0, 0);
+        self.emit(0x57, copy, 0, 0, bytes.into());
+        self.set_number(copy);
+        self.emit(0xbf, pointer, FP, 0, 0);
+        self.forget(pointer);
+        self.emit(0x0f, pointer, copy, 0, 0);
+        if self.random.chance(50) {
+            self.emit(0x61 | size, dst, pointer, at, 0);
+        } else {
+            let src = self.number();
+            self.emit(0x63 | size, pointer, src, at, 0);
+            self.emit(0x61 | size, dst, FP, at, 0);
+        }
+        self.set_number(dst);
+    }
+
     /// An access whose offset is bounded through a register that is linked with it.
     pub(super) fn linked_access(&mut self) {
         let (size, bytes) = self.size();

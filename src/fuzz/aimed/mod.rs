@@ -98,6 +98,7 @@ fn steps(aim: Aim) -> &'static [(u64, Step)] {
             (24, Maker::fill),
             (8, Maker::access),
             (6, Maker::stack_access),
+            (6, Maker::zero_bytes),
             (3, Maker::call),
         ],
         Aim::Offsets => &[
@@ -106,6 +107,7 @@ fn steps(aim: Aim) -> &'static [(u64, Step)] {
             (5, Maker::close),
             (20, Maker::access),
             (16, Maker::stack_access),
+            (8, Maker::zero_bytes),
             (6, Maker::fill),
             (10, Maker::look_up),
             (4, Maker::load),
