@@ -1,6 +1,6 @@
 //! The running kernel is one more engine: generated programs with defined behaviour
 //! (`bpflab::gen`) run there through `BPF_PROG_TEST_RUN`, and have the same return value,
-//! packet, context and maps as in the checked engine. Skipped where no program can be
+//! packet, context, maps and records as in the checked engine. Skipped where no program can be
 //! loaded.
 //!
 //! Undefined behaviour is not generated: reads of unwritten stack bytes, bits of addresses.
@@ -18,13 +18,14 @@ use std::sync::Arc;
 
 use bpflab::Object;
 use bpflab::compare::{Engine, Kernel, Ours, Subject, Unable, difference};
+use bpflab::fuzz::{Campaign, CampaignOptions, Oracle, Seeds, Strategy};
 use bpflab::r#gen::{KernelTypes, Options};
 use bpflab::harness::EngineKind;
-use bpflab::isa::assemble;
+use bpflab::isa::{assemble, assemble_with};
 use bpflab::kernel::{LoadOptions, LoadedMaps, TestRun, load, running_btf};
 use bpflab::object::Target;
-use bpflab::program::{Initial, Program};
-use bpflab::spec::{ProgFlags, ProgType};
+use bpflab::program::{Initial, MapDef, Program};
+use bpflab::spec::{MapType, ProgFlags, ProgType};
 use bpflab::verifier::{self, verify};
 use bpflab::vm::events::Event;
 
@@ -244,4 +245,61 @@ fn random_upper_halves_are_no_difference() {
     }
     // The flag matters, or this tests nothing.
     assert!(random.len() > 1, "{random:?}");
+}
+
+/// Full maps, replaced elements, values of another CPU, records that are submitted or discarded:
+/// return values, contents and records are the kernel's.
+#[test]
+fn small_maps_are_as_in_the_kernel() {
+    if here::kernel().is_none() {
+        return;
+    }
+    let options = CampaignOptions {
+        seed: 1,
+        first: 0,
+        threads: 1,
+        time: None,
+        programs: Some(300),
+        findings: 10,
+        oracles: Oracle::VALUE,
+        strategies: vec![Strategy::Maps],
+        kernel: true,
+        reduces: true,
+    };
+    let seeds = Seeds::default();
+    let summary = Campaign::new(options, &seeds).run(|_| ()).unwrap();
+    let findings = summary.findings.iter();
+    let told: Vec<_> = findings
+        .map(|finding| format!("{:?}\n{}", finding.problem, finding.candidate.listing()))
+        .collect();
+    assert!(told.is_empty(), "{}", told.join("\n"));
+    assert!(summary.counts.kernel_runs >= 290, "{:?}", summary.counts);
+}
+
+/// A record that is discarded is not among the records of a run, neither here nor in the kernel.
+#[test]
+fn records_are_as_in_the_kernel() {
+    if here::kernel().is_none() {
+        return;
+    }
+    let mut program = Program::new("records", ProgType::Xdp, Vec::new());
+    program.license = "GPL".into();
+    program.maps = [MapDef::new("ring", MapType::Ringbuf, 0, 0, 4096)].into();
+    let once = |value: u8, end: &str| {
+        format!(
+            "r1 = map[idx:0]\nr2 = 8\nr3 = 0\ncall bpf_ringbuf_reserve\nif r0 == 0 goto +4\n\
+             *(u64 *)(r0 + 0) = {value}\nr1 = r0\nr2 = 0\ncall bpf_ringbuf_{end}\n"
+        )
+    };
+    let text = once(1, "submit") + &once(2, "discard") + &once(3, "submit") + "r0 = 2\nexit";
+    program.insns = assemble_with(&text, &program).unwrap().slots;
+    let subject = Subject::new(Arc::new(program), Event::packet([0; 64]));
+    let record = |value: u8| vec![value, 0, 0, 0, 0, 0, 0, 0];
+    let ours = Ours::new(EngineKind::Checked).run(&subject).unwrap();
+    let kernels = Kernel.run(&subject).unwrap();
+    assert_eq!(ours.records, [[record(1), record(3)]]);
+    assert_eq!(kernels.records, ours.records);
+    let mut lost = kernels.clone();
+    lost.records[0].pop();
+    assert_eq!(difference(&ours, &lost).unwrap().what, "ring buffers");
 }

@@ -1,38 +1,8 @@
-//! Maps that programs may only read. The contents are constants for the verifier if user space
-//! can't write them any more, either.
+//! Loads from maps that programs may only read. The contents are constants for the verifier if
+//! user space can't write them any more, either.
 
-use std::sync::{Arc, LazyLock};
-
-use super::{AREA, Maker};
-use crate::program::{Initial, MapDef};
-use crate::spec::{MapFlags, MapType};
-
-/// Frozen, and not.
-const FROZEN: i32 = 3;
-const OPEN: i32 = 4;
-
-/// The maps of these programs: those of the others, and two that they may only read.
-pub(super) static MAPS: LazyLock<Arc<[MapDef]>> = LazyLock::new(|| {
-    let read_only = |name: &str, frozen| {
-        let len = AREA.cast_unsigned();
-        let mut map = MapDef::new(name, MapType::Array, 4, len, 1);
-        map.flags = MapFlags::RDONLY_PROG;
-        map.frozen = frozen;
-        map.initial = vec![Initial::Bytes {
-            key: vec![0; 4],
-            value: CONTENTS.into(),
-        }];
-        map
-    };
-    let maps = super::MAPS.iter().cloned();
-    maps.chain([read_only("frozen", true), read_only("open", false)])
-        .collect()
-});
-
-/// Positive and negative numbers of all sizes.
-const CONTENTS: [u8; 16] = [
-    0x01, 0x80, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0x00, 0x00, 0x00, 0x80, 0x05, 0x00, 0x00, 0x00,
-];
+use super::Maker;
+use super::definitions::{FROZEN, OPEN};
 
 impl Maker {
     /// A load of any size, mostly from a known place.

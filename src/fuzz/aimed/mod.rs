@@ -11,6 +11,7 @@ mod access;
 pub(super) mod arenas;
 mod calls;
 mod constants;
+mod definitions;
 mod dynptrs;
 mod extension_code;
 mod extension_kinds;
@@ -26,33 +27,14 @@ mod joins;
 pub(super) mod maps;
 pub(super) mod packets;
 
-use std::sync::{Arc, LazyLock};
-
 use super::random::Random;
 use crate::isa::RawInsn;
-use crate::program::{MapDef, Program};
-use crate::spec::{MapType, ProgFlags, ProgType};
+use crate::program::Program;
+use crate::spec::{ProgFlags, ProgType};
+use definitions::{AREA, HASH, MAPS, RECORDS, VALUES};
 
 /// Bytes of the context.
 pub(super) const INPUT: usize = 64;
-/// Bytes of the map value, and of the stack that is used.
-const AREA: i32 = 64;
-
-/// The maps by index.
-const VALUES: i32 = 0;
-const HASH: i32 = 1;
-const RECORDS: i32 = 2;
-
-/// The maps of all programs: the same object, so that a kernel's can be used again.
-static MAPS: LazyLock<Arc<[MapDef]>> = LazyLock::new(|| {
-    let maps: Arc<[MapDef]> = Arc::new([
-        MapDef::new("values", MapType::Array, 4, AREA.cast_unsigned(), 1),
-        MapDef::new("hash", MapType::Hash, 8, AREA.cast_unsigned(), 4),
-        MapDef::new("records", MapType::Ringbuf, 0, 0, 4096),
-    ]);
-    maps
-});
-
 /// What a program aims at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Aim {
@@ -262,7 +244,7 @@ pub(super) fn program(random: &mut Random, aim: Aim) -> Program {
         program.flags |= ProgFlags::TEST_STATE_FREQ;
     }
     program.maps = match aim {
-        Aim::Constants => constants::MAPS.clone(),
+        Aim::Constants => definitions::WITH_CONSTANTS.clone(),
         _ => MAPS.clone(),
     };
     program
