@@ -42,22 +42,12 @@ const KNOWN: &[Known] = &[
     Known {
         oracle: Oracle::VERDICT,
         kind: "processed: more",
-        can_have: |program| {
-            has_signed_fill(program)
-                || tests_half_for_null(program)
-                || fetches(program)
-                || fetches_from_arena(program)
-        },
+        can_have: explores_more,
     },
     Known {
         oracle: Oracle::VERDICT,
         kind: "false-reject",
-        can_have: |program| {
-            has_signed_fill(program)
-                || tests_half_for_null(program)
-                || fetches(program)
-                || fetches_from_arena(program)
-        },
+        can_have: explores_more,
     },
     // Linux 6.18 prunes a path that bpflab explores, as precision is not backtracked through an
     // atomic operation that fetches (docs/findings.md): it meets another error first.
@@ -164,6 +154,14 @@ fn calls_slice(program: &Program) -> bool {
     let kfuncs = program.insns.iter().filter(|insn| insn.src() == 2);
     let mut names = kfuncs.filter_map(name);
     names.any(|name| name.starts_with("bpf_dynptr_slice"))
+}
+
+/// Whether bpflab may explore paths of a program that Linux 6.18 prunes or takes for impossible.
+fn explores_more(program: &Program) -> bool {
+    has_signed_fill(program)
+        || tests_half_for_null(program)
+        || fetches(program)
+        || fetches_from_arena(program)
 }
 
 /// Whether a program has an atomic operation that fetches (`BPF_FETCH`).

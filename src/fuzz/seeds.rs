@@ -92,11 +92,12 @@ impl Seeds {
                 ..Candidate::new(program, input, random.bits())
             };
         }
-        if matches!(strategy, Strategy::Packets | Strategy::Maps) {
-            let program = match strategy {
-                Strategy::Maps => aimed::maps::program(random),
-                _ => aimed::packets::program(random),
-            };
+        let on_packets = match strategy {
+            Strategy::Packets => Some(aimed::packets::program(random)),
+            Strategy::Maps => Some(aimed::maps::program(random)),
+            _ => None,
+        };
+        if let Some(program) = on_packets {
             let program = Arc::new(program);
             let len = 14 + random.index(50);
             let input = Inputs::new(random.bits()).bytes(len);

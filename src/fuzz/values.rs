@@ -65,18 +65,12 @@ pub(super) fn compare(candidate: &Candidate, judged: &[Judged], kernel: bool) ->
     let subject = candidate.subject();
     // The verifier relies on pointers to objects, which differ from one machine to another.
     if candidate.takes_objects() {
-        let event = |vm: &mut Vm| {
-            choose_cpu(vm, candidate);
-            Inputs::new(candidate.seed).event_of(vm, candidate)
-        };
-        on_all_engines(&subject, judged, &event, &mut values);
+        let event = |vm: &mut Vm| Inputs::new(candidate.seed).event_of(vm, candidate);
+        on_all_engines(candidate, &subject, judged, &event, &mut values);
         return values;
     }
-    let event = |vm: &mut Vm| {
-        choose_cpu(vm, candidate);
-        subject.event.clone()
-    };
-    let checked = on_all_engines(&subject, judged, &event, &mut values);
+    let event = |_: &mut Vm| subject.event.clone();
+    let checked = on_all_engines(candidate, &subject, judged, &event, &mut values);
     // A run that was ended early by its budget is not comparable with the kernel's.
     if let Some(checked) = checked.filter(|answer| answer.retval.is_some())
         && kernel
@@ -90,12 +84,14 @@ pub(super) fn compare(candidate: &Candidate, judged: &[Judged], kernel: bool) ->
 
 /// Runs a program on all engines, on a stack that was used; returns the checked one's answer.
 fn on_all_engines(
+    candidate: &Candidate,
     subject: &Subject,
     judged: &[Judged],
     event: &dyn Fn(&mut Vm) -> Event,
     values: &mut Values,
 ) -> Option<Answer> {
     let event = |vm: &mut Vm| {
+        choose_cpu(vm, candidate);
         use_stack(vm);
         event(vm)
     };

@@ -11,10 +11,7 @@ impl Maker {
         if self.in_loop {
             return self.arithmetic();
         }
-        self.map(RECORDS);
-        self.emit(0xb7, 2, 0, 0, 64);
-        self.emit(0xb7, 3, 0, 0, 0);
-        self.helper(id::ringbuf_reserve);
+        self.reserve(RECORDS, 64);
         self.forget(0);
         let skip = self.jump(0x15, 0, 0, 0);
         let slot = self.random.slot(8);
@@ -80,6 +77,14 @@ impl Maker {
     pub(super) fn address(&mut self, reg: u8, slot: i16) {
         self.emit(0xbf, reg, FP, 0, 0);
         self.emit(0x07, reg, 0, 0, slot.into());
+    }
+
+    /// Reserves a record of a ring buffer: its address is in r0, if it is not null.
+    pub(super) fn reserve(&mut self, map: i32, len: i32) {
+        self.map(map);
+        self.emit(0xb7, 2, 0, 0, len);
+        self.emit(0xb7, 3, 0, 0, 0);
+        self.helper(id::ringbuf_reserve);
     }
 
     /// Writes the map value to the hash, under the key in a slot.

@@ -17,18 +17,16 @@ impl Maker {
         let asked = self.number();
         let imm = self.random.int(16);
         let to_other = self.jump(0xa5, asked, 0, imm);
-        let before = self.known;
         let one = self.random.byte(8);
-        self.make_dynptr(one);
-        let end = self.jump(0x05, 0, 0, 0);
-        self.land(to_other);
-        self.known = before;
         let other = match self.random.chance(60) {
             true => one,
             false => self.random.byte(8),
         };
-        self.make_dynptr(other);
-        self.land(end);
+        self.two_paths(
+            to_other,
+            |maker| maker.make_dynptr(one),
+            |maker| maker.make_dynptr(other),
+        );
         self.known.numbers = 0;
         if self.random.chance(20) {
             let number = self.number();
@@ -54,22 +52,24 @@ impl Maker {
         self.known.numbers = 0;
     }
 
-    /// Two records of which one path reserves the first one first, the other path the second one.
+    /// Two records, which the paths may reserve in another order.
     pub(super) fn join_two_dynptrs(&mut self) {
         let places = [PLACE, PLACE - 16];
         let asked = self.number();
         let imm = self.random.int(16);
         let to_other = self.jump(0xa5, asked, 0, imm);
-        for place in places {
-            self.reserve_dynptr(place);
-        }
-        let end = self.jump(0x05, 0, 0, 0);
-        self.land(to_other);
-        let first = self.random.index(2);
-        for at in [first, 1 - first] {
-            self.reserve_dynptr(places[at]);
-        }
-        self.land(end);
+        let [first, second] = places;
+        let others = self.random.pick(&[[first, second], [second, first]]);
+        let reserve = |maker: &mut Self, places: [i16; 2]| {
+            for place in places {
+                maker.reserve_dynptr(place);
+            }
+        };
+        self.two_paths(
+            to_other,
+            |maker| reserve(maker, places),
+            |maker| reserve(maker, others),
+        );
         self.known.numbers = 0;
         if self.random.chance(30) {
             let number = self.number();

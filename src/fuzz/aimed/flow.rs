@@ -13,11 +13,11 @@ impl Maker {
         let slot = self.random.slot(8);
         let target = 8;
         let first = self.jump(op | class, asked, 0, imm);
-        self.put(in_slot, slot, target, one);
-        let end = self.jump(0x05, 0, 0, 0);
-        self.land(first);
-        self.put(in_slot, slot, target, other);
-        self.land(end);
+        self.two_paths(
+            first,
+            |maker| maker.put(in_slot, slot, target, one),
+            |maker| maker.put(in_slot, slot, target, other),
+        );
         if in_slot {
             self.known.stack |= Self::mask(AREA + i32::from(slot), 8);
             if self.random.chance(50) {

@@ -3,7 +3,7 @@
 
 use crate::spec::helpers::id;
 
-use super::{AREA, CONTEXT, COUNTER, FP, HASH, Maker, RECORDS, VALUE};
+use super::{AREA, COUNTER, FP, HASH, Maker, VALUE};
 
 /// Where paths leave something.
 #[derive(Debug, Clone, Copy)]
@@ -54,11 +54,11 @@ impl Maker {
         let imm = self.random.int(16);
         let opcode = self.random.pick(&[0x15, 0x55, 0x25, 0xa5]);
         let to_other = self.jump(opcode, asked, 0, imm);
-        self.leave(place, one);
-        let end = self.jump(0x05, 0, 0, 0);
-        self.land(to_other);
-        self.leave(place, other);
-        self.land(end);
+        self.two_paths(
+            to_other,
+            |maker| maker.leave(place, one),
+            |maker| maker.leave(place, other),
+        );
         self.forget_all();
         if self.random.chance(60) {
             self.between(place);
@@ -108,7 +108,7 @@ impl Maker {
     }
 
     /// Nothing but the context and the map value is known afterwards.
-    const fn forget_all(&mut self) {
+    pub(super) const fn forget_all(&mut self) {
         self.known.numbers = 0;
         self.known.stack = 0;
     }
@@ -282,153 +282,5 @@ impl Maker {
         if let Some(null) = null {
             self.land(null);
         }
-    }
-
-    /// Registers that are copies of one number on one path, and of two on the other; some are bounded,
-    /// others used.
-    pub(super) fn join_links(&mut self) {
-        const COPIES: [u8; 4] = [2, 3, 4, 5];
-        for (number, opcode) in [(0, 0x61), (1, 0x69)] {
-            let off = i16::from(self.random.byte(8)) * 8;
-            self.emit(opcode, number, CONTEXT, off, 0);
-        }
-        let imm = self.random.int(16);
-        self.emit(0x79, 8, CONTEXT, 0, 0);
-        let to_other = self.jump(0xa5, 8, 0, imm);
-        self.copies(&COPIES);
-        let end = self.jump(0x05, 0, 0, 0);
-        self.land(to_other);
-        self.copies(&COPIES);
-        self.land(end);
-        self.forget_all();
-        self.set_number(8);
-        if self.random.chance(50) {
-            self.compute(8);
-        }
-        let mut skips = Vec::new();
-        for _ in 0..1 + self.random.below(2) {
-            let tested = self.random.pick(&COPIES);
-            skips.push(self.jump(0x25, tested, 0, AREA - 8));
-        }
-        for _ in 0..1 + self.random.below(2) {
-            let used = self.random.pick(&COPIES);
-            self.emit(0xbf, 1, VALUE, 0, 0);
-            self.emit(0x0f, 1, used, 0, 0);
-            self.emit(0x79, 0, 1, 0, 0);
-        }
-        for skip in skips {
-            self.land(skip);
-        }
-        self.forget_all();
-    }
-
-    fn copies(&mut self, to: &[u8]) {
-        for reg in to {
-            let from = self.random.byte(2);
-            self.emit(0xbf, *reg, from, 0, 0);
-        }
-    }
-
-    /// A number with more copies than a step of the history has room for. On one path the copy that
-    /// is tested is none.
-    pub(super) fn many_links(&mut self) {
-        self.emit(0x61, MOVED, CONTEXT, 0, 0);
-        let slots = 4 + i16::from(self.random.byte(5));
-        for slot in 1..=slots {
-            self.emit(0x7b, FP, MOVED, slot * -8, 0);
-        }
-        for reg in 2..=4 {
-            self.emit(0xbf, reg, MOVED, 0, 0);
-        }
-        let tested = self.random.pick(&[1, 2, 3, 4]);
-        if self.random.chance(60) {
-            let imm = self.random.int(16);
-            self.emit(0x79, 5, CONTEXT, 8, 0);
-            let kept = self.jump(0xa5, 5, 0, imm);
-            self.emit(0x61, tested, CONTEXT, 16, 0);
-            self.land(kept);
-            if self.random.chance(50) {
-                self.set_number(5);
-                self.compute(5);
-            }
-        }
-        let skip = self.jump(0x25, tested, 0, AREA - 8);
-        let slot = 1 + i16::from(self.random.byte(u64::from(slots.unsigned_abs())));
-        match self.random.chance(70) {
-            true => self.emit(0x79, MOVED, FP, slot * -8, 0),
-            false => {
-                let reg = self.random.pick(&[2, 3, 4]);
-                self.emit(0xbf, MOVED, reg, 0, 0);
-            }
-        }
-        self.emit(0xbf, 5, VALUE, 0, 0);
-        self.emit(0x0f, 5, MOVED, 0, 0);
-        self.emit(0x79, 0, 5, 0, 0);
-        self.land(skip);
-        self.forget_all();
-    }
-
-    /// Two records in two registers, which one path exchanges.
-    pub(super) fn join_records(&mut self) {
-        const RECORD: [u8; 2] = [8, COUNTER];
-        self.reserve_record();
-        let none = self.jump(0x15, 0, 0, 0);
-        self.emit(0xbf, RECORD[0], 0, 0, 0);
-        self.reserve_record();
-        let only_one = self.jump(0x15, 0, 0, 0);
-        self.emit(0xbf, RECORD[1], 0, 0, 0);
-        self.emit(0x79, 1, CONTEXT, 0, 0);
-        let imm = self.random.int(16);
-        let kept = self.jump(0xa5, 1, 0, imm);
-        self.emit(0xbf, 1, RECORD[0], 0, 0);
-        let from = self.random.pick(&[RECORD[1], RECORD[1], RECORD[0]]);
-        self.emit(0xbf, RECORD[0], from, 0, 0);
-        self.emit(0xbf, RECORD[1], 1, 0, 0);
-        self.land(kept);
-        for _ in 0..self.random.below(3) {
-            self.emit(0x79, 1, CONTEXT, 8, 0);
-            self.set_number(1);
-            self.compute(1);
-        }
-        self.give_back(RECORD[1]);
-        self.land(only_one);
-        self.give_back(RECORD[0]);
-        self.land(none);
-        self.forget_all();
-    }
-
-    fn reserve_record(&mut self) {
-        self.map(RECORDS);
-        self.emit(0xb7, 2, 0, 0, 16);
-        self.emit(0xb7, 3, 0, 0, 0);
-        self.helper(id::ringbuf_reserve);
-    }
-
-    fn give_back(&mut self, record: u8) {
-        let imm = self.random.imm();
-        self.emit(0x7a, record, 0, 0, imm);
-        self.emit(0x7a, record, 0, 8, 0);
-        self.emit(0xbf, 1, record, 0, 0);
-        self.emit(0xb7, 2, 0, 0, 0);
-        self.helper(id::ringbuf_submit);
-    }
-
-    /// A helper's last argument, which only some paths set.
-    pub(super) fn join_argument(&mut self) {
-        let number = self.number();
-        self.emit(0xbf, 8, number, 0, 0);
-        if self.random.chance(50) {
-            self.emit(0xb7, 4, 0, 0, 0);
-        }
-        let imm = self.random.int(16);
-        let skip = self.jump(0xa5, 8, 0, imm);
-        self.emit(0xb7, 4, 0, 0, 0);
-        self.land(skip);
-        self.forget_all();
-        self.map(RECORDS);
-        self.emit(0xbf, 2, VALUE, 0, 0);
-        self.emit(0xb7, 3, 0, 0, 8);
-        self.helper(id::ringbuf_output);
-        self.set_number(8);
     }
 }

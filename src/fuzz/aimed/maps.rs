@@ -258,10 +258,7 @@ impl Maker {
             most,
             2 * most,
         ]);
-        self.map(MAP);
-        self.emit(0xb7, 2, 0, 0, len);
-        self.emit(0xb7, 3, 0, 0, 0);
-        self.helper(id::ringbuf_reserve);
+        self.reserve(MAP, len);
         self.emit(0x27, SUM, 0, 0, 31);
         let null = self.jump(0x15, 0, 0, 0);
         self.emit(0x07, SUM, 0, 0, 1);

@@ -13,6 +13,7 @@ mod calls;
 mod constants;
 mod definitions;
 mod dynptrs;
+mod exchanges;
 mod extension_code;
 mod extension_kinds;
 mod extension_targets;
@@ -24,6 +25,7 @@ mod graph_types;
 pub(super) mod graphs;
 mod idioms;
 mod joins;
+mod links;
 pub(super) mod maps;
 pub(super) mod packets;
 
@@ -293,6 +295,25 @@ impl Maker {
         if let Some(insn) = self.insns.get_mut(jump) {
             insn.off = i16::try_from(by).unwrap_or_default();
         }
+    }
+
+    /// Two paths that meet: one behind the branch, the other where it jumps to. What both know is
+    /// known then.
+    fn two_paths(
+        &mut self,
+        branch: usize,
+        one: impl FnOnce(&mut Self),
+        other: impl FnOnce(&mut Self),
+    ) {
+        let before = self.known;
+        one(self);
+        let end = self.jump(0x05, 0, 0, 0);
+        let after = std::mem::replace(&mut self.known, before);
+        self.land(branch);
+        other(self);
+        self.land(end);
+        self.known.numbers &= after.numbers;
+        self.known.stack &= after.stack;
     }
 
     fn is_number(&self, reg: u8) -> bool {
