@@ -1,12 +1,15 @@
 //! The copy of the sources with the faults.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::fault::{Faults, at};
+use serde::Deserialize;
+
+use crate::fault::{Seeds, at};
 
 /// The module that the copy gets: which fault is active. A constant function may read it,
 /// because the operations of the tristate numbers are constant functions; nothing may read it
@@ -33,41 +36,173 @@ pub const fn active(number: u32) -> bool {
 /// What else of the repository the sources include.
 const FOLDERS: [&str; 3] = ["src", "include", "examples/bpf"];
 
-/// Builds the copy; returns the path of its binary.
-pub fn build(root: &Path, faults: &Faults) -> Result<PathBuf, Box<dyn Error>> {
-    let base = root.join("target/faults");
-    let copy = base.join("copy");
-    let mut written = BTreeSet::new();
-    for folder in FOLDERS {
-        copy_folder(root, Path::new(folder), &copy, faults, &mut written)?;
-    }
-    remove_others(&copy.join("src"), &written)?;
-    write(&copy.join("src/fault.rs"), MODULE.as_bytes())?;
-    write(&copy.join("Cargo.toml"), manifest(root)?.as_bytes())?;
-    let lock = root.join("Cargo.lock");
-    write(&copy.join("Cargo.lock"), &read(&lock)?)?;
-    let target = base.join("target");
-    let status = Command::new(env!("CARGO"))
-        .args(["build", "--release", "--quiet", "--bin", "bpflab"])
-        .current_dir(&copy)
-        .env("CARGO_TARGET_DIR", &target)
-        .env("CARGO_INCREMENTAL", "1")
-        .env("CARGO_PROFILE_RELEASE_DEBUG", "false")
-        .env("RUSTFLAGS", "-Awarnings")
-        .status()?;
-    if !status.success() {
-        return Err(format!(
-            "the copy with the faults does not build: {}",
-            copy.display()
-        )
-        .into());
-    }
-    Ok(binary(root))
+/// The copy of the sources and what is built of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Copy<'a> {
+    /// The root of the repository.
+    pub root: &'a Path,
+    /// The folder under `target` that has it.
+    pub name: &'a str,
 }
 
-/// The path of the copy's binary.
-pub fn binary(root: &Path) -> PathBuf {
-    root.join("target/faults/target/release/bpflab")
+/// How often faults that do not compile may be taken out.
+const ATTEMPTS: usize = 20;
+
+impl Copy<'_> {
+    fn base(self) -> PathBuf {
+        self.root.join("target").join(self.name)
+    }
+
+    /// The path of the copy's binary.
+    pub fn binary(self) -> PathBuf {
+        self.base().join("target/release/bpflab")
+    }
+
+    /// The file with the faults that are left out.
+    fn left_out(self) -> PathBuf {
+        self.base().join("left-out.json")
+    }
+
+    /// Leaves out what the last build did.
+    pub fn as_built(self, faults: &mut dyn Seeds) -> Result<(), Box<dyn Error>> {
+        let path = self.left_out();
+        let numbers: Vec<u32> =
+            serde_json::from_slice(&read(&path)?).map_err(|why| at(&path, &why))?;
+        for number in numbers {
+            faults.leave_out(number, "")?;
+        }
+        Ok(())
+    }
+
+    /// Builds the copy, without the faults that do not compile.
+    pub fn build(self, faults: &mut dyn Seeds) -> Result<(), Box<dyn Error>> {
+        for _ in 0..ATTEMPTS {
+            let added = self.write(faults)?;
+            let refused = self.refused(&added)?;
+            if refused.is_empty() {
+                let status = self.cargo("build").arg("--quiet").status()?;
+                if !status.success() {
+                    return Err(self.fails("it was checked, and is not built").into());
+                }
+                let left_out = serde_json::to_vec(faults.left_out())?;
+                return Ok(write(&self.left_out(), &left_out)?);
+            }
+            for (number, why) in refused {
+                eprintln!("fault {number} does not compile: {why}");
+                faults.leave_out(number, &why)?;
+            }
+        }
+        Err(self.fails("there are faults that do not compile").into())
+    }
+
+    fn fails(self, why: &str) -> String {
+        format!("the copy {}: {why}", self.base().display())
+    }
+
+    /// Writes the copy; returns what the faults added to which file.
+    fn write(self, faults: &mut dyn Seeds) -> Result<Added, Box<dyn Error>> {
+        let copy = self.base().join("copy");
+        let mut writer = Writer {
+            root: self.root,
+            copy: &copy,
+            files: faults.files().into_iter().map(str::to_owned).collect(),
+            faults,
+            written: BTreeSet::new(),
+            added: Added::new(),
+        };
+        for folder in FOLDERS {
+            writer.folder(Path::new(folder))?;
+        }
+        remove_others(&copy.join("src"), &writer.written)?;
+        let added = writer.added;
+        write(&copy.join("src/fault.rs"), MODULE.as_bytes())?;
+        write(&copy.join("Cargo.toml"), manifest(self.root)?.as_bytes())?;
+        write(
+            &copy.join("Cargo.lock"),
+            &read(&self.root.join("Cargo.lock"))?,
+        )?;
+        Ok(added)
+    }
+
+    fn cargo(self, verb: &str) -> Command {
+        let base = self.base();
+        let mut command = Command::new(env!("CARGO"));
+        command
+            .args([verb, "--release", "--bin", "bpflab"])
+            .current_dir(base.join("copy"))
+            .env("CARGO_TARGET_DIR", base.join("target"))
+            .env("CARGO_INCREMENTAL", "1")
+            .env("CARGO_PROFILE_RELEASE_DEBUG", "false")
+            .env("RUSTFLAGS", "-Awarnings");
+        command
+    }
+
+    /// The faults that the compiler refuses, and its words.
+    fn refused(self, added: &Added) -> Result<BTreeMap<u32, String>, Box<dyn Error>> {
+        let output = self
+            .cargo("check")
+            .args(["--quiet", "--message-format", "json"])
+            .output()?;
+        let mut refused = BTreeMap::new();
+        if output.status.success() {
+            return Ok(refused);
+        }
+        for line in String::from_utf8_lossy(&output.stdout).lines() {
+            let Ok(Message { message }) = serde_json::from_str(line) else {
+                continue;
+            };
+            if message.level != "error" {
+                continue;
+            }
+            for number in message.faults(added) {
+                refused.insert(number, message.message.clone());
+            }
+        }
+        if refused.is_empty() {
+            let why = String::from_utf8_lossy(&output.stderr);
+            return Err(self.fails(&format!("it does not compile: {why}")).into());
+        }
+        Ok(refused)
+    }
+}
+
+/// What the faults added to which file.
+type Added = BTreeMap<String, Vec<(Range<usize>, u32)>>;
+
+/// A message of cargo about the compiler.
+#[derive(Debug, Deserialize)]
+struct Message {
+    message: Diagnostic,
+}
+
+#[derive(Debug, Deserialize)]
+struct Diagnostic {
+    level: String,
+    message: String,
+    spans: Vec<Extent>,
+    children: Vec<Self>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Extent {
+    file_name: String,
+    byte_start: usize,
+}
+
+impl Diagnostic {
+    /// The faults whose text it is about.
+    fn faults(&self, added: &Added) -> BTreeSet<u32> {
+        let mut faults: BTreeSet<u32> = BTreeSet::new();
+        for span in &self.spans {
+            let places = added.get(&span.file_name).into_iter().flatten();
+            let inside = places.filter(|(range, _)| range.contains(&span.byte_start));
+            faults.extend(inside.map(|(_, number)| *number));
+        }
+        for child in &self.children {
+            faults.extend(child.faults(added));
+        }
+        faults
+    }
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {
@@ -85,47 +220,57 @@ fn write(path: &Path, contents: &[u8]) -> Result<(), String> {
     fs::write(path, contents).map_err(|why| at(path, &why))
 }
 
-fn copy_folder(
-    root: &Path,
-    folder: &Path,
-    copy: &Path,
-    faults: &Faults,
-    written: &mut BTreeSet<PathBuf>,
-) -> Result<(), Box<dyn Error>> {
-    let from = root.join(folder);
-    for entry in fs::read_dir(&from).map_err(|why| at(&from, &why))? {
-        let entry = entry?;
-        let path = folder.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            copy_folder(root, &path, copy, faults, written)?;
-            continue;
-        }
-        let contents = read(&entry.path())?;
-        let contents = match String::from_utf8(contents) {
-            Ok(text) => changed(&path, text, faults)?.into_bytes(),
-            Err(bytes) => bytes.into_bytes(),
-        };
-        let to = copy.join(&path);
-        write(&to, &contents)?;
-        written.insert(to);
-    }
-    Ok(())
+/// Writes the sources with the faults.
+struct Writer<'a> {
+    root: &'a Path,
+    copy: &'a Path,
+    faults: &'a mut dyn Seeds,
+    /// The files with faults.
+    files: BTreeSet<String>,
+    written: BTreeSet<PathBuf>,
+    added: Added,
 }
 
-/// The text of a source file in the copy.
-fn changed(path: &Path, text: String, faults: &Faults) -> Result<String, String> {
-    let name = path.to_string_lossy();
-    match &*name {
-        "src/lib.rs" => Ok(format!("{text}\n#[doc(hidden)]\npub mod fault;\n")),
-        "src/main.rs" => {
-            let call = "bpflab::cli::main()";
-            if text.matches(call).count() != 1 {
-                return Err(format!("{name}: expected one call of `{call}`"));
+impl Writer<'_> {
+    fn folder(&mut self, folder: &Path) -> Result<(), Box<dyn Error>> {
+        let from = self.root.join(folder);
+        for entry in fs::read_dir(&from).map_err(|why| at(&from, &why))? {
+            let entry = entry?;
+            let path = folder.join(entry.file_name());
+            if entry.file_type()?.is_dir() {
+                self.folder(&path)?;
+                continue;
             }
-            Ok(text.replace(call, "{ bpflab::fault::init(); bpflab::cli::main() }"))
+            let contents = match String::from_utf8(read(&entry.path())?) {
+                Ok(text) => self.changed(&path, text)?.into_bytes(),
+                Err(bytes) => bytes.into_bytes(),
+            };
+            let to = self.copy.join(&path);
+            write(&to, &contents)?;
+            self.written.insert(to);
         }
-        _ if faults.files().contains(&*name) => faults.applied(&name, &text),
-        _ => Ok(text),
+        Ok(())
+    }
+
+    /// The text of a source file in the copy.
+    fn changed(&mut self, path: &Path, text: String) -> Result<String, String> {
+        let name = path.to_string_lossy();
+        match &*name {
+            "src/lib.rs" => Ok(format!("{text}\n#[doc(hidden)]\npub mod fault;\n")),
+            "src/main.rs" => {
+                let call = "bpflab::cli::main()";
+                if text.matches(call).count() != 1 {
+                    return Err(format!("{name}: expected one call of `{call}`"));
+                }
+                Ok(text.replace(call, "{ bpflab::fault::init(); bpflab::cli::main() }"))
+            }
+            _ if self.files.contains(&*name) => {
+                let applied = self.faults.applied(&name, &text)?;
+                self.added.insert(name.into_owned(), applied.added);
+                Ok(applied.text)
+            }
+            _ => Ok(text),
+        }
     }
 }
 

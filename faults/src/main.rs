@@ -8,9 +8,11 @@
 mod campaign;
 mod copy;
 mod fault;
+mod mutants;
 mod table;
 
 use std::error::Error;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -18,7 +20,9 @@ use std::time::{Duration, Instant};
 use clap::Parser;
 
 use campaign::{Campaign, Outcome};
-use fault::Faults;
+use copy::Copy;
+use fault::{Faults, Seeds};
+use mutants::Mutants;
 
 /// Run the fault study: build bpflab with every seeded fault, and search for each.
 #[derive(Debug, Parser)]
@@ -60,6 +64,10 @@ struct Options {
     /// List the faults.
     #[arg(long)]
     list: bool,
+    /// Study the mutants in this file, which `cargo mutants --list --json` printed, instead of
+    /// the faults that are written down.
+    #[arg(long, value_name = "FILE")]
+    mutants: Option<PathBuf>,
 }
 
 /// Seconds of the campaign without a fault.
@@ -77,10 +85,19 @@ fn main() -> ExitCode {
 
 fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let faults = Faults::read(package)?;
+    let root = package.parent().unwrap_or(package);
+    let (mut seeds, name): (Box<dyn Seeds>, _) = match &options.mutants {
+        Some(path) => (Box::new(Mutants::read(path)?), "mutants"),
+        None => (Box::new(Faults::read(package)?), "faults"),
+    };
+    let faults = &mut *seeds;
+    let copy = Copy { root, name };
     if options.list {
         for fault in faults.all() {
-            println!("{:30} {}", fault.id, fault.what);
+            // A reader that has seen enough is no error.
+            if writeln!(io::stdout(), "{:30} {}", fault.id, fault.what).is_err() {
+                break;
+            }
         }
         return Ok(());
     }
@@ -89,22 +106,25 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
         _ => Vec::new(),
     };
     if !options.table {
-        let root = package.parent().unwrap_or(package);
-        let binary = if options.no_build {
-            copy::binary(root)
+        if options.no_build {
+            copy.as_built(faults)?;
         } else {
             let start = Instant::now();
-            let binary = copy::build(root, &faults)?;
+            copy.build(faults)?;
             let took = start.elapsed().as_secs();
-            eprintln!("built {} faults in {took} s", faults.all().len());
-            binary
-        };
+            eprintln!("built {} faults in {took} s", faults.numbered().count());
+        }
         if options.build {
             return Ok(());
         }
-        campaigns(options, &binary, &faults, &mut results)?;
+        campaigns(options, &copy.binary(), faults, &mut results)?;
+    } else if options.mutants.is_some() {
+        copy.as_built(faults)?;
     }
-    let text = table::markdown(&faults, &results);
+    let text = match options.mutants {
+        Some(_) => table::by_file(faults, &results),
+        None => table::markdown(faults, &results),
+    };
     match &options.markdown {
         Some(path) => std::fs::write(path, text).map_err(|why| fault::at(path, &why))?,
         None => print!("{text}"),
@@ -116,7 +136,7 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
 fn campaigns(
     options: &Options,
     binary: &Path,
-    faults: &Faults,
+    faults: &dyn Seeds,
     results: &mut Vec<Outcome>,
 ) -> Result<(), Box<dyn Error>> {
     let campaign = Campaign {
