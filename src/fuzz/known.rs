@@ -49,6 +49,17 @@ const KNOWN: &[Known] = &[
         kind: "false-reject",
         can_have: explores_more,
     },
+    // Another path's error is met first.
+    Known {
+        oracle: Oracle::VERDICT,
+        kind: "errno: ",
+        can_have: explores_more,
+    },
+    Known {
+        oracle: Oracle::VERDICT,
+        kind: "line: ",
+        can_have: explores_more,
+    },
     // Linux 6.18 prunes a path that bpflab explores, as precision is not backtracked through an
     // atomic operation that fetches (docs/findings.md): it meets another error first.
     Known {

@@ -94,6 +94,7 @@ impl Seeds {
         }
         let on_packets = match strategy {
             Strategy::Packets => Some(aimed::packets::program(random)),
+            Strategy::Pointers => Some(aimed::pointers::program(random)),
             Strategy::Maps => Some(aimed::maps::program(random)),
             _ => None,
         };
@@ -102,7 +103,8 @@ impl Seeds {
             let len = 14 + random.index(50);
             let input = Inputs::new(random.bits()).bytes(len);
             return Candidate {
-                defined: true,
+                // Pointers may show as numbers.
+                defined: strategy != Strategy::Pointers,
                 ..Candidate::new(program, input, random.bits())
             };
         }

@@ -39,6 +39,8 @@ pub enum Strategy {
     Constants,
     /// Operations on small maps of all types.
     Maps,
+    /// Arithmetic with pointers of all kinds.
+    Pointers,
     /// Packet pointers and the packet's end.
     Packets,
     /// Sequences that engines run as one operation.
@@ -57,7 +59,7 @@ pub enum Strategy {
 
 impl Strategy {
     /// All strategies with their names and their shares of the default mix.
-    pub const ALL: [(Self, &str, u64); 25] = [
+    pub const ALL: [(Self, &str, u64); 26] = [
         (Self::Whole, "whole", 5),
         (Self::Defined, "defined", 4),
         (Self::TailCalls, "tail-calls", 1),
@@ -76,6 +78,7 @@ impl Strategy {
         (Self::Joins, "joins", 12),
         (Self::Constants, "constants", 3),
         (Self::Maps, "maps", 8),
+        (Self::Pointers, "pointers", 8),
         (Self::Packets, "packets", 7),
         (Self::Idioms, "idioms", 10),
         (Self::Graphs, "graphs", 6),

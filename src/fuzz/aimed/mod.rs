@@ -28,6 +28,7 @@ mod joins;
 mod links;
 pub(super) mod maps;
 pub(super) mod packets;
+pub(super) mod pointers;
 
 use super::random::Random;
 use crate::isa::RawInsn;
