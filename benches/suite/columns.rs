@@ -3,11 +3,14 @@
 use bpflab::harness::EngineKind;
 
 use super::engine::{Absent, Engine, Loaded};
+use super::installed::Peer;
+use super::llvmbpf::{LLVMBPF, Llvmbpf};
 use super::native::Native;
 use super::ours::Ours;
 use super::programs::Program;
 use super::rbpf::Rbpf;
 use super::sbpf::Sbpf;
+use super::ubpf::{UBPF, Ubpf};
 
 /// An engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,10 +24,13 @@ pub enum Column {
     RbpfJit,
     SbpfInterp,
     SbpfJit,
+    UbpfInterp,
+    UbpfJit,
+    Llvmbpf,
 }
 
 impl Column {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 12] = [
         Self::Checked,
         Self::Interp,
         Self::Jit,
@@ -34,6 +40,9 @@ impl Column {
         Self::RbpfJit,
         Self::SbpfInterp,
         Self::SbpfJit,
+        Self::UbpfInterp,
+        Self::UbpfJit,
+        Self::Llvmbpf,
     ];
 
     /// Its title in the table.
@@ -48,16 +57,37 @@ impl Column {
             Self::RbpfJit => "rbpf jit",
             Self::SbpfInterp => "sbpf interp",
             Self::SbpfJit => "sbpf jit",
+            Self::UbpfInterp => "uBPF interp",
+            Self::UbpfJit => "uBPF jit",
+            Self::Llvmbpf => "llvmbpf",
         }
     }
 
     /// When it checks that a memory access is in bounds.
     pub const fn checks_memory(self) -> &'static str {
         match self {
-            Self::Checked | Self::RbpfInterp | Self::SbpfInterp | Self::SbpfJit => "each access",
+            Self::Checked
+            | Self::RbpfInterp
+            | Self::SbpfInterp
+            | Self::SbpfJit
+            | Self::UbpfInterp => "each access",
             Self::Interp | Self::Jit | Self::Kernel => "before the run",
-            Self::Native | Self::RbpfJit => "never",
+            Self::Native | Self::RbpfJit | Self::UbpfJit | Self::Llvmbpf => "never",
         }
+    }
+
+    /// The peer whose library it needs.
+    pub const fn peer(self) -> Option<Peer> {
+        match self {
+            Self::UbpfInterp | Self::UbpfJit => Some(UBPF),
+            Self::Llvmbpf => Some(LLVMBPF),
+            _ => None,
+        }
+    }
+
+    /// Whether it needs no library, or `open` would look for one.
+    pub fn is_installed(self) -> bool {
+        self.peer().is_none_or(|peer| peer.missing().is_none())
     }
 
     /// Returns the engine.
@@ -75,6 +105,9 @@ impl Column {
             Self::RbpfJit => Box::new(Rbpf { is_jit: true }),
             Self::SbpfInterp => Box::new(Sbpf { is_jit: false }),
             Self::SbpfJit => Box::new(Sbpf { is_jit: true }),
+            Self::UbpfInterp => Box::new(Ubpf { is_jit: false }),
+            Self::UbpfJit => Box::new(Ubpf { is_jit: true }),
+            Self::Llvmbpf => Box::new(Llvmbpf),
         }
     }
 }

@@ -30,3 +30,10 @@ pub fn low32(value: u64) -> u32 {
     let [a, b, c, d, ..] = value.to_le_bytes();
     u32::from_le_bytes([a, b, c, d])
 }
+
+/// The bytes in 8-byte aligned words, at least one, the last one filled with zeros.
+pub fn words(bytes: &[u8]) -> Vec<u64> {
+    let mut words = vec![0_u64; bytes.len().div_ceil(8).max(1)];
+    zerocopy::IntoBytes::as_mut_bytes(&mut words[..])[..bytes.len()].copy_from_slice(bytes);
+    words
+}

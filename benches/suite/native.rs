@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use libloading::Library;
 
-use super::engine::{Absent, Engine, Loaded, low32};
+use super::engine::{Absent, Engine, Loaded, low32, words};
 use super::programs::{PROGRAMS, Program};
 
 /// Disables what BPF lacks: vector instructions and `memcpy`.
@@ -79,15 +79,9 @@ impl Engine for Native {
         let function = unsafe { library.get::<Function>(program.name.as_bytes()) };
         let function = *function.map_err(|error| error.to_string())?;
         let input = (program.input)();
-        let mut memory = vec![0_u64; input.len().div_ceil(8)];
-        for (word, bytes) in memory.iter_mut().zip(input.chunks(8)) {
-            let mut whole = [0; 8];
-            whole[..bytes.len()].copy_from_slice(bytes);
-            *word = u64::from_ne_bytes(whole);
-        }
         Ok(Box::new(Compiled {
             function,
-            memory,
+            memory: words(&input),
             length: input.len() as u64,
         }))
     }

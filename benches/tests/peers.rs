@@ -2,8 +2,15 @@
 //! machine code is for x86-64.
 
 #![cfg(target_arch = "x86_64")]
-#![expect(unsafe_code, reason = "rbpf's machine code is not checked")]
+#![expect(unsafe_code, reason = "machine code of peers is not checked")]
 
+#[path = "peers/child.rs"]
+mod child;
+#[path = "peers/page.rs"]
+mod page;
+#[allow(dead_code, reason = "each target uses a part of it")]
+#[path = "../../tests/shared/skip.rs"]
+mod skip;
 #[allow(dead_code, reason = "each target uses a part of it")]
 #[path = "../suite/mod.rs"]
 mod suite;
@@ -13,8 +20,14 @@ use std::panic::catch_unwind;
 
 use bpflab::harness::RawProgram;
 use bpflab::isa::assemble;
+use child::Process;
+use page::Page;
+use skip::{Need, skip_part};
+use suite::installed::Peer as Library;
+use suite::llvmbpf::{LLVMBPF, Llvmbpf};
 use suite::rbpf::Rbpf;
 use suite::sbpf::Sbpf;
+use suite::ubpf::{UBPF, Ubpf};
 
 /// Operands near the limits of both widths.
 const NUMBERS: [u64; 12] = [
@@ -194,16 +207,121 @@ fn rbpf(is_jit: bool, code: Vec<u8>) -> Result<u64, String> {
     unsafe { Rbpf { is_jit }.result(code, &[]) }
 }
 
-/// A virtual machine: code and its result.
-type Peer = fn(Vec<u8>) -> Result<u64, String>;
+fn ubpf(is_jit: bool, code: &[u8]) -> Result<u64, String> {
+    // SAFETY: the only memory of `groups` is the 8 bytes at r10 - 8.
+    unsafe { Ubpf { is_jit }.result(code, &[]) }
+}
+
+fn llvmbpf(code: &[u8]) -> Result<u64, String> {
+    // SAFETY: the only memory of `groups` is the 8 bytes at r10 - 8.
+    unsafe { Llvmbpf.result(code, &[]) }
+}
+
+/// A virtual machine.
+struct Peer {
+    /// The title of its column.
+    title: &'static str,
+    /// Code and its result.
+    run: fn(Vec<u8>) -> Result<u64, String>,
+    /// The library that it needs. It runs in a process of its own.
+    library: Option<Library>,
+}
 
 /// In the order of the table's columns.
-const PEERS: [Peer; 4] = [
-    |code| rbpf(false, code),
-    |code| rbpf(true, code),
-    |code| Sbpf { is_jit: false }.result(&code, &[]),
-    |code| Sbpf { is_jit: true }.result(&code, &[]),
+const PEERS: [Peer; 7] = [
+    Peer::here("rbpf interp", |code| rbpf(false, code)),
+    Peer::here("rbpf jit", |code| rbpf(true, code)),
+    Peer::here("sbpf interp", |code| {
+        Sbpf { is_jit: false }.result(&code, &[])
+    }),
+    Peer::here("sbpf jit", |code| Sbpf { is_jit: true }.result(&code, &[])),
+    Peer::of(UBPF, "uBPF interp", |code| ubpf(false, &code)),
+    Peer::of(UBPF, "uBPF jit", |code| ubpf(true, &code)),
+    Peer::of(LLVMBPF, "llvmbpf", |code| llvmbpf(&code)),
 ];
+
+impl Peer {
+    /// A crate.
+    const fn here(title: &'static str, run: fn(Vec<u8>) -> Result<u64, String>) -> Self {
+        Self {
+            title,
+            run,
+            library: None,
+        }
+    }
+
+    /// A library.
+    const fn of(
+        library: Library,
+        title: &'static str,
+        run: fn(Vec<u8>) -> Result<u64, String>,
+    ) -> Self {
+        Self {
+            title,
+            run,
+            library: Some(library),
+        }
+    }
+
+    /// Runs it; none where the machine does not have the library.
+    fn runner(&self) -> Option<Runner> {
+        let Some(library) = self.library else {
+            let run = self.run;
+            return Some(Box::new(move |code| {
+                let code = code.to_vec();
+                catch_unwind(|| run(code)).map_or(Made::Panicked, Made::of)
+            }));
+        };
+        if library.missing().is_some() {
+            return None;
+        }
+        let mut process = Process::new(self.title);
+        Some(Box::new(move |code| process.run(code)))
+    }
+}
+
+/// Runs code.
+type Runner = Box<dyn FnMut(&[u8]) -> Made>;
+
+/// What a virtual machine makes of a program.
+#[derive(Debug, PartialEq, Eq)]
+enum Made {
+    Result(u64),
+    /// An error, with its text.
+    Refused(String),
+    Panicked,
+    /// The process ended, with this status.
+    Ended(String),
+    /// The program did not end.
+    Endless,
+}
+
+impl Made {
+    fn of(result: Result<u64, String>) -> Self {
+        result.map_or_else(Self::Refused, Self::Result)
+    }
+
+    /// An answer of a child: what [`fmt::Display`] writes for a result or an error.
+    fn parse(answer: &str) -> Option<Self> {
+        match answer.split_once(' ')? {
+            ("r0", number) => Some(Self::Result(number.parse().ok()?)),
+            ("refused", why) => Some(Self::Refused(why.to_owned())),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Made {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Result(number) => write!(f, "r0 {number}"),
+            Self::Refused(why) => write!(f, "refused {}", why.replace('\n', " ")),
+            Self::Panicked => f.write_str("panic"),
+            Self::Ended(status) => f.write_str(status),
+            Self::Endless => f.write_str("no end"),
+        }
+    }
+}
 
 /// What a virtual machine makes of an instruction.
 #[derive(Default)]
@@ -211,14 +329,16 @@ struct Found {
     programs: usize,
     refused: usize,
     panicked: usize,
+    ended: usize,
+    endless: usize,
     differ: usize,
-    /// The first program with another result, or a panic.
+    /// The first program with another result, or without an end of its own.
     example: Option<String>,
 }
 
 impl Found {
     const fn is_equal(&self) -> bool {
-        self.differ + self.panicked + self.refused == 0
+        self.differ + self.panicked + self.ended + self.endless + self.refused == 0
     }
 }
 
@@ -234,6 +354,8 @@ impl fmt::Display for Found {
         let counts = [
             (self.differ, "differ"),
             (self.panicked, "panic"),
+            (self.ended, "crash"),
+            (self.endless, "endless"),
             (self.refused, "refused"),
         ];
         let counts = counts.iter().filter(|(count, _)| *count > 0);
@@ -243,7 +365,7 @@ impl fmt::Display for Found {
     }
 }
 
-fn compare(group: &Group, run: Peer) -> Found {
+fn compare(group: &Group, run: &mut Runner) -> Found {
     let mut found = Found::default();
     for text in &group.programs {
         let insns = assemble(text).expect("it is assembly");
@@ -251,60 +373,62 @@ fn compare(group: &Group, run: Peer) -> Found {
         let ours = RawProgram::from(insns).checked(&[]);
         let expected = ours.and_then(|mut vm| vm.run()).expect("it runs").r0;
         found.programs += 1;
-        let what = match catch_unwind(|| run(code)) {
-            Ok(Ok(result)) if result == expected => continue,
-            Ok(Err(_)) => {
-                found.refused += 1;
-                continue;
-            }
-            Ok(Ok(result)) => {
-                found.differ += 1;
-                format!("r0 = {result:#x} for {expected:#x}")
-            }
-            Err(_) => {
-                found.panicked += 1;
-                format!("panic for {expected:#x}")
-            }
+        let made = run(&code);
+        let counter = match &made {
+            Made::Result(result) if *result == expected => continue,
+            Made::Result(_) => &mut found.differ,
+            Made::Refused(_) => &mut found.refused,
+            Made::Panicked => &mut found.panicked,
+            Made::Ended(_) => &mut found.ended,
+            Made::Endless => &mut found.endless,
+        };
+        *counter += 1;
+        let what = match made {
+            Made::Refused(_) => continue,
+            Made::Result(result) => format!("r0 = {result:#x}"),
+            made => made.to_string(),
         };
         let text = text.replace('\n', "; ");
-        found.example.get_or_insert(format!("{what}: `{text}`"));
+        found
+            .example
+            .get_or_insert(format!("{what} for {expected:#x}: `{text}`"));
     }
     found
 }
 
-/// The rows of the instructions that some virtual machine has not as RFC 9669 says.
-fn table() -> String {
-    let mut rows = String::new();
-    for group in groups() {
-        let found = PEERS.map(|peer| compare(&group, peer));
-        if found.iter().all(Found::is_equal) {
-            continue;
-        }
-        let cells = found.iter().map(Found::to_string).collect::<Vec<_>>();
-        let example = found.iter().find_map(|it| it.example.clone());
-        let example = example.unwrap_or_default();
-        // A bar in code ends a cell, too.
-        let [name, example] = [&group.name, &example].map(|text| text.replace('|', "\\|"));
-        rows += &format!("| `{name}` | {} | {example} |\n", cells.join(" | "));
-    }
-    rows
+/// Started by the other test, in a process for each peer in a library.
+#[test]
+#[ignore = "the other test starts it"]
+fn serve() {
+    child::serve(&PEERS);
 }
 
-/// `docs/peers.md` has the table; `BLESS=1` writes it anew.
+/// `docs/peers.md` has the table; `BLESS=1` writes it anew, and needs all peers. Columns of peers
+/// that are not installed are not compared.
 #[test]
 fn the_page_has_the_table() {
-    const MARK: &str = "<!-- table -->\n";
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/peers.md");
-    let page = std::fs::read_to_string(path).expect("the page");
-    let mut parts = page.split(MARK);
-    let [before, old, after] = std::array::from_fn(|_| parts.next().expect("two marks"));
-    let head = "| instruction | rbpf interp | rbpf jit | sbpf interp | sbpf jit | first example |\n\
-                |---|---|---|---|---|---|\n";
-    let new = format!("{head}{}", table());
-    if std::env::var_os("BLESS").is_some() {
-        let page = [before, &new, after].join(MARK);
-        std::fs::write(path, page).expect("it can be written");
+    let bless = std::env::var_os("BLESS").is_some();
+    for why in [UBPF, LLVMBPF].into_iter().filter_map(Library::missing) {
+        assert!(!bless, "BLESS=1 writes all columns, but {why}");
+        skip_part(Need::Peers, format_args!("not compared: {why}"));
+    }
+    let groups = groups();
+    let programs: usize = groups.iter().map(|group| group.programs.len()).sum();
+    eprintln!("{} instructions, {programs} programs", groups.len());
+    let page = Page::read();
+    let mut runners = PEERS.map(|peer| peer.runner());
+    let mut rows = String::new();
+    for group in groups {
+        let found = runners.each_mut().map(|runner| {
+            let run = runner.as_mut()?;
+            Some(compare(&group, run))
+        });
+        rows += &page.row(&group.name, &found);
+    }
+    let table = page::table(&PEERS.map(|peer| peer.title), &rows);
+    if bless {
+        page.write(&table);
     } else {
-        assert_eq!(old, new, "docs/peers.md: BLESS=1 writes it anew");
+        assert_eq!(page.table, table, "docs/peers.md: BLESS=1 writes it anew");
     }
 }

@@ -34,6 +34,8 @@ pub enum Need {
     Qemu,
     /// A program of the system: `cc`, `unshare`, `losetup`, `sleep`.
     Tools,
+    /// Virtual machines in shared libraries (`docs/peers.md`).
+    Peers,
     /// A host that is no emulator, and of the machine that was recorded.
     Native,
     /// rustdoc's JSON, which takes a minute to make.
@@ -47,7 +49,7 @@ pub enum Need {
 
 impl Need {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Kernel,
         Self::Release,
         Self::Feature,
@@ -58,6 +60,7 @@ impl Need {
         Self::Clang,
         Self::Qemu,
         Self::Tools,
+        Self::Peers,
         Self::Native,
         Self::Rustdoc,
         Self::Guest,
@@ -77,6 +80,7 @@ impl Need {
             Self::Clang => "clang",
             Self::Qemu => "qemu",
             Self::Tools => "tools",
+            Self::Peers => "peers",
             Self::Native => "native",
             Self::Rustdoc => "rustdoc",
             Self::Guest => "guest",
