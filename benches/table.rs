@@ -23,7 +23,10 @@ use rows::goals::{HEADING, number};
 use rows::programs::Rows;
 use suite::columns::Column;
 use suite::engine::Engine;
+use suite::installed::Peer;
+use suite::llvmbpf::LLVMBPF;
 use suite::programs::{Group, PROGRAMS};
+use suite::ubpf::UBPF;
 
 /// The page with the table, and the lines around the table.
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/benchmarks.md");
@@ -124,12 +127,17 @@ fn heading(first: &str, titles: &[impl Borrow<str>]) -> String {
 
 /// The table of nanoseconds per run; its first row is what each engine checks.
 fn times(table: &[Row]) -> String {
-    let mut text = heading("ns a run", &Column::ALL.map(Column::title));
-    let checks = Column::ALL.map(Column::checks_memory);
+    let columns = Column::ALL.into_iter().filter(|it| it.is_installed());
+    let columns: Vec<_> = columns.collect();
+    let words = |word: fn(Column) -> &'static str| -> Vec<_> {
+        columns.iter().map(|column| word(*column)).collect()
+    };
+    let mut text = heading("ns a run", &words(Column::title));
+    let checks = words(Column::checks_memory);
     let _ = writeln!(text, "| *checks memory* | *{}* |", checks.join("* | *"));
     for row in table {
-        let cell = |column| row.ns(column).map_or("–".to_owned(), number);
-        let cells = Column::ALL.map(cell);
+        let cell = |column: &Column| row.ns(*column).map_or("–".to_owned(), number);
+        let cells: Vec<_> = columns.iter().map(cell).collect();
         let _ = writeln!(text, "| {} | {} |", row.program.title, cells.join(" | "));
     }
     text
@@ -137,33 +145,41 @@ fn times(table: &[Row]) -> String {
 
 /// The table of ratios.
 fn ratios(table: &[Row]) -> String {
-    use Column::{Checked, Interp, Jit, Kernel, Native, RbpfInterp, RbpfJit, SbpfInterp, SbpfJit};
+    use Column::{
+        Checked, Interp, Jit, Kernel, Llvmbpf, Native, RbpfInterp, RbpfJit, SbpfInterp, SbpfJit,
+        UbpfInterp, UbpfJit,
+    };
     const RATIOS: &[(Column, Column)] = &[
         (Jit, Kernel),
         (Jit, Native),
         (Interp, Kernel),
         (RbpfInterp, Interp),
         (SbpfInterp, Interp),
+        (UbpfInterp, Interp),
         (RbpfJit, Jit),
         (SbpfJit, Jit),
+        (UbpfJit, Jit),
+        (Llvmbpf, Jit),
         (Checked, Interp),
     ];
-    let title = |(of, to): &(Column, Column)| format!("{} / {}", of.title(), to.title());
-    let titles: Vec<_> = RATIOS.iter().map(title).collect();
+    let ratios: Vec<_> = RATIOS.iter().filter(|(of, _)| of.is_installed()).collect();
+    let title = |(of, to): &&(Column, Column)| format!("{} / {}", of.title(), to.title());
+    let titles: Vec<_> = ratios.iter().map(title).collect();
     let mut text = heading("ratio of times", &titles);
     for row in table {
-        let cell = |(of, to): &(Column, Column)| row.ratio(*of, *to).map_or("–".to_owned(), number);
-        let cells: Vec<_> = RATIOS.iter().map(cell).collect();
+        let cell =
+            |(of, to): &&(Column, Column)| row.ratio(*of, *to).map_or("–".to_owned(), number);
+        let cells: Vec<_> = ratios.iter().map(cell).collect();
         let _ = writeln!(text, "| {} | {} |", row.program.title, cells.join(" | "));
     }
     text
 }
 
-/// The reasons for empty cells.
+/// The reasons for empty cells and missing columns.
 fn absences(table: &[Row]) -> String {
     let mut why: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
     for row in table {
-        for column in Column::ALL {
+        for column in Column::ALL.into_iter().filter(|it| it.is_installed()) {
             if let Err(absent) = row.ns(column) {
                 why.entry((column.title(), absent))
                     .or_default()
@@ -178,5 +194,7 @@ fn absences(table: &[Row]) -> String {
         };
         format!("- {column}, {programs}: not available here: {absent}\n")
     });
-    lines.collect()
+    let peers = [UBPF, LLVMBPF].into_iter().filter_map(Peer::missing);
+    let peers = peers.map(|why| format!("- {why}\n"));
+    lines.chain(peers).collect()
 }

@@ -12,6 +12,7 @@ use bpflab::harness::EngineKind;
 use skip::{Need, skip_part};
 use suite::columns::Column;
 use suite::engine::Loaded;
+use suite::installed::Peer;
 use suite::ours::Ours;
 use suite::programs::{PROGRAMS, Program};
 
@@ -59,6 +60,17 @@ fn peers() {
     run_all(Column::SbpfInterp, |program, _| !program.is_flat);
     run_all(Column::RbpfJit, |program, _| !program.is_flat || !has_code);
     run_all(Column::SbpfJit, |program, _| !program.is_flat || !has_code);
+}
+
+/// The peers that are shared libraries, where there are any.
+#[test]
+fn installed_peers() {
+    for column in [Column::UbpfInterp, Column::UbpfJit, Column::Llvmbpf] {
+        match column.peer().and_then(Peer::missing) {
+            Some(why) => skip_part(Need::Peers, why),
+            None => run_all(column, |program, _| !program.is_flat),
+        }
+    }
 }
 
 /// There may be no compiler, or one for another machine.
