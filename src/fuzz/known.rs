@@ -115,6 +115,12 @@ const KNOWN: &[Known] = &[
         kind: "accepted, but faults: atomically changes # bytes at ",
         can_have: |_| true,
     },
+    // A callback may store the address of its key in a frame that outlives it (docs/findings.md).
+    Known {
+        oracle: Oracle::SAFETY,
+        kind: "accepted, but faults: reads # bytes at map key of ",
+        can_have: has_callback,
+    },
     // The verifier accepts an endless loop around a call with a callback (docs/findings.md): it
     // prunes at the call. Without pruning the loop is detected.
     Known {

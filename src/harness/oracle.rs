@@ -14,7 +14,7 @@ use crate::verifier::oracle::{
 };
 use crate::vm::dynptr::{Dynptr, DynptrKind};
 use crate::vm::events::Event;
-use crate::vm::memory::{AccessKind, Address, Body, Region};
+use crate::vm::memory::{AccessKind, Address, Body, Problem, Region};
 use crate::vm::{Outcome, ProgramHandle};
 
 /// Checks runs of a program against a [`Trace`] of its verification.
@@ -244,6 +244,11 @@ impl Run for Seen<'_> {
         let space = &self.step.machine.space;
         let writable = || space.check(address, len, AccessKind::Write).is_ok();
         space.check(address, len, AccessKind::Read).is_ok() || writable()
+    }
+
+    fn is_freed(&self, address: u64) -> bool {
+        let access = self.step.machine.space.check(address, 1, AccessKind::Read);
+        access.is_err_and(|fault| fault.problem == Problem::Freed)
     }
 
     fn object(&self, address: u64) -> Option<ObjectPlace> {

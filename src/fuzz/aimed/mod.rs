@@ -20,6 +20,7 @@ mod extension_targets;
 mod extension_types;
 pub(super) mod extensions;
 mod flow;
+mod for_each;
 mod frames;
 mod graph_types;
 pub(super) mod graphs;
@@ -245,6 +246,9 @@ pub(super) fn program(random: &mut Random, aim: Aim) -> Program {
     if random.chance(40) {
         // A checkpoint wherever there may be one: what pruning gets wrong shows sooner.
         program.flags |= ProgFlags::TEST_STATE_FREQ;
+    }
+    if random.chance(4) {
+        program.flags |= ProgFlags::STRICT_ALIGNMENT;
     }
     program.maps = match aim {
         Aim::Constants => definitions::WITH_CONSTANTS.clone(),

@@ -30,8 +30,10 @@ pub(in crate::fuzz) fn program(random: &mut Random) -> Program {
         random,
         insns: Vec::with_capacity(40),
     };
-    if maker.random.chance(4) {
-        return maker.flow_keys();
+    match maker.random.below(25) {
+        0 => return maker.flow_keys(),
+        1 => return maker.legacy_loads(),
+        _ => {}
     }
     maker.emit(0xbf, CONTEXT, 1, 0, 0);
     maker.emit(0xb7, SUM, 0, 0, 0);
@@ -63,6 +65,52 @@ impl Maker<'_> {
         self.emit(0xb7, 0, 0, 0, 0);
         self.emit(0x95, 0, 0, 0, 0);
         let mut program = Program::new("packets", ProgType::FlowDissector, self.insns);
+        program.license = "GPL".to_owned();
+        program
+    }
+
+    /// `BPF_LD_ABS` and `BPF_LD_IND`: the context has to be in r6, no record may be held.
+    fn legacy_loads(mut self) -> Program {
+        let context = if self.random.chance(5) { 7 } else { CONTEXT };
+        self.emit(0xbf, context, 1, 0, 0);
+        if self.random.chance(5) {
+            self.emit(0x07, context, 0, 0, 4);
+        }
+        self.emit(0xb7, SUM, 0, 0, 0);
+        for _ in 0..1 + self.random.below(4) {
+            let size = self.random.pick(&[0x00, 0x08, 0x10]);
+            let off = match self.random.below(8) {
+                0 => self.random.imm(),
+                // Of the headers of layer 3 and 2 (`SKF_NET_OFF`, `SKF_LL_OFF`).
+                1 => -0x10_0000 + self.random.int(20),
+                2 => -0x20_0000 + self.random.int(20),
+                _ => self.random.int(60),
+            };
+            if self.random.chance(50) {
+                self.emit(0x20 | size, 0, 0, 0, off);
+            } else {
+                let index = self.random.pick(&[BY, BY, BY, SUM]);
+                if index == BY {
+                    self.emit(0xb7, BY, 0, 0, off);
+                }
+                self.emit(0x40 | size, 0, index, 0, 4);
+            }
+            self.emit(0x0f, SUM, 0, 0, 0);
+            if self.random.chance(3) {
+                // What the load overwrote.
+                self.emit(0x0f, SUM, 2, 0, 0);
+            }
+        }
+        self.emit(0xbf, 0, SUM, 0, 0);
+        self.emit(0x57, 0, 0, 0, 3);
+        self.emit(0x95, 0, 0, 0, 0);
+        let types = [ProgType::SocketFilter, ProgType::SchedCls, ProgType::Xdp];
+        let types = match self.random.chance(5) {
+            true => &types[..],
+            false => &types[..2],
+        };
+        let prog_type = self.random.pick(types);
+        let mut program = Program::new("packets", prog_type, self.insns);
         program.license = "GPL".to_owned();
         program
     }

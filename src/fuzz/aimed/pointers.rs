@@ -5,10 +5,11 @@
 
 use super::super::random::Random;
 use super::definitions::{AREA, HASH, MAPS, RECORDS, VALUES};
+use super::for_each::set_types;
 use super::{CONTEXT, FP, JUMPS, Maker, VALUE};
 use crate::program::Program;
-use crate::spec::ProgType;
 use crate::spec::helpers::id;
+use crate::spec::{ProgFlags, ProgType};
 
 /// The pointer that the program is about.
 const POINTER: u8 = 9;
@@ -71,15 +72,28 @@ const fn packet_fields(of: ProgType) -> [i16; 3] {
 /// A program about one pointer.
 pub(in crate::fuzz) fn program(random: &mut Random) -> Program {
     let mut maker = Maker::new(Random(random.bits()), None);
+    let callback = maker.random.chance(12);
+    let callback = callback.then(|| maker.begin_with_callback(KEPT));
     let weighted = maker.random.weighted(&KINDS, |(weight, ..)| *weight);
     let (_, types, get) = weighted.unwrap_or(&KINDS[0]);
-    let prog_type = maker.random.pick(types);
-    maker.emit(0xbf, CONTEXT, 1, 0, 0);
+    let prog_type = maker
+        .random
+        .pick(if callback.is_some() { ANY } else { types });
+    if callback.is_some() {
+        // Its last argument is a pointer, too.
+        maker.emit(0xbf, CONTEXT, 4, 0, 0);
+        let argument = maker.random.pick(&[1, 2, 2, 2, 3, 3]);
+        maker.emit(0xbf, POINTER, argument, 0, 0);
+    } else {
+        maker.emit(0xbf, CONTEXT, 1, 0, 0);
+    }
     maker.emit(0x18, VALUE, 6, 0, VALUES);
     maker.emit(0, 0, 0, 0, 0);
     maker.emit(0x7a, FP, 0, KEPT, 0);
     maker.emit(0x7a, FP, 0, SPILLED, 0);
-    get(&mut maker, prog_type);
+    if callback.is_none() {
+        get(&mut maker, prog_type);
+    }
     for _ in 0..1 + maker.random.below(3) {
         maker.step(&[
             (12, Maker::move_by_constant),
@@ -94,9 +108,15 @@ pub(in crate::fuzz) fn program(random: &mut Random) -> Program {
         }
     }
     maker.finish();
-    let mut program = Program::new("pointers", prog_type, maker.insns);
+    let mut program = Program::new("pointers", prog_type, std::mem::take(&mut maker.insns));
     program.license = "GPL".to_owned();
     program.maps = MAPS.clone();
+    if let Some(start) = callback {
+        set_types(&mut program, start);
+    }
+    if maker.random.chance(10) {
+        program.flags |= ProgFlags::STRICT_ALIGNMENT;
+    }
     program
 }
 
@@ -362,6 +382,8 @@ impl Maker {
             self.emit(0xbf, 0, POINTER, 0, 0);
             return self.emit(0x95, 0, 0, 0, 0);
         }
-        self.exit_with(0);
+        // A callback may return 0 or 1.
+        let result = self.random.pick(&[0, 0, 0, 0, 1, 2]);
+        self.exit_with(result);
     }
 }

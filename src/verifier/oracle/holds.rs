@@ -201,8 +201,12 @@ impl Comparison<'_> {
             Kind::Dynptr { kind, .. } => self.dynptr(value, kind),
             Kind::MapKey { map, .. } => {
                 let size = self.maps.def(map).map_or(0, |def| def.key_size);
-                let var = reg.var.value();
-                var.is_none_or(|var| self.run.is_readable(distance(reg, value, var), size.into()))
+                let Some(var) = reg.var.value() else {
+                    return true;
+                };
+                let start = distance(reg, value, var);
+                // A copy may outlive the callback that got the key (docs/findings.md).
+                self.run.is_readable(start, size.into()) || self.run.is_freed(start)
             }
             Kind::MapPtr { .. }
             | Kind::FlowKeys

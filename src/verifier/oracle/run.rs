@@ -47,6 +47,9 @@ pub trait Run {
     /// Whether `len` bytes are readable there.
     fn is_readable(&self, address: u64, len: u64) -> bool;
 
+    /// Whether the memory there was given back: the key of a callback that returned.
+    fn is_freed(&self, address: u64) -> bool;
+
     /// The kernel object at an address, if it is known and has a type.
     fn object(&self, address: u64) -> Option<ObjectPlace>;
 

@@ -107,6 +107,10 @@ impl Run for Made {
         true
     }
 
+    fn is_freed(&self, _address: u64) -> bool {
+        false
+    }
+
     fn object(&self, _address: u64) -> Option<ObjectPlace> {
         None
     }
