@@ -17,6 +17,8 @@ use serde::{Deserialize, Serialize};
 pub struct Campaign<'a> {
     pub binary: &'a Path,
     pub seconds: u64,
+    /// How many programs at most.
+    pub programs: Option<u64>,
     pub threads: u32,
     pub seed: u64,
     /// Whether the running kernel is asked.
@@ -177,6 +179,9 @@ impl Campaign<'_> {
             .env("BPFLAB_FAULT", number.to_string())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
+        if let Some(programs) = self.programs {
+            command.args(["--programs", &programs.to_string()]);
+        }
         if let Some(oracle) = self.oracle {
             command.args(["--oracle", oracle]);
         }
@@ -234,6 +239,7 @@ mod tests {
         let campaign = Campaign {
             binary: &path,
             seconds: 1,
+            programs: None,
             threads: 1,
             seed: 1,
             kernel: false,

@@ -30,6 +30,9 @@ struct Options {
     /// Seconds for each fault.
     #[arg(long, value_name = "N", default_value_t = 600)]
     seconds: u64,
+    /// Programs for each fault at most, besides the time.
+    #[arg(long, value_name = "N")]
+    programs: Option<u64>,
     /// Threads of each campaign.
     #[arg(long, value_name = "N", default_value_t = 2)]
     threads: u32,
@@ -142,6 +145,7 @@ fn campaigns(
     let campaign = Campaign {
         binary,
         seconds: options.seconds,
+        programs: options.programs,
         threads: options.threads,
         seed: options.seed,
         kernel: options.kernel,
@@ -162,6 +166,7 @@ fn campaigns(
     // A finding without a fault would be counted for every fault.
     let clean = Campaign {
         seconds: options.seconds.min(BASELINE_SECONDS),
+        programs: None,
         ..campaign
     };
     let (outcome, known) = clean.without_fault()?;

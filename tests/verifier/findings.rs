@@ -140,7 +140,7 @@ fn words(verdict: &bpflab::verifier::Verdict) -> String {
 #[test]
 fn bpflab_says_what_the_page_says() {
     let all = told();
-    assert_eq!(all.len(), 6);
+    assert_eq!(all.len(), 7);
     for told in all {
         let name = told.program.name.clone();
         let verdict = verify(&told.program.into(), &Options::default()).verdict;
