@@ -1,5 +1,9 @@
 //! Machine code as data.
 
+/// Code in memory begins at a multiple of this: a cache line, so that writing one program's code
+/// does not disturb another's.
+pub(super) const CODE_ALIGNMENT: usize = 64;
+
 /// Emitted machine code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Emitted {

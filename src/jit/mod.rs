@@ -3,7 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `count` | instruction counting at the least cost |
-//! | `code` | code memory: first writable, then executable, never both |
+//! | `code` | code memory: no mapping is writable and executable |
 //! | `loops` | the loops of a program |
 //! | `emitted` | code as data |
 //! | `disassemble` | code as text |
@@ -56,18 +56,17 @@ pub(crate) fn compile(lowered: &Lowered, counting: Counting) -> Option<Native> {
     }
     let emitted = emit_for(Arch::HOST, lowered, counting)?;
     let memory = CodeMemory::new(&emitted.bytes).ok()?;
+    let start = memory.start();
+    let address = |offset: usize| start + offset as u64;
     let functions = emitted.entries.iter();
-    let functions = functions
-        .map(|(_, offset)| memory.address(*offset))
-        .collect();
+    let functions = functions.map(|(_, offset)| address(*offset)).collect();
     let entry_points = emitted.entry_points;
     let entry_points = EntryPoints {
-        function: memory.address(entry_points.function),
-        main: memory.address(entry_points.main),
-        tail: memory.address(entry_points.tail),
-        in_place: memory.address(entry_points.in_place),
+        function: address(entry_points.function),
+        main: address(entry_points.main),
+        tail: address(entry_points.tail),
+        in_place: address(entry_points.in_place),
     };
-    let start = memory.address(0);
     let extent = start..start + emitted.bytes.len() as u64;
     Some(Native::new(memory, entry_points, functions, extent))
 }

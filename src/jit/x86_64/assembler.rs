@@ -8,6 +8,8 @@ use dynasmrt::components::LabelRegistry;
 use dynasmrt::x64::X64Relocation;
 use dynasmrt::{AssemblyOffset, DynamicLabel, DynasmApi, DynasmLabelApi};
 
+use crate::jit::emitted::CODE_ALIGNMENT;
+
 /// The code so far.
 #[derive(Debug)]
 pub(super) struct Assembler {
@@ -45,8 +47,7 @@ enum Kind {
 
 /// The alignment of loops and functions.
 const ALIGNMENT: u32 = 16;
-/// Code memory is page-aligned.
-const _: () = assert!(ALIGNMENT <= 4096);
+const _: () = assert!(ALIGNMENT as usize <= CODE_ALIGNMENT);
 
 /// No-op instructions of 1 to 9 bytes, by their length.
 const NOPS: [&[u8]; 9] = [
