@@ -157,6 +157,7 @@ impl Image {
             machine,
             maps: image.maps(),
             functions: image.functions(),
+            escaping: &image.escaping,
         };
         let lowered = lower(verified, bindings, passes).ok().map(Arc::new);
         let through_kernel = |pc: &Pc| verified.through(*pc) == Some(Through::Kernel);
@@ -354,6 +355,11 @@ impl Image {
             .arena
             .map(|arena| machine.cast(arena, pointer, to_user));
         cast.flatten().unwrap_or(pointer)
+    }
+
+    /// The functions whose frames escape.
+    pub(crate) const fn escaping(&self) -> &EscapingFrames {
+        &self.escaping
     }
 
     /// The region whose offsets are the program's functions.

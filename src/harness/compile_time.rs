@@ -69,6 +69,7 @@ impl Vm {
             machine: &self.machine,
             maps: image.maps(),
             functions: image.functions(),
+            escaping: image.escaping(),
         };
         let start = Instant::now();
         let Ok(lowered) = lower(verified, bindings, self.passes) else {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::isa::assemble_with;
-use crate::lower::{Bindings, Lowered, Passes, lower};
+use crate::lower::{Bindings, EscapingFrames, Lowered, Passes, lower};
 use crate::program::{MapDef, Program};
 use crate::spec::{MapType, ProgType};
 use crate::verifier::{Options, verify};
@@ -16,7 +16,8 @@ pub(super) fn lowered(text: &str) -> Lowered {
     let mut program = Program::new("p", ProgType::Xdp, Vec::new());
     program.maps = [counts.clone()].into();
     program.insns = assemble_with(text, &program).unwrap().slots;
-    let verified = verify(&Arc::new(program), &Options::default());
+    let verification = verify(&Arc::new(program), &Options::default());
+    let verified = verification.outcome.unwrap();
     let mut machine = Machine::new(World::default());
     let map = machine.add_map(maps::create(&counts, 1).unwrap()).unwrap();
     let functions = machine.space.insert(Region::opaque("functions")).unwrap();
@@ -24,6 +25,7 @@ pub(super) fn lowered(text: &str) -> Lowered {
         machine: &machine,
         maps: &[map],
         functions,
+        escaping: &EscapingFrames::of(verified.code()),
     };
-    lower(&verified.outcome.unwrap(), bindings, Passes::all()).unwrap()
+    lower(&verified, bindings, Passes::all()).unwrap()
 }

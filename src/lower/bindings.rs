@@ -1,9 +1,11 @@
 //! What a lowered program is bound to.
 
+use super::escape::EscapingFrames;
 use crate::vm::memory::Address;
 use crate::vm::{Machine, MapHandle};
 
-/// The machine, maps and function addresses that a program is bound to.
+/// The machine, maps and function addresses that a program is bound to, and whose frames get new
+/// addresses there.
 #[derive(Debug, Clone, Copy)]
 pub struct Bindings<'a> {
     /// The machine.
@@ -12,4 +14,6 @@ pub struct Bindings<'a> {
     pub maps: &'a [MapHandle],
     /// The region whose offsets are the slots of the program's functions.
     pub functions: Address,
+    /// The functions of the program whose frames escape.
+    pub escaping: &'a EscapingFrames,
 }

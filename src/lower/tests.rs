@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Bindings, LowerError, Lowered, MemRef, Notes, Op, Order, Passes, lower};
+use super::{
+    Bindings, EscapingFrames, LowerError, Lowered, MemRef, Notes, Op, Order, Passes, lower,
+};
 use crate::btf::{Builder, Encoding, Member};
 use crate::isa::{AluOp, Operand, Reg, Size, assemble_with};
 use crate::program::{MapDef, Program};
@@ -36,6 +38,7 @@ fn bound(program: Program, defs: &[MapDef], passes: Passes) -> Result<Lowered, L
         machine: &machine,
         maps: &maps,
         functions,
+        escaping: &EscapingFrames::of(verified.code()),
     };
     lower(&verified, bindings, passes)
 }

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::access::Accesses;
 use super::bindings::Bindings;
-use super::escape::EscapingFrames;
+use super::effect::effect;
 use super::exception::exception_callback;
 use super::fresh::fresh;
 use super::fuse::fuse;
@@ -44,7 +44,7 @@ pub fn lower(
         code,
         bindings,
         accesses: Accesses::new(verified, code, bindings, passes),
-        functions: functions(verified, &kept.pcs)?,
+        functions: functions(verified, bindings, &kept.pcs)?,
         kept: &kept,
         helpers: Vec::new(),
         helper_index: FxHashMap::default(),
@@ -187,9 +187,12 @@ impl Kept {
 }
 
 /// The functions among the instructions that are kept.
-fn functions(verified: &Verified, kept: &[Pc]) -> Result<Vec<Function>, LowerError> {
+fn functions(
+    verified: &Verified,
+    bindings: Bindings<'_>,
+    kept: &[Pc],
+) -> Result<Vec<Function>, LowerError> {
     let program = verified.program();
-    let escaping = EscapingFrames::of(verified.code());
     let stacks = verified.stacks();
     let number = |n: usize| Target::try_from(n).map_err(|_| LowerError::TooLarge);
     let index = |pc: Pc| kept.partition_point(|at| *at < pc);
@@ -212,7 +215,7 @@ fn functions(verified: &Verified, kept: &[Pc]) -> Result<Vec<Function>, LowerErr
             start,
             stack,
             zeroed: Box::from([(stack, 0)]),
-            frame_escapes: escaping.frame_escapes(start),
+            frame_escapes: bindings.escaping.frame_escapes(start),
             frame_name: Arc::from(format!("stack of {name}")),
         });
     }
