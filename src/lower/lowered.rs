@@ -6,6 +6,7 @@ use super::LowerError;
 use super::fuse::fused::Fused;
 use super::note::Notes;
 use super::op::{Op, Target};
+use crate::analysis::Effect;
 use crate::program::Program;
 use crate::spec::helpers;
 use crate::util::{HelperId, Pc};
@@ -26,6 +27,8 @@ pub struct Lowered {
     /// [`Space::id`](crate::vm::memory::Space::id) of the machine.
     pub(super) space: u64,
     pub(super) ops: Vec<Op>,
+    /// For each operation the registers that it reads and writes.
+    pub(super) effects: Vec<Effect>,
     /// For each operation its instruction.
     pub(super) pcs: Vec<Pc>,
     /// For each operation how many instructions precede it in the program.
@@ -266,6 +269,17 @@ impl Lowered {
     pub fn ops_of(&self, function: &Function) -> &[Op] {
         let range = function.entry as usize..function.end as usize;
         self.ops.get(range).unwrap_or_default()
+    }
+
+    /// All registers that the operations of a function read and write.
+    #[cfg(feature = "jit")]
+    pub(crate) fn registers_of(&self, function: &Function) -> Effect {
+        let range = function.entry as usize..function.end as usize;
+        let effects = self.effects.get(range).unwrap_or_default().iter();
+        effects.fold(Effect::default(), |all, one| Effect {
+            reads: all.reads.union(one.reads),
+            writes: all.writes.union(one.writes),
+        })
     }
 
     /// The instruction of an operation.

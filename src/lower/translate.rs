@@ -74,6 +74,7 @@ pub fn lower(
         space: bindings.machine.space.id(),
         reads_kernel: ops.iter().any(reads_kernel),
         exceptions: throws.then(|| exceptions(program, &functions)),
+        effects: Vec::new(),
         ops,
         pcs: kept.pcs,
         ordinals: kept.ordinals,
@@ -94,6 +95,7 @@ pub fn lower(
     }
     if passes.contains(Passes::RANGES) {
         ranges(&mut lowered);
+    lowered.effects = lowered.ops.iter().map(|op| effect(*op)).collect();
     }
     if passes.contains(Passes::ZEROING) {
         zeroing(&mut lowered, verified);

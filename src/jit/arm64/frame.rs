@@ -8,11 +8,11 @@ use super::labels::{Ends, Stub};
 use super::memory::{At, Off, field};
 use super::regs::{CONTEXT, DELTAS, FIRST, FRAME, LEFT, RUN, SHARED, X0, X1, X2, X3, X4, host};
 use crate::engine::{STRIDE, in_head};
-use crate::isa::{Reg, RegSet};
+use crate::isa::Reg;
 use crate::jit::emitted::EntryPoints;
 use crate::jit::layout;
 use crate::jit::runtime::shims;
-use crate::lower::{Function, Op, Target, effect, has_tail_call};
+use crate::lower::{Function, Op, Target, has_tail_call};
 use crate::spec::limits::{MAX_MAY_GOTO, STACK_SIZE};
 
 impl Emitter<'_> {
@@ -72,10 +72,8 @@ impl Emitter<'_> {
     /// Determines what a function has to save for its caller.
     fn survey(&mut self, function: &Function, is_main: bool) {
         (self.is_main, self.frame_escapes) = (is_main, function.frame_escapes);
-        let effects = self.lowered.ops_of(function).iter().map(|op| effect(*op));
-        let (reads, writes) = effects.fold((RegSet::EMPTY, RegSet::EMPTY), |(r, w), effect| {
-            (r.union(effect.reads), w.union(effect.writes))
-        });
+        let registers = self.lowered.registers_of(function);
+        let (reads, writes) = (registers.reads, registers.writes);
         self.has_number = reads.contains(Reg::R10);
         self.kept.clear();
         // The entry point of the main program saves its caller's registers.

@@ -11,8 +11,7 @@ impl Emitter<'_> {
     /// Prepares a function's code: determines what its spare registers hold, and which
     /// registers it changes and has to save.
     pub(super) fn survey(&mut self, function: &Function) {
-        let ops = self.lowered.ops_of(function);
-        let mut survey = Survey::of(function.entry, ops, &self.loops);
+        let mut survey = Survey::of(function, self.lowered, &self.loops);
         // Pointers that the run does not hold need calls.
         let pointers = &self.lowered.context().pointers;
         let at_hand = pointers.len() <= POINTERS && pointers.iter().all(|field| !field.2);

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use super::regs::{Host, SECOND, host};
 use crate::isa::{AluOp, Operand, Reg, RegSet};
 use crate::jit::loops::Loops;
-use crate::lower::{MemRef, Op, Target, effect};
+use crate::lower::{Function, Lowered, MemRef, Op};
 
 /// A delta that turns an address into a host address, or a host address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -90,9 +90,11 @@ const LOOP: u32 = 8;
 const DEPTH: u8 = 4;
 
 impl Survey {
-    pub(super) fn of(entry: Target, ops: &[Op], loops: &Loops) -> Self {
+    pub(super) fn of(function: &Function, lowered: &Lowered, loops: &Loops) -> Self {
         let mut survey = Self::default();
-        for (op, at) in ops.iter().zip(entry..) {
+        let registers = lowered.registers_of(function);
+        survey.used.regs = registers.reads.union(registers.writes);
+        for (op, at) in lowered.ops_of(function).iter().zip(function.entry..) {
             survey.used.see(*op);
             if let Some(pin) = mem_of(*op).and_then(pin_of) {
                 survey.want(pin, LOOP.pow(loops.depth(at).min(DEPTH).into()));
@@ -134,10 +136,8 @@ const fn mem_of(op: Op) -> Option<MemRef> {
 }
 
 impl Used {
-    /// Records what an operation uses.
+    /// Records what an operation uses besides its registers.
     fn see(&mut self, op: Op) {
-        let effect = effect(op);
-        self.regs = self.regs.union(effect.reads).union(effect.writes);
         self.second |= needs_second(op);
         // The interpreter's step finds in the run what others left there.
         self.calls |= matches!(

@@ -3,7 +3,6 @@
 
 use crate::analysis::NOWHERE;
 use crate::isa::Reg;
-use crate::lower::effect::effect;
 use crate::lower::flow::edges;
 use crate::lower::lowered::Lowered;
 use crate::lower::op::{MemRef, Op, Target};
@@ -53,10 +52,12 @@ impl<'a> Window<'a> {
         let mut at = from;
         while *left > 0 {
             *left -= 1;
-            let Some(&op) = self.program.ops.get(at as usize) else {
+            let (Some(&op), Some(effect)) = (
+                self.program.ops.get(at as usize),
+                self.program.effects.get(at as usize),
+            ) else {
                 return false;
             };
-            let effect = effect(op);
             if effect.reads.contains(reg) {
                 return false;
             }
