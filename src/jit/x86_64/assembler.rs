@@ -70,10 +70,19 @@ impl Assembler {
     pub(super) fn new(ops: usize) -> Self {
         Self {
             bytes: Vec::with_capacity(ops * 8 + 256),
-            labels: LabelRegistry::with_capacity(0, 0, ops + 16),
-            places: Vec::with_capacity(ops + 16),
-            marks: Vec::with_capacity(ops * 2 + 32),
+            labels: LabelRegistry::with_capacity(0, 0, ops / 4 + 16),
+            places: Vec::with_capacity(ops / 4 + 16),
+            marks: Vec::with_capacity(ops / 2 + 32),
         }
+    }
+
+    /// The number of bytes so far.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "offsets in code have 32 bits"
+    )]
+    pub(super) fn position(&self) -> u32 {
+        self.bytes.len() as u32
     }
 
     /// Allocates a label, not placed yet.
@@ -89,18 +98,19 @@ impl Assembler {
 
     #[expect(
         clippy::cast_possible_truncation,
-        reason = "offsets in code have 32 bits"
+        reason = "there are fewer labels than bytes"
     )]
     fn mark(&mut self, kind: Kind, label: usize) {
         self.marks.push(Mark {
-            at: self.bytes.len() as u32,
+            at: self.position(),
             kind,
             label: label as u32,
         });
     }
 
-    /// Returns the code with the shortest jumps; none if a jump's label was not placed.
-    pub(super) fn finish(mut self) -> Option<Finished> {
+    /// Returns the code with the shortest jumps, and where these positions are in it, which
+    /// are in order; none if a jump's label was not placed.
+    pub(super) fn finish(mut self, positions: &[u32]) -> Option<Finished> {
         let mut code = Vec::with_capacity(self.bytes.len() + self.bytes.len() / 16);
         let aligned: Vec<u32> = self
             .marks
@@ -112,6 +122,13 @@ impl Assembler {
         // The ends of distances in the new code, their lengths, and their labels.
         let mut distances = Vec::with_capacity(self.marks.len());
         let mut copied = 0;
+        let mut moved = Vec::with_capacity(positions.len());
+        // Positions before `end`, which is not copied yet.
+        let mut move_to = |end: usize, copied: usize, len: usize| {
+            let waiting = positions.get(moved.len()..).unwrap_or_default().iter();
+            let before = waiting.take_while(|at| (**at as usize) < end);
+            moved.extend(before.map(|at| len + (*at as usize).saturating_sub(copied)));
+        };
         for mark in std::mem::take(&mut self.marks) {
             let end = mark.at as usize;
             match mark.kind {
@@ -120,11 +137,13 @@ impl Assembler {
                     *places.get_mut(mark.label as usize)? = u32::try_from(place).ok()?;
                 }
                 Kind::Align => {
+                    move_to(end, copied, code.len());
                     code.extend_from_slice(self.bytes.get(copied..end)?);
                     copied = end;
                     align(&mut code);
                 }
                 Kind::Distance | Kind::Jump | Kind::JumpIf => {
+                    move_to(end, copied, code.len());
                     let to = *self.places.get(mark.label as usize)?;
                     let short = match mark.kind {
                         Kind::Jump if is_near(mark.at, to, &aligned) => Some((5, 0xeb)),
@@ -150,6 +169,7 @@ impl Assembler {
                 }
             }
         }
+        move_to(usize::MAX, copied, code.len());
         code.extend_from_slice(self.bytes.get(copied..)?);
         for (end, size, label) in distances {
             let to = *places.get(label as usize)?;
@@ -165,6 +185,7 @@ impl Assembler {
         }
         Some(Finished {
             bytes: code,
+            positions: moved,
             places,
         })
     }
@@ -202,6 +223,8 @@ fn align(code: &mut Vec<u8>) {
 #[derive(Debug)]
 pub(super) struct Finished {
     pub bytes: Vec<u8>,
+    /// The new positions.
+    pub positions: Vec<usize>,
     places: Vec<u32>,
 }
 

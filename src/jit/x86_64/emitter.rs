@@ -1,6 +1,6 @@
 //! The emitter: the code so far, labels, and stubs.
 
-use dynasmrt::{DynamicLabel, DynasmApi};
+use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi};
 use smallvec::SmallVec;
 
 use super::assembler::Assembler;
@@ -34,8 +34,12 @@ pub(super) struct Emitter<'a> {
     pub code: Assembler,
     /// The host's extensions.
     pub features: Features,
-    /// For each operation the label of its code.
-    pub labels: Vec<DynamicLabel>,
+    /// For each operation, if something refers to its code, 1 + the index of the label in
+    /// `op_labels`; else 0.
+    labels: Vec<u32>,
+    op_labels: Vec<DynamicLabel>,
+    /// For each operation so far the position of its code, before jumps are shortened.
+    pub places: Vec<u32>,
     /// For each function the label of its entry.
     pub functions: Vec<DynamicLabel>,
     /// Rarely executed code, written at the end of the function.
@@ -121,8 +125,6 @@ fn at(offset: usize) -> i32 {
 impl<'a> Emitter<'a> {
     pub(super) fn new(lowered: &'a Lowered, counts: &'a Counts, features: Features) -> Self {
         let mut code = Assembler::new(lowered.ops().len());
-        let labels = lowered.ops().iter().map(|_| code.new_dynamic_label());
-        let labels = labels.collect();
         let functions = lowered.functions().iter();
         let functions: Vec<_> = functions.map(|_| code.new_dynamic_label()).collect();
         let tail = code.new_dynamic_label();
@@ -144,7 +146,9 @@ impl<'a> Emitter<'a> {
             counts,
             code,
             features,
-            labels,
+            labels: vec![0; lowered.ops().len()],
+            op_labels: Vec::new(),
+            places: Vec::with_capacity(lowered.ops().len()),
             functions,
             stubs: Vec::new(),
             ends,
@@ -166,14 +170,37 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// The label of an operation. (All targets are operations; for others the first
-    /// function's code is a harmless target.)
-    pub(super) fn label(&self, op: Target) -> DynamicLabel {
+    /// The label of an operation: the target of a jump, or of a stub. (All targets are
+    /// operations; for others the first function's code is a harmless target.)
+    pub(super) fn label(&mut self, op: Target) -> DynamicLabel {
         let round = self.round.as_ref();
-        round
-            .and_then(|round| round.label(op))
-            .or_else(|| self.labels.get(op as usize).copied())
-            .unwrap_or(self.ends.stop)
+        if let Some(label) = round.and_then(|round| round.label(op)) {
+            return label;
+        }
+        let Some(number) = self.labels.get_mut(op as usize) else {
+            return self.ends.stop;
+        };
+        if *number == 0 {
+            self.op_labels.push(self.code.new_dynamic_label());
+            *number = u32::try_from(self.op_labels.len()).unwrap_or(0);
+        }
+        let label = self.op_labels.get(*number as usize - 1);
+        label.copied().unwrap_or(self.ends.stop)
+    }
+
+    /// The code of an operation begins here.
+    pub(super) fn begin(&mut self, op: Target) {
+        let round = self.round.as_ref();
+        let is_repeated = round.is_some_and(|round| round.label(op).is_some());
+        if !is_repeated {
+            self.places.push(self.code.position());
+        }
+        // Only a jump, or a stub of the operation before, refers to an operation.
+        let number = self.labels.get(op as usize).copied();
+        if is_repeated || self.loops.is_target(op) || number != Some(0) {
+            let label = self.label(op);
+            asm!(self ; =>label);
+        }
     }
 
     /// What the edge from `from` to `to` subtracts from the number of instructions left.
@@ -190,6 +217,9 @@ impl<'a> Emitter<'a> {
 
     /// The label of a new stub.
     pub(super) fn stub(&mut self, stub: Stub) -> DynamicLabel {
+        if let Stub::Step(at) = stub {
+            self.label(at + 1);
+        }
         let label = self.code.new_dynamic_label();
         self.stubs.push((label, stub));
         label

@@ -50,7 +50,7 @@ pub(in crate::jit) fn emit(
     }
     // Labels for missing targets: nothing jumps there.
     asm!(emitter ; =>no_function.leave ; =>no_function.back ; =>no_function.stop ; ud2);
-    let finished = emitter.code.finish()?;
+    let finished = emitter.code.finish(&emitter.places)?;
     let places = |labels: &[DynamicLabel]| labels.iter().map(|l| finished.place(*l)).collect();
     let starts: Option<Vec<usize>> = places(&emitter.functions);
     let entries = lowered.functions().iter().map(|function| function.entry);
@@ -63,8 +63,8 @@ pub(in crate::jit) fn emit(
             tail: position(entry_points.tail)?,
             in_place: position(entry_points.in_place)?,
         },
-        ops: places(&emitter.labels)?,
         entries: entries.zip(starts?).collect(),
+        ops: finished.positions,
         bytes: finished.bytes,
     })
 }
@@ -76,8 +76,7 @@ impl Emitter<'_> {
         if self.loops.is_target(at) {
             self.held = None;
         }
-        let label = self.label(at);
-        asm!(self ; =>label);
+        self.begin(at);
         self.code_of(at)
     }
 
@@ -90,8 +89,7 @@ impl Emitter<'_> {
             let end = at + Target::from(count);
             // No jump leads into it; a listing shows all of it at the first one.
             for inner in at + 1..end {
-                let label = self.label(inner);
-                asm!(self ; =>label);
+                self.begin(inner);
             }
             if !self.fused_keeps(fused) {
                 self.held = None;

@@ -1,9 +1,7 @@
 //! Unrolls small loops, so that instructions are counted, and the budget is checked, once
 //! for several rounds.
 
-use dynasmrt::DynasmLabelApi;
-
-use super::emitter::{Emitter, asm};
+use super::emitter::Emitter;
 use super::pins::is_direct;
 use super::round::Round;
 use crate::jit::count::MOST_ROUNDS;
@@ -60,8 +58,7 @@ impl Emitter<'_> {
             });
             if number == 0 {
                 self.held = None;
-                let label = self.label(head);
-                asm!(self ; =>label);
+                self.begin(head);
             }
             let mut at = self.code_of(head)?;
             while at < end {
