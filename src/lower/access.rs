@@ -30,6 +30,8 @@ pub(super) struct Accesses<'a> {
     deletes: Deletes,
     /// Accesses to values that may have been removed, and their maps; `fresh` decides them.
     deferred: Vec<(Pc, u16)>,
+    /// Whether an access is a [`MemRef::Kernel`].
+    reads_kernel: bool,
 }
 
 /// Whether a program may remove elements of a map.
@@ -100,39 +102,45 @@ impl<'a> Accesses<'a> {
             fields: FxHashMap::default(),
             deletes: Deletes::of(verified, code),
             deferred: Vec::new(),
+            reads_kernel: false,
         }
     }
 
     /// The bound maps, the program's use of its context, and the accesses, with their maps,
-    /// that stay checked unless the values are proved to be still in the map.
-    pub(super) fn into_parts(self) -> (Vec<BoundMap>, ContextUse, Vec<(Pc, u16)>) {
-        (self.maps, self.context, self.deferred)
+    /// that stay checked unless the values are proved to be still in the map; whether there are
+    /// accesses to kernel objects.
+    pub(super) fn into_parts(self) -> (Vec<BoundMap>, ContextUse, Vec<(Pc, u16)>, bool) {
+        (self.maps, self.context, self.deferred, self.reads_kernel)
     }
 
-    /// The operation of the plain or acquiring load at `pc`.
+    /// Sets `made` to the operation of the plain or acquiring load at `pc`.
     pub(super) fn load(
         &mut self,
         pc: Pc,
         size: Size,
         dst: Reg,
         order: Order,
-    ) -> Result<Op, LowerError> {
+        made: &mut Op,
+    ) -> Result<(), LowerError> {
         let mem = self.mem(pc)?;
         let yields = match self.verified.through(pc) {
             Some(Through::Context { off }) => self.field(pc, off, size)?,
             _ => Yield::Scalar,
         };
-        Ok(match (mem, yields) {
+        match (mem, yields) {
             (_, Yield::Scalar | Yield::Argument(_) | Yield::Kernel(_))
-            | (MemRef::Checked { .. }, _) => Op::Load {
-                size,
-                dst,
-                mem,
-                order,
-            },
-            (MemRef::Context { off }, _) => Op::LoadPointer { size, dst, off },
+            | (MemRef::Checked { .. }, _) => {
+                *made = Op::Load {
+                    size,
+                    dst,
+                    mem,
+                    order,
+                };
+            }
+            (MemRef::Context { off }, _) => *made = Op::LoadPointer { size, dst, off },
             _ => return Err(LowerError::Unsupported(pc)),
-        })
+        }
+        Ok(())
     }
 
     /// The result of a context load at `off`; records the fields that must load as
@@ -196,6 +204,7 @@ impl<'a> Accesses<'a> {
                 MemRef::Table { base, off }
             }
             Some(Through::Kernel) if has(Passes::KERNEL) && is_plain_load(&insn) => {
+                self.reads_kernel = true;
                 MemRef::Kernel { base, off, size }
             }
             Some(Through::Arena) => MemRef::Arena { base, off, size },

@@ -54,9 +54,9 @@ pub fn lower(
         throws: false,
         passes,
     };
-    let mut ops = Vec::with_capacity(kept.pcs.len());
-    for pc in &kept.pcs {
-        ops.push(lowering.op(*pc)?);
+    let mut ops = vec![Op::Exit; kept.pcs.len()];
+    for (pc, op) in kept.pcs.iter().zip(&mut ops) {
+        lowering.translate(*pc, op)?;
     }
     let Lowering {
         accesses,
@@ -67,15 +67,14 @@ pub fn lower(
         throws,
         ..
     } = lowering;
-    let (maps, context, deferred) = accesses.into_parts();
-    let reads_kernel = |op: &Op| matches!(op.mem(), Some(MemRef::Kernel { .. }));
+    let (maps, context, deferred, reads_kernel) = accesses.into_parts();
     let mut lowered = Lowered {
         program: Arc::clone(program),
         space: bindings.machine.space.id(),
-        reads_kernel: ops.iter().any(reads_kernel),
+        reads_kernel,
         exceptions: throws.then(|| exceptions(program, &functions)),
-        effects: Vec::new(),
         ops,
+        effects: Vec::new(),
         pcs: kept.pcs,
         ordinals: kept.ordinals,
         functions,
@@ -95,8 +94,8 @@ pub fn lower(
     }
     if passes.contains(Passes::RANGES) {
         ranges(&mut lowered);
-    lowered.effects = lowered.ops.iter().map(|op| effect(*op)).collect();
     }
+    lowered.effects = lowered.ops.iter().map(|op| effect(*op)).collect();
     if passes.contains(Passes::ZEROING) {
         zeroing(&mut lowered, verified);
     }
@@ -242,74 +241,94 @@ struct Lowering<'a> {
 }
 
 impl Lowering<'_> {
-    /// The operation for the instruction at `pc`.
-    fn op(&mut self, pc: Pc) -> Result<Op, LowerError> {
+    /// Sets `made` to the operation for the instruction at `pc`. It is written in place: a copy
+    /// would read what was just written in other pieces, for which the host waits.
+    fn translate(&mut self, pc: Pc, made: &mut Op) -> Result<(), LowerError> {
         if self.kept.unreached.contains(&pc) {
-            return Ok(Op::Exit);
+            *made = Op::Exit;
+            return Ok(());
         }
         let insn = self.code.insn(pc).ok_or(LowerError::Unsupported(pc))?;
         let unsupported = LowerError::Unsupported(pc);
-        let op = match insn {
+        match insn {
             Insn::Alu {
                 op,
                 width,
                 dst,
                 src,
-            } => Op::Alu {
-                op,
-                width,
-                dst,
-                src,
-            },
+            } => {
+                *made = Op::Alu {
+                    op,
+                    width,
+                    dst,
+                    src,
+                }
+            }
             Insn::MovSx {
                 width,
                 from,
                 dst,
                 src,
-            } => Op::MovSx {
-                width,
-                from,
-                dst,
-                src,
-            },
-            Insn::Neg { width, dst } => Op::Neg { width, dst },
-            Insn::Endian { op, size, dst } => Op::Endian { op, size, dst },
-            Insn::LoadImm64 { dst, value } => Op::LoadImm { dst, value },
-            Insn::LoadPseudo { dst, source } => Op::LoadImm {
-                dst,
-                value: self.pseudo(pc, source)?,
-            },
-            Insn::Load { size, dst, .. } => self.accesses.load(pc, size, dst, Order::Relaxed)?,
-            Insn::LoadAcquire { size, dst, .. } => {
-                self.accesses.load(pc, size, dst, Order::Acquire)?
+            } => {
+                *made = Op::MovSx {
+                    width,
+                    from,
+                    dst,
+                    src,
+                }
             }
-            Insn::LoadSx { from, dst, .. } => Op::LoadSx {
-                from,
-                dst,
-                mem: self.accesses.mem(pc)?,
-            },
-            Insn::Store { size, src, .. } => Op::Store {
-                size,
-                mem: self.accesses.mem(pc)?,
-                src,
-                order: Order::Relaxed,
-            },
-            Insn::StoreRelease { size, src, .. } => Op::Store {
-                size,
-                mem: self.accesses.mem(pc)?,
-                src: Operand::Reg(src),
-                order: Order::Release,
-            },
-            Insn::Atomic { op, width, src, .. } => Op::Atomic {
-                op,
-                width,
-                mem: self.accesses.mem(pc)?,
-                src,
-            },
-            Insn::LoadPacket { size, index, off } => Op::LoadPacket { size, index, off },
-            Insn::Jump { .. } | Insn::JumpLong { .. } => Op::Jump {
-                target: self.target(pc, &insn)?,
-            },
+            Insn::Neg { width, dst } => *made = Op::Neg { width, dst },
+            Insn::Endian { op, size, dst } => *made = Op::Endian { op, size, dst },
+            Insn::LoadImm64 { dst, value } => *made = Op::LoadImm { dst, value },
+            Insn::LoadPseudo { dst, source } => {
+                *made = Op::LoadImm {
+                    dst,
+                    value: self.pseudo(pc, source)?,
+                }
+            }
+            Insn::Load { size, dst, .. } => {
+                self.accesses.load(pc, size, dst, Order::Relaxed, made)?;
+            }
+            Insn::LoadAcquire { size, dst, .. } => {
+                self.accesses.load(pc, size, dst, Order::Acquire, made)?;
+            }
+            Insn::LoadSx { from, dst, .. } => {
+                *made = Op::LoadSx {
+                    from,
+                    dst,
+                    mem: self.accesses.mem(pc)?,
+                }
+            }
+            Insn::Store { size, src, .. } => {
+                *made = Op::Store {
+                    size,
+                    mem: self.accesses.mem(pc)?,
+                    src,
+                    order: Order::Relaxed,
+                }
+            }
+            Insn::StoreRelease { size, src, .. } => {
+                *made = Op::Store {
+                    size,
+                    mem: self.accesses.mem(pc)?,
+                    src: Operand::Reg(src),
+                    order: Order::Release,
+                }
+            }
+            Insn::Atomic { op, width, src, .. } => {
+                *made = Op::Atomic {
+                    op,
+                    width,
+                    mem: self.accesses.mem(pc)?,
+                    src,
+                }
+            }
+            Insn::LoadPacket { size, index, off } => *made = Op::LoadPacket { size, index, off },
+            Insn::Jump { .. } | Insn::JumpLong { .. } => {
+                *made = Op::Jump {
+                    target: self.target(pc, &insn)?,
+                }
+            }
             Insn::JumpIf {
                 op,
                 width,
@@ -317,44 +336,52 @@ impl Lowering<'_> {
                 src,
                 ..
             } => match (self.target(pc, &insn), self.following(pc)) {
-                (Ok(target), Some(_)) => Op::JumpIf {
-                    op,
-                    width,
-                    dst,
-                    src,
-                    target,
-                },
+                (Ok(target), Some(_)) => {
+                    *made = Op::JumpIf {
+                        op,
+                        width,
+                        dst,
+                        src,
+                        target,
+                    }
+                }
                 // One side is dead.
-                (Ok(target), None) | (Err(_), Some(target)) => Op::Jump { target },
+                (Ok(target), None) | (Err(_), Some(target)) => *made = Op::Jump { target },
                 (Err(error), None) => return Err(error),
             },
-            Insn::MayGoto { .. } => Op::MayGoto {
-                target: self.target(pc, &insn)?,
-            },
-            Insn::Call(CallTarget::Helper(helpers::id::tail_call)) => Op::TailCall,
+            Insn::MayGoto { .. } => {
+                *made = Op::MayGoto {
+                    target: self.target(pc, &insn)?,
+                }
+            }
+            Insn::Call(CallTarget::Helper(helpers::id::tail_call)) => *made = Op::TailCall,
             Insn::Call(CallTarget::Helper(id)) => {
                 // Recorded even if inlined: a run with a mock of this helper may not start.
                 let helper = self.helper(id)?;
                 let known = self.known(id).or_else(|| self.look_up(pc, id));
-                known.unwrap_or(Op::CallHelper { helper })
+                *made = known.unwrap_or(Op::CallHelper { helper });
             }
-            Insn::Call(CallTarget::Subprogram { .. }) => Op::CallFunction {
-                function: self.function(pc, &insn)?,
-            },
-            Insn::Exit => Op::Exit,
-            Insn::Call(CallTarget::Kfunc { id, fd_index: 0 }) => self.kfunc(pc, id)?,
-            Insn::AddrSpaceCast { dst, src, to, .. } => Op::Cast {
-                dst,
-                src,
-                to_user: to == 1,
-            },
+            Insn::Call(CallTarget::Subprogram { .. }) => {
+                *made = Op::CallFunction {
+                    function: self.function(pc, &insn)?,
+                }
+            }
+            Insn::Exit => *made = Op::Exit,
+            Insn::Call(CallTarget::Kfunc { id, fd_index: 0 }) => *made = self.kfunc(pc, id)?,
+            Insn::AddrSpaceCast { dst, src, to, .. } => {
+                *made = Op::Cast {
+                    dst,
+                    src,
+                    to_user: to == 1,
+                }
+            }
             Insn::Call(CallTarget::Kfunc { .. }) | Insn::CallReg { .. } => return Err(unsupported),
-        };
-        let falls = !matches!(op, Op::Jump { .. } | Op::Throw { .. } | Op::Exit);
+        }
+        let falls = !matches!(made, Op::Jump { .. } | Op::Throw { .. } | Op::Exit);
         if falls && self.following(pc).is_none() {
             return Err(unsupported);
         }
-        Ok(op)
+        Ok(())
     }
 
     /// The operation that an instruction falls into.

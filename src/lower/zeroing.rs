@@ -25,13 +25,12 @@ const FEW_BYTES: u16 = 32;
 
 /// Computes for each function which bytes must be zeroed.
 pub(super) fn zeroing(program: &mut Lowered, verified: &Verified) {
-    // The target of a tail call may read what the frame held before.
-    let has_tail_calls = has_tail_call(&program.ops);
     let gains = program
         .functions
         .iter()
         .any(|function| function.stack > FEW_BYTES);
-    if !gains || has_tail_calls || program.ops.len() > MOST_OPS {
+    // The target of a tail call may read what the frame held before.
+    if !gains || program.ops.len() > MOST_OPS || has_tail_call(&program.ops) {
         return;
     }
     let mut finder = Finder {
