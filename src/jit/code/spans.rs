@@ -1,5 +1,6 @@
 //! The unused parts of a block of memory.
 
+use std::iter;
 use std::ops::Range;
 
 use crate::jit::emitted::CODE_ALIGNMENT as UNIT;
@@ -16,7 +17,7 @@ impl Spans {
     /// An unused block of `len` bytes, a multiple of [`UNIT`].
     pub(super) fn new(len: usize) -> Self {
         Self {
-            unused: Vec::from([0..len]),
+            unused: iter::once(0..len).collect(),
             len,
         }
     }
@@ -114,7 +115,7 @@ mod tests {
                 }
                 let mut all: Vec<_> = used.iter().chain(&spans.unused).cloned().collect();
                 all.sort_by_key(|span| span.start);
-                let ends = std::iter::once(0).chain(all.iter().map(|span| span.end));
+                let ends = iter::once(0).chain(all.iter().map(|span| span.end));
                 prop_assert!(ends.eq(all.iter().map(|span| span.start).chain([LEN])));
                 prop_assert_eq!(spans.is_unused(), used.is_empty());
                 prop_assert!(spans.unused.windows(2).all(|two| two[0].end < two[1].start));

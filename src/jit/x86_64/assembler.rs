@@ -18,6 +18,8 @@ pub(super) struct Assembler {
     labels: LabelRegistry,
     /// The positions of labels, by their numbers.
     places: Vec<u32>,
+    /// The positions that were noted.
+    noted: Vec<u32>,
     /// What to adjust when the code is moved, in the order of the code.
     marks: Vec<Mark>,
 }
@@ -27,7 +29,7 @@ pub(super) struct Assembler {
 struct Mark {
     at: u32,
     kind: Kind,
-    /// The number of a label.
+    /// The number of a label; of [`Kind::Align`] how many positions were noted before.
     label: u32,
 }
 
@@ -72,16 +74,21 @@ impl Assembler {
             bytes: Vec::with_capacity(ops * 8 + 256),
             labels: LabelRegistry::with_capacity(0, 0, ops / 4 + 16),
             places: Vec::with_capacity(ops / 4 + 16),
+            noted: Vec::with_capacity(ops),
             marks: Vec::with_capacity(ops / 2 + 32),
         }
     }
 
-    /// The number of bytes so far.
+    /// Notes this position: [`Finished::noted`].
+    pub(super) fn note_here(&mut self) {
+        self.noted.push(self.position());
+    }
+
     #[expect(
         clippy::cast_possible_truncation,
         reason = "offsets in code have 32 bits"
     )]
-    pub(super) fn position(&self) -> u32 {
+    fn position(&self) -> u32 {
         self.bytes.len() as u32
     }
 
@@ -93,7 +100,7 @@ impl Assembler {
 
     /// Aligns the following code.
     pub(super) fn align_here(&mut self) {
-        self.mark(Kind::Align, 0);
+        self.mark(Kind::Align, self.noted.len());
     }
 
     #[expect(
@@ -108,9 +115,8 @@ impl Assembler {
         });
     }
 
-    /// Returns the code with the shortest jumps, and where these positions are in it, which
-    /// are in order; none if a jump's label was not placed.
-    pub(super) fn finish(mut self, positions: &[u32]) -> Option<Finished> {
+    /// Returns the code with the shortest jumps; none if a jump's label was not placed.
+    pub(super) fn finish(mut self) -> Option<Finished> {
         let mut code = Vec::with_capacity(self.bytes.len() + self.bytes.len() / 16);
         let aligned: Vec<u32> = self
             .marks
@@ -122,12 +128,15 @@ impl Assembler {
         // The ends of distances in the new code, their lengths, and their labels.
         let mut distances = Vec::with_capacity(self.marks.len());
         let mut copied = 0;
-        let mut moved = Vec::with_capacity(positions.len());
-        // Positions before `end`, which is not copied yet.
-        let mut move_to = |end: usize, copied: usize, len: usize| {
-            let waiting = positions.get(moved.len()..).unwrap_or_default().iter();
-            let before = waiting.take_while(|at| (**at as usize) < end);
-            moved.extend(before.map(|at| len + (*at as usize).saturating_sub(copied)));
+        let old = std::mem::take(&mut self.noted);
+        let mut noted = Vec::with_capacity(old.len());
+        // The positions before `end`, and the first `count`, are in code that is copied next.
+        let mut move_noted = |end: usize, count: usize, copied: usize, len: usize| {
+            while let Some(at) = old.get(noted.len())
+                && (noted.len() < count || (*at as usize) < end)
+            {
+                noted.push(len + (*at as usize).saturating_sub(copied));
+            }
         };
         for mark in std::mem::take(&mut self.marks) {
             let end = mark.at as usize;
@@ -137,13 +146,13 @@ impl Assembler {
                     *places.get_mut(mark.label as usize)? = u32::try_from(place).ok()?;
                 }
                 Kind::Align => {
-                    move_to(end, copied, code.len());
+                    move_noted(end, mark.label as usize, copied, code.len());
                     code.extend_from_slice(self.bytes.get(copied..end)?);
                     copied = end;
                     align(&mut code);
                 }
                 Kind::Distance | Kind::Jump | Kind::JumpIf => {
-                    move_to(end, copied, code.len());
+                    move_noted(end, 0, copied, code.len());
                     let to = *self.places.get(mark.label as usize)?;
                     let short = match mark.kind {
                         Kind::Jump if is_near(mark.at, to, &aligned) => Some((5, 0xeb)),
@@ -169,7 +178,7 @@ impl Assembler {
                 }
             }
         }
-        move_to(usize::MAX, copied, code.len());
+        move_noted(usize::MAX, 0, copied, code.len());
         code.extend_from_slice(self.bytes.get(copied..)?);
         for (end, size, label) in distances {
             let to = *places.get(label as usize)?;
@@ -185,7 +194,7 @@ impl Assembler {
         }
         Some(Finished {
             bytes: code,
-            positions: moved,
+            noted,
             places,
         })
     }
@@ -223,8 +232,8 @@ fn align(code: &mut Vec<u8>) {
 #[derive(Debug)]
 pub(super) struct Finished {
     pub bytes: Vec<u8>,
-    /// The new positions.
-    pub positions: Vec<usize>,
+    /// Where the positions are that were noted.
+    pub noted: Vec<usize>,
     places: Vec<u32>,
 }
 

@@ -38,8 +38,6 @@ pub(super) struct Emitter<'a> {
     /// `op_labels`; else 0.
     labels: Vec<u32>,
     op_labels: Vec<DynamicLabel>,
-    /// For each operation so far the position of its code, before jumps are shortened.
-    pub places: Vec<u32>,
     /// For each function the label of its entry.
     pub functions: Vec<DynamicLabel>,
     /// Rarely executed code, written at the end of the function.
@@ -148,7 +146,6 @@ impl<'a> Emitter<'a> {
             features,
             labels: vec![0; lowered.ops().len()],
             op_labels: Vec::new(),
-            places: Vec::with_capacity(lowered.ops().len()),
             functions,
             stubs: Vec::new(),
             ends,
@@ -193,7 +190,7 @@ impl<'a> Emitter<'a> {
         let round = self.round.as_ref();
         let is_repeated = round.is_some_and(|round| round.label(op).is_some());
         if !is_repeated {
-            self.places.push(self.code.position());
+            self.code.note_here();
         }
         // Only a jump, or a stub of the operation before, refers to an operation.
         let number = self.labels.get(op as usize).copied();

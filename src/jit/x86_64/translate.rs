@@ -50,7 +50,7 @@ pub(in crate::jit) fn emit(
     }
     // Labels for missing targets: nothing jumps there.
     asm!(emitter ; =>no_function.leave ; =>no_function.back ; =>no_function.stop ; ud2);
-    let finished = emitter.code.finish(&emitter.places)?;
+    let finished = emitter.code.finish()?;
     let places = |labels: &[DynamicLabel]| labels.iter().map(|l| finished.place(*l)).collect();
     let starts: Option<Vec<usize>> = places(&emitter.functions);
     let entries = lowered.functions().iter().map(|function| function.entry);
@@ -64,7 +64,7 @@ pub(in crate::jit) fn emit(
             in_place: position(entry_points.in_place)?,
         },
         entries: entries.zip(starts?).collect(),
-        ops: finished.positions,
+        ops: finished.noted,
         bytes: finished.bytes,
     })
 }
