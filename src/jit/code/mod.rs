@@ -6,8 +6,8 @@
 //! | `spans` | which parts of an arena are unused |
 //! | `buffer` | memory of one program, first writable, then executable |
 //!
-//! An arena needs no system call for most programs. Where the system refuses one, and on other
-//! systems, each program has a buffer.
+//! To place code in an arena takes at most one system call. Where the system refuses an arena, and
+//! on other systems, each program has a buffer.
 
 #[cfg(target_os = "linux")]
 mod arena;
