@@ -105,7 +105,7 @@ impl Seeds for Mutants {
         &self.left_out
     }
 
-    fn leave_out(&mut self, number: u32, _: &str) -> Result<(), String> {
+    fn leave_out(&mut self, number: u32) -> Result<(), String> {
         self.left_out.insert(number);
         Ok(())
     }

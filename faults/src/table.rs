@@ -205,7 +205,7 @@ mod tests {
             &self.1
         }
 
-        fn leave_out(&mut self, number: u32, _: &str) -> Result<(), String> {
+        fn leave_out(&mut self, number: u32) -> Result<(), String> {
             self.1.insert(number);
             Ok(())
         }

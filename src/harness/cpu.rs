@@ -140,9 +140,9 @@ mod tests {
     }
 
     /// Records of writes of 1, 2, 4 and so on bytes.
-    fn records(vm: &Vm, count: u64) -> Vec<Vec<u8>> {
+    fn records(vm: &Vm, count: usize) -> Vec<Vec<u8>> {
         let event = vm.tracepoint("syscalls/sys_enter_write").unwrap();
-        let record = |at: u64| event.clone().set("args[2]", 1 << (at % 16)).unwrap();
+        let record = |at: usize| event.clone().set("args[2]", 1 << (at % 16)).unwrap();
         (0..count).map(|at| record(at).record()).collect()
     }
 
@@ -154,11 +154,11 @@ mod tests {
             let records = records(&vm, count);
             let outcomes = vm.run_on_cpus("count_write", &event, &records, cpus);
             let outcomes = outcomes.unwrap();
-            let parts = (count as usize).clamp(1, cpus as usize);
+            let parts = count.clamp(1, cpus as usize);
             assert_eq!(outcomes.len(), parts, "{count} on {cpus}");
             let entries = vm.map("hist").unwrap().entries::<u32, u64>().unwrap();
             for (slot, hits) in entries {
-                let of_slot = (0..count).filter(|at| at % 16 == u64::from(slot));
+                let of_slot = (0..count).filter(|at| at % 16 == slot as usize);
                 assert_eq!(
                     hits,
                     of_slot.count() as u64,

@@ -3,10 +3,11 @@
 use super::super::random::Random;
 use super::extension_kinds::Target;
 use super::extension_types::{Shape, Types};
+use super::functions::add_function;
 use super::{CONTEXT, MAPS, Maker, Step, VALUE, VALUES};
-use crate::btf::{FuncInfo, Linkage};
+use crate::btf::Linkage;
 use crate::isa::RawInsn;
-use crate::program::{Program, Subprogram};
+use crate::program::Program;
 use crate::spec::ProgType;
 use crate::util::{Pc, TypeId};
 
@@ -73,13 +74,7 @@ pub(super) fn assembled(
         });
         let all = [Some((function.name, start, function.ty, true)), own];
         for (name, start, ty, global) in all.into_iter().flatten() {
-            let start = Pc::from_index(start);
-            let made = Subprogram::new(name, start).with_type_id(ty);
-            program.subprograms.push(made.with_global(global));
-            program.func_info.push(FuncInfo {
-                insn_off: start.0,
-                ty,
-            });
+            add_function(&mut program, name, Pc::from_index(start), ty, global);
         }
         program.insns.extend(function.piece.insns);
     }

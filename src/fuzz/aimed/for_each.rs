@@ -3,9 +3,10 @@
 use std::sync::LazyLock;
 
 use super::definitions::{HASH, VALUES};
+use super::functions::add_function;
 use super::{FP, Maker, VALUE};
-use crate::btf::{Btf, Builder, Encoding, FuncInfo, Linkage, Param};
-use crate::program::{Program, Subprogram};
+use crate::btf::{Btf, Builder, Encoding, Linkage, Param};
+use crate::program::Program;
 use crate::spec::helpers::id;
 use crate::util::{Pc, TypeId};
 
@@ -60,20 +61,9 @@ impl Maker {
 
 /// Gives the functions of such a program their types; the callback starts there.
 pub(super) fn set_types(program: &mut Program, callback: usize) {
-    let start = u32::try_from(callback).unwrap_or_default();
     program.btf.clone_from(&TYPES.btf);
     program.subprograms.clear();
-    let functions = [
-        ("main_program", 0, TYPES.main, true),
-        ("each", start, TYPES.callback, false),
-    ];
-    for (name, start, ty, global) in functions {
-        program.func_info.push(FuncInfo {
-            insn_off: start,
-            ty,
-        });
-        let mut function = Subprogram::new(name, Pc(start));
-        (function.type_id, function.global) = (Some(ty), global);
-        program.subprograms.push(function);
-    }
+    let callback = Pc::from_index(callback);
+    add_function(program, "main_program", Pc(0), TYPES.main, true);
+    add_function(program, "each", callback, TYPES.callback, false);
 }

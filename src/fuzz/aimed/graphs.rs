@@ -2,11 +2,11 @@
 //! long a pointer to one that a list or tree owns is valid, what may be called under a lock.
 
 use super::super::random::Random;
+use super::functions::add_function;
 use super::graph_types::{self, Layout, elem, value};
-use crate::btf::FuncInfo;
 use crate::r#gen::KernelTypes;
 use crate::isa::RawInsn;
-use crate::program::{Program, Subprogram};
+use crate::program::Program;
 use crate::spec::ProgType;
 use crate::spec::helpers::id;
 use crate::util::Pc;
@@ -104,13 +104,7 @@ pub(in crate::fuzz) fn program(random: &mut Random, kernel: &KernelTypes) -> Pro
     let functions = functions.iter().take(if less == 0 { 1 } else { 2 });
     program.subprograms.clear();
     for (name, start, ty, global) in functions.copied() {
-        program.func_info.push(FuncInfo {
-            insn_off: start,
-            ty,
-        });
-        let mut function = Subprogram::new(name, Pc(start));
-        (function.type_id, function.global) = (Some(ty), global);
-        program.subprograms.push(function);
+        add_function(&mut program, name, Pc(start), ty, global);
     }
     program
 }

@@ -22,6 +22,7 @@ pub(super) mod extensions;
 mod flow;
 mod for_each;
 mod frames;
+mod functions;
 mod graph_types;
 pub(super) mod graphs;
 mod idioms;
