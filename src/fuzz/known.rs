@@ -35,10 +35,11 @@ const KNOWN: &[Known] = &[
         kind: "kernel's log: a register has a value that it excludes",
         can_have: |program| has_signed_fill(program) || fetches_from_arena(program),
     },
-    // Linux 6.18: a 32-bit comparison of a pointer with 0 counts as decided
-    // (`is_branch_taken`), though the lower half of an address may be 0.
-    //
-    // So bpflab explores more of such programs, or rejects them.
+    // Paths that Linux 6.18 takes for impossible or prunes, and bpflab explores
+    // (docs/findings.md): a 32-bit comparison of a pointer with 0 counts as decided
+    // (`is_branch_taken`), though the lower half of an address may be 0; precision is not
+    // backtracked through an atomic operation that fetches; and the registers above. bpflab
+    // processes more then, rejects the program, or meets another error first.
     Known {
         oracle: Oracle::VERDICT,
         kind: "processed: more",
@@ -49,7 +50,6 @@ const KNOWN: &[Known] = &[
         kind: "false-reject",
         can_have: explores_more,
     },
-    // Another path's error is met first.
     Known {
         oracle: Oracle::VERDICT,
         kind: "errno: ",
@@ -59,18 +59,6 @@ const KNOWN: &[Known] = &[
         oracle: Oracle::VERDICT,
         kind: "line: ",
         can_have: explores_more,
-    },
-    // Linux 6.18 prunes a path that bpflab explores, as precision is not backtracked through an
-    // atomic operation that fetches (docs/findings.md): it meets another error first.
-    Known {
-        oracle: Oracle::VERDICT,
-        kind: "errno: ",
-        can_have: fetches,
-    },
-    Known {
-        oracle: Oracle::VERDICT,
-        kind: "line: ",
-        can_have: fetches,
     },
     // bpflab gives the slice of a ring buffer's record the record's reference
     // (docs/verifier-differences.md). Without the slice in a register, more states are subsumed.
@@ -92,9 +80,7 @@ const KNOWN: &[Known] = &[
     Known {
         oracle: Oracle::VERDICT,
         kind: "line: ours [old state",
-        can_have: |program| {
-            calls_slice(program) || has_signed_fill(program) || fetches_from_arena(program)
-        },
+        can_have: calls_slice,
     },
     // An iterator that is left from an RCU read section is subsumed by one that is not
     // (docs/findings.md). bpflab does the same where the program never sleeps.

@@ -73,6 +73,12 @@ impl Maker {
         self.emit(0, 0, 0, 0, 0);
     }
 
+    /// The map value in its register.
+    pub(super) fn load_value(&mut self) {
+        self.emit(0x18, VALUE, 6, 0, VALUES);
+        self.emit(0, 0, 0, 0, 0);
+    }
+
     /// The address of a slot.
     pub(super) fn address(&mut self, reg: u8, slot: i16) {
         self.emit(0xbf, reg, FP, 0, 0);

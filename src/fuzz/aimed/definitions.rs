@@ -1,9 +1,10 @@
-//! The maps of aimed programs.
+//! The maps of aimed programs, and the fields of their contexts.
 
 use std::sync::{Arc, LazyLock};
 
 use crate::program::{Initial, MapDef};
-use crate::spec::{MapFlags, MapType};
+use crate::spec::context::{self, Arch};
+use crate::spec::{MapFlags, MapType, ProgType};
 
 /// Bytes of the map value, and of the stack that is used.
 pub(super) const AREA: i32 = 64;
@@ -44,6 +45,13 @@ pub(super) static WITH_CONSTANTS: LazyLock<Arc<[MapDef]>> = LazyLock::new(|| {
     maps.chain([read_only("frozen", true), read_only("open", false)])
         .collect()
 });
+
+/// The offset of a field of the context; 0 if there is no such field.
+pub(super) fn field(of: ProgType, name: &str) -> i16 {
+    let layout = context::layout(of.info().context, Arch::HOST);
+    let found = layout.and_then(|layout| layout.find(name));
+    found.map_or(0, |(offset, _)| i16::try_from(offset).unwrap_or(0))
+}
 
 /// Positive and negative numbers of all sizes.
 const CONTENTS: [u8; 16] = [

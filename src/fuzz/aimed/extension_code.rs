@@ -4,7 +4,7 @@ use super::super::random::Random;
 use super::extension_kinds::Target;
 use super::extension_types::{Shape, Types};
 use super::functions::add_function;
-use super::{CONTEXT, MAPS, Maker, Step, VALUE, VALUES};
+use super::{CONTEXT, MAPS, Maker, Step};
 use crate::btf::Linkage;
 use crate::isa::RawInsn;
 use crate::program::Program;
@@ -90,8 +90,7 @@ pub(super) fn body(random: &mut Random, kind: &Target, shape: &Shape, count: u64
         maker.emit(0xbf, CONTEXT, 1, 0, 0);
         arg += 1;
     }
-    maker.emit(0x18, VALUE, 6, 0, VALUES);
-    maker.emit(0, 0, 0, 0, 0);
+    maker.load_value();
     if let Some(is_there) = shape.memory {
         maker.memory(arg, is_there);
         arg += 1;

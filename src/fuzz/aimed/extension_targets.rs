@@ -5,7 +5,7 @@ use super::super::random::Random;
 use super::extension_code::{Function, NAMES, Piece, assembled, body};
 use super::extension_kinds::Target;
 use super::extension_types::{Shape, Types};
-use super::{CONTEXT, FP, Maker, VALUE, VALUES};
+use super::{CONTEXT, FP, Maker, VALUE};
 use crate::btf::Linkage;
 use crate::isa::RawInsn;
 use crate::program::Program;
@@ -71,8 +71,7 @@ fn main_of(
     let mut maker = Maker::new(Random(random.bits()), Some(kind.fields));
     let mut calls = Vec::new();
     maker.emit(0xbf, CONTEXT, 1, 0, 0);
-    maker.emit(0x18, VALUE, 6, 0, VALUES);
-    maker.emit(0, 0, 0, 0, 0);
+    maker.load_value();
     maker.emit(0xb7, SUM, 0, 0, 0);
     let imm = maker.random.imm();
     maker.emit(0x7a, FP, 0, -8, imm);

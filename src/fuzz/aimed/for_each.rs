@@ -2,9 +2,9 @@
 
 use std::sync::LazyLock;
 
-use super::definitions::{HASH, VALUES};
+use super::definitions::HASH;
 use super::functions::add_function;
-use super::{FP, Maker, VALUE};
+use super::{FP, Maker};
 use crate::btf::{Btf, Builder, Encoding, Linkage, Param};
 use crate::program::Program;
 use crate::spec::helpers::id;
@@ -38,8 +38,7 @@ impl Maker {
     /// The main function: the hash gets an element of the key in `slot`, whose address the callback
     /// gets, too. The callback follows; returns where it starts.
     pub(super) fn begin_with_callback(&mut self, slot: i16) -> usize {
-        self.emit(0x18, VALUE, 6, 0, VALUES);
-        self.emit(0, 0, 0, 0, 0);
+        self.load_value();
         self.emit(0x7a, FP, 0, slot, 0);
         self.update_element(slot);
         self.map(HASH);

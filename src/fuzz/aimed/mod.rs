@@ -362,8 +362,7 @@ impl Maker {
 
     fn begin(&mut self, aim: Aim) {
         self.emit(0xbf, CONTEXT, 1, 0, 0);
-        self.emit(0x18, VALUE, 6, 0, VALUES);
-        self.emit(0, 0, 0, 0, 0);
+        self.load_value();
         if matches!(aim, Aim::Spills | Aim::Offsets | Aim::Joins) || self.random.chance(15) {
             for slot in 1..=8 {
                 let imm = match self.random.chance(40) {

@@ -1,6 +1,7 @@
 //! Packet pointers: comparisons with the packet's end in all forms, and accesses that just fit.
 
 use super::super::random::Random;
+use super::definitions::field;
 use crate::isa::RawInsn;
 use crate::program::Program;
 use crate::spec::ProgType;
@@ -51,8 +52,8 @@ pub(in crate::fuzz) fn program(random: &mut Random) -> Program {
 impl Maker<'_> {
     /// A flow dissector that reads its keys, which may be at constant offsets only.
     fn flow_keys(mut self) -> Program {
-        const KEYS: i16 = 144;
-        self.emit(0x79, START, 1, KEYS, 0);
+        let keys = field(ProgType::FlowDissector, "flow_keys");
+        self.emit(0x79, START, 1, keys, 0);
         self.emit(0x71, BY, START, 8, 0);
         match self.random.chance(30) {
             true => self.emit(0x57, BY, 0, 0, 7),
@@ -133,8 +134,8 @@ impl Maker<'_> {
 
     /// A comparison with the end, and an access if it says that the bytes are there.
     fn compared(&mut self) {
-        self.emit(0x61, START, CONTEXT, 0, 0);
-        self.emit(0x61, END, CONTEXT, 4, 0);
+        self.emit(0x61, START, CONTEXT, field(ProgType::Xdp, "data"), 0);
+        self.emit(0x61, END, CONTEXT, field(ProgType::Xdp, "data_end"), 0);
         let mut skips = Vec::new();
         let (base, other) = match self.random.chance(35) {
             true => self.moved(&mut skips),

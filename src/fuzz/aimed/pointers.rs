@@ -4,11 +4,12 @@
 //! Many of the programs are rejected: where, and with which words, is for a kernel to say.
 
 use super::super::random::Random;
-use super::definitions::{AREA, HASH, MAPS, RECORDS, VALUES};
+use super::definitions::{AREA, HASH, MAPS, RECORDS, field};
 use super::for_each::set_types;
 use super::{CONTEXT, FP, JUMPS, Maker, VALUE};
 use crate::program::Program;
 use crate::spec::helpers::id;
+use crate::spec::limits::MAX_VAR_OFFSET;
 use crate::spec::{ProgFlags, ProgType};
 
 /// The pointer that the program is about.
@@ -19,8 +20,9 @@ const BY: u8 = 8;
 const KEPT: i16 = -8;
 /// Where the pointer is spilled.
 const SPILLED: i16 = -16;
-/// No offset of a pointer may be this large (`BPF_MAX_VAR_OFF`, `kernel/bpf/verifier.c`).
-const LIMIT: i32 = 1 << 29;
+/// No offset of a pointer may be this large.
+#[expect(clippy::cast_possible_truncation, reason = "it has 30 bits")]
+const LIMIT: i32 = MAX_VAR_OFFSET as i32;
 
 /// A kind of pointer: the types of programs that have it, and the steps that get it.
 type Kind = (u64, &'static [ProgType], fn(&mut Maker, ProgType));
@@ -48,26 +50,18 @@ const KINDS: [Kind; 11] = [
     (3, ANY, |maker, _| maker.get_record()),
     (5, PACKETS, |maker, of| maker.get_packet(of)),
     (1, PACKETS, |maker, of| {
-        let [_, end, _] = packet_fields(of);
-        maker.emit(0x61, POINTER, CONTEXT, end, 0);
+        maker.emit(0x61, POINTER, CONTEXT, field(of, "data_end"), 0);
     }),
     (1, PACKETS, |maker, of| {
-        let [.., meta] = packet_fields(of);
-        maker.emit(0x61, POINTER, CONTEXT, meta, 0);
+        maker.emit(0x61, POINTER, CONTEXT, field(of, "data_meta"), 0);
     }),
-    (2, &[ProgType::SchedCls], |maker, _| maker.get_socket()),
-    (1, &[ProgType::FlowDissector], |maker, _| {
-        maker.emit(0x79, POINTER, CONTEXT, 144, 0);
+    (2, &[ProgType::SchedCls], |maker, of| {
+        maker.get_socket(field(of, "sk"));
+    }),
+    (1, &[ProgType::FlowDissector], |maker, of| {
+        maker.emit(0x79, POINTER, CONTEXT, field(of, "flow_keys"), 0);
     }),
 ];
-
-/// The offsets of the packet's start, its end and its metadata in the context.
-const fn packet_fields(of: ProgType) -> [i16; 3] {
-    match of {
-        ProgType::Xdp => [0, 4, 8],
-        _ => [76, 80, 140],
-    }
-}
 
 /// A program about one pointer.
 pub(in crate::fuzz) fn program(random: &mut Random) -> Program {
@@ -87,8 +81,7 @@ pub(in crate::fuzz) fn program(random: &mut Random) -> Program {
     } else {
         maker.emit(0xbf, CONTEXT, 1, 0, 0);
     }
-    maker.emit(0x18, VALUE, 6, 0, VALUES);
-    maker.emit(0, 0, 0, 0, 0);
+    maker.load_value();
     maker.emit(0x7a, FP, 0, KEPT, 0);
     maker.emit(0x7a, FP, 0, SPILLED, 0);
     if callback.is_none() {
@@ -151,9 +144,8 @@ impl Maker {
 
     /// The packet's start, of which some bytes are there.
     fn get_packet(&mut self, of: ProgType) {
-        let [start, end, _] = packet_fields(of);
-        self.emit(0x61, POINTER, CONTEXT, start, 0);
-        self.emit(0x61, 1, CONTEXT, end, 0);
+        self.emit(0x61, POINTER, CONTEXT, field(of, "data"), 0);
+        self.emit(0x61, 1, CONTEXT, field(of, "data_end"), 0);
         self.emit(0xbf, 2, POINTER, 0, 0);
         let len = 1 + self.random.int(40);
         self.emit(0x07, 2, 0, 0, len);
@@ -162,9 +154,9 @@ impl Maker {
         self.land(skip);
     }
 
-    fn get_socket(&mut self) {
-        const SOCKET: i16 = 168;
-        self.emit(0x79, POINTER, CONTEXT, SOCKET, 0);
+    /// The socket of a packet, whose field has this offset.
+    fn get_socket(&mut self, field: i16) {
+        self.emit(0x79, POINTER, CONTEXT, field, 0);
         self.unless_null(10);
         if self.random.chance(50) {
             self.emit(0xbf, 1, POINTER, 0, 0);
