@@ -237,6 +237,7 @@ impl Lowered {
                 body: None,
                 moves_pointers: true,
             });
+            // Both calls have the same effect on registers.
             for op in &mut lowered.ops {
                 if *op == (Op::CallFunction { function }) {
                     *op = Op::CallHelper { helper };

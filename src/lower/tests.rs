@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::effect::effect;
 use super::{
     Bindings, EscapingFrames, LowerError, Lowered, MemRef, Notes, Op, Order, Passes, lower,
 };
@@ -47,7 +48,19 @@ fn ops(text: &str, passes: Passes) -> Vec<Op> {
     let counts = MapDef::new("counts", MapType::Array, 4, 8, 4);
     let lowered = lowered(text, &[counts], passes).unwrap();
     assert_eq!(lowered.ops().len(), lowered.pcs.len());
+    let effects: Vec<_> = lowered.ops().iter().map(|op| effect(*op)).collect();
+    assert_eq!(lowered.effects, effects);
     lowered.ops().to_vec()
+}
+
+/// `Lowered::with_attached` makes one of the other.
+#[test]
+fn calls_of_functions_and_helpers_have_one_effect() {
+    let (function, helper) = (
+        Op::CallFunction { function: 1 },
+        Op::CallHelper { helper: 2 },
+    );
+    assert_eq!(effect(function), effect(helper));
 }
 
 /// The memory references of a program's loads.
