@@ -9,7 +9,7 @@ use std::process::Command;
 
 use serde::Deserialize;
 
-use crate::fault::{Seeds, at};
+use crate::fault::{Fault, Seeds, at};
 
 /// The module that the copy gets: which fault is active. A constant function may read it,
 /// because the operations of the tristate numbers are constant functions; nothing may read it
@@ -38,7 +38,7 @@ const FOLDERS: [&str; 3] = ["src", "include", "examples/bpf"];
 
 /// The copy of the sources and what is built of it.
 #[derive(Debug, Clone, Copy)]
-pub struct Copy<'a> {
+pub struct SourceCopy<'a> {
     /// The root of the repository.
     pub root: &'a Path,
     /// The folder under `target` that has it.
@@ -48,7 +48,7 @@ pub struct Copy<'a> {
 /// How often faults that do not compile may be taken out.
 const ATTEMPTS: usize = 20;
 
-impl Copy<'_> {
+impl SourceCopy<'_> {
     fn base(self) -> PathBuf {
         self.root.join("target").join(self.name)
     }
@@ -58,18 +58,32 @@ impl Copy<'_> {
         self.base().join("target/release/bpflab")
     }
 
-    /// The file with the faults that are left out.
-    fn left_out(self) -> PathBuf {
-        self.base().join("left-out.json")
+    /// The file with the faults of the build: their ids by number, from 1; none for those that
+    /// are left out.
+    fn built(self) -> PathBuf {
+        self.base().join("built.json")
     }
 
     /// Leaves out what the last build did.
+    ///
+    /// # Errors
+    /// It was made with other faults: numbers would not be theirs.
     pub fn as_built(self, faults: &mut dyn Seeds) -> Result<(), Box<dyn Error>> {
-        let path = self.left_out();
-        let numbers: Vec<u32> =
+        let path = self.built();
+        let built: Vec<Option<String>> =
             serde_json::from_slice(&read(&path)?).map_err(|why| at(&path, &why))?;
-        for number in numbers {
-            faults.leave_out(number)?;
+        let same =
+            |(id, fault): (&Option<String>, &Fault)| id.as_ref().is_none_or(|id| *id == fault.id);
+        let is_same = built.len() == faults.all().len();
+        if !is_same || !built.iter().zip(faults.all()).all(same) {
+            return Err(self
+                .fails("it was built with other faults: build it again")
+                .into());
+        }
+        for (id, number) in built.iter().zip(1..) {
+            if id.is_none() {
+                faults.leave_out(number)?;
+            }
         }
         Ok(())
     }
@@ -80,12 +94,12 @@ impl Copy<'_> {
             let added = self.write(faults)?;
             let refused = self.refused(&added)?;
             if refused.is_empty() {
-                let status = self.cargo("build").arg("--quiet").status()?;
-                if !status.success() {
-                    return Err(self.fails("it was checked, and is not built").into());
-                }
-                let left_out = serde_json::to_vec(faults.left_out())?;
-                return Ok(write(&self.left_out(), &left_out)?);
+                let left_out = faults.left_out();
+                let id = |(number, fault): (u32, &Fault)| {
+                    (!left_out.contains(&number)).then(|| fault.id.clone())
+                };
+                let built: Vec<_> = (1..).zip(faults.all()).map(id).collect();
+                return Ok(write(&self.built(), &serde_json::to_vec(&built)?)?);
             }
             for (number, why) in refused {
                 eprintln!("fault {number} does not compile: {why}");
@@ -124,24 +138,17 @@ impl Copy<'_> {
         Ok(added)
     }
 
-    fn cargo(self, verb: &str) -> Command {
+    /// Builds it; returns the faults that the compiler refuses, and its words.
+    fn refused(self, added: &Added) -> Result<BTreeMap<u32, String>, Box<dyn Error>> {
         let base = self.base();
-        let mut command = Command::new(env!("CARGO"));
-        command
-            .args([verb, "--release", "--bin", "bpflab"])
+        let output = Command::new(env!("CARGO"))
+            .args(["build", "--release", "--bin", "bpflab", "--quiet"])
+            .args(["--message-format", "json"])
             .current_dir(base.join("copy"))
             .env("CARGO_TARGET_DIR", base.join("target"))
             .env("CARGO_INCREMENTAL", "1")
             .env("CARGO_PROFILE_RELEASE_DEBUG", "false")
-            .env("RUSTFLAGS", "-Awarnings");
-        command
-    }
-
-    /// The faults that the compiler refuses, and its words.
-    fn refused(self, added: &Added) -> Result<BTreeMap<u32, String>, Box<dyn Error>> {
-        let output = self
-            .cargo("check")
-            .args(["--quiet", "--message-format", "json"])
+            .env("RUSTFLAGS", "-Awarnings")
             .output()?;
         let mut refused = BTreeMap::new();
         if output.status.success() {

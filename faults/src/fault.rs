@@ -9,7 +9,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 /// What the table says of a fault.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone)]
 pub struct Fault {
     /// Its name, unique.
     pub id: String,

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use clap::Parser;
 
 use campaign::{Campaign, Outcome};
-use copy::Copy;
+use copy::SourceCopy;
 use fault::{Faults, Seeds};
 use mutants::Mutants;
 
@@ -94,7 +94,7 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
         None => (Box::new(Faults::read(package)?), "faults"),
     };
     let faults = &mut *seeds;
-    let copy = Copy { root, name };
+    let copy = SourceCopy { root, name };
     if options.list {
         for fault in faults.all() {
             // A reader that has seen enough is no error.
