@@ -85,7 +85,7 @@ impl Column {
         }
     }
 
-    /// Whether it needs no library, or `open` would look for one.
+    /// Whether a library that it needs is named.
     pub fn is_installed(self) -> bool {
         self.peer().is_none_or(|peer| peer.missing().is_none())
     }

@@ -23,11 +23,7 @@ impl Peer {
     /// The variable is not set, or its value is not the path of a library.
     pub fn open(self) -> Result<Library, Absent> {
         let Self { name, variable } = self;
-        let Some(path) = std::env::var_os(variable) else {
-            return Err(format!(
-                "{name}: not installed (`{variable}` names its library)"
-            ));
-        };
+        let path = std::env::var_os(variable).ok_or_else(|| self.not_installed())?;
         // SAFETY: whoever sets the variable vouches for the library's initialisers, which may
         // do anything.
         let library = unsafe { Library::new(path) };
@@ -39,7 +35,12 @@ impl Peer {
     pub fn missing(self) -> Option<Absent> {
         match std::env::var_os(self.variable) {
             Some(_) => None,
-            None => self.open().err(),
+            None => Some(self.not_installed()),
         }
+    }
+
+    fn not_installed(self) -> Absent {
+        let Self { name, variable } = self;
+        format!("{name}: not installed (`{variable}` names its library)")
     }
 }

@@ -398,7 +398,7 @@ fn compare(group: &Group, run: &mut Runner) -> Found {
 
 /// Started by the other test, in a process for each peer in a library.
 #[test]
-#[ignore = "the other test starts it"]
+#[ignore = "only as a process of the test below"]
 fn serve() {
     child::serve(&PEERS);
 }
