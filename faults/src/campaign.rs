@@ -55,7 +55,7 @@ const EXTRA_TIME: Duration = Duration::from_secs(60);
 
 /// The signals of a process that crashes: SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV. Others
 /// come from outside, and say nothing about a fault.
-const FAULTS: [i32; 6] = [4, 5, 6, 7, 8, 11];
+pub const FAULTS: [i32; 6] = [4, 5, 6, 7, 8, 11];
 
 /// A line that `bpflab fuzz --json` prints.
 #[derive(Debug, Deserialize)]
@@ -193,13 +193,13 @@ impl Campaign<'_> {
 }
 
 /// Ends a process.
-fn end(child: &mut Child) -> Result<(), std::io::Error> {
+pub fn end(child: &mut Child) -> Result<(), std::io::Error> {
     child.kill()?;
     child.wait().map(|_| ())
 }
 
 /// The lines of a pipe, from a thread that reads it to its end.
-fn lines(pipe: Option<impl Read + Send + 'static>) -> Receiver<String> {
+pub fn lines(pipe: Option<impl Read + Send + 'static>) -> Receiver<String> {
     let (sender, receiver) = channel();
     thread::spawn(move || {
         let Some(pipe) = pipe else { return };

@@ -5,7 +5,7 @@ use std::error::Error;
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 use serde::Deserialize;
 
@@ -19,12 +19,17 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 static ACTIVE: AtomicU32 = AtomicU32::new(0);
 
-/// Reads the number of the active fault; to be called before any other thread starts.
-pub fn init() {
+/// Reads the number of the active fault.
+extern "C" fn init() {
     if let Some(number) = std::env::var("BPFLAB_FAULT").ok().and_then(|it| it.parse().ok()) {
         ACTIVE.store(number, Ordering::SeqCst);
     }
 }
+
+// SAFETY: what the section holds is called before `main`, in which the environment is there.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static INIT: extern "C" fn() = init;
 
 #[inline(always)]
 pub const fn active(number: u32) -> bool {
@@ -33,8 +38,8 @@ pub const fn active(number: u32) -> bool {
 }
 "#;
 
-/// What else of the repository the sources include.
-const FOLDERS: [&str; 3] = ["src", "include", "examples/bpf"];
+/// The sources, and what they and the tests include.
+const FOLDERS: [&str; 5] = ["src", "include", "examples/bpf", "tests", "docs"];
 
 /// The copy of the sources and what is built of it.
 #[derive(Debug, Clone, Copy)]
@@ -51,6 +56,11 @@ const ATTEMPTS: usize = 20;
 impl SourceCopy<'_> {
     fn base(self) -> PathBuf {
         self.root.join("target").join(self.name)
+    }
+
+    /// The root of the copy.
+    pub fn sources(self) -> PathBuf {
+        self.base().join("copy")
     }
 
     /// The path of the copy's binary.
@@ -115,7 +125,7 @@ impl SourceCopy<'_> {
 
     /// Writes the copy; returns what the faults added to which file.
     fn write(self, faults: &mut dyn Seeds) -> Result<Added, Box<dyn Error>> {
-        let copy = self.base().join("copy");
+        let copy = self.sources();
         let mut writer = Writer {
             root: self.root,
             copy: &copy,
@@ -138,18 +148,37 @@ impl SourceCopy<'_> {
         Ok(added)
     }
 
-    /// Builds it; returns the faults that the compiler refuses, and its words.
-    fn refused(self, added: &Added) -> Result<BTreeMap<u32, String>, Box<dyn Error>> {
-        let base = self.base();
-        let output = Command::new(env!("CARGO"))
-            .args(["build", "--release", "--bin", "bpflab", "--quiet"])
-            .args(["--message-format", "json"])
-            .current_dir(base.join("copy"))
-            .env("CARGO_TARGET_DIR", base.join("target"))
+    /// Builds the tests of the verifier; returns each target with its binary.
+    pub fn tests(self) -> Result<Vec<(String, PathBuf)>, Box<dyn Error>> {
+        let output = self.cargo(&["test", "--no-run", "--lib", "--test", "verifier"])?;
+        if !output.status.success() {
+            let why = String::from_utf8_lossy(&output.stderr);
+            return Err(self.fails(&format!("its tests do not compile: {why}")).into());
+        }
+        let text = String::from_utf8_lossy(&output.stdout);
+        let artifacts = text.lines().map(serde_json::from_str::<Artifact>);
+        let tests = artifacts.filter_map(|it| it.ok().filter(|it| it.profile.test));
+        Ok(tests
+            .filter_map(|it| Some((it.target.name, it.executable?)))
+            .collect())
+    }
+
+    /// Runs cargo on the copy.
+    fn cargo(self, arguments: &[&str]) -> Result<Output, Box<dyn Error>> {
+        Ok(Command::new(env!("CARGO"))
+            .args(arguments)
+            .args(["--release", "--quiet", "--message-format", "json"])
+            .current_dir(self.sources())
+            .env("CARGO_TARGET_DIR", self.base().join("target"))
             .env("CARGO_INCREMENTAL", "1")
             .env("CARGO_PROFILE_RELEASE_DEBUG", "false")
             .env("RUSTFLAGS", "-Awarnings")
-            .output()?;
+            .output()?)
+    }
+
+    /// Builds it; returns the faults that the compiler refuses, and its words.
+    fn refused(self, added: &Added) -> Result<BTreeMap<u32, String>, Box<dyn Error>> {
+        let output = self.cargo(&["build", "--bin", "bpflab"])?;
         let mut refused = BTreeMap::new();
         if output.status.success() {
             return Ok(refused);
@@ -175,6 +204,24 @@ impl SourceCopy<'_> {
 
 /// What the faults added to which file.
 type Added = BTreeMap<String, Vec<(Range<usize>, u32)>>;
+
+/// A message of cargo about something that was built.
+#[derive(Debug, Deserialize)]
+struct Artifact {
+    target: Target,
+    profile: Profile,
+    executable: Option<PathBuf>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Target {
+    name: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Profile {
+    test: bool,
+}
 
 /// A message of cargo about the compiler.
 #[derive(Debug, Deserialize)]
@@ -264,13 +311,6 @@ impl Writer<'_> {
         let name = path.to_string_lossy();
         match &*name {
             "src/lib.rs" => Ok(format!("{text}\n#[doc(hidden)]\npub mod fault;\n")),
-            "src/main.rs" => {
-                let call = "bpflab::cli::main()";
-                if text.matches(call).count() != 1 {
-                    return Err(format!("{name}: expected one call of `{call}`"));
-                }
-                Ok(text.replace(call, "{ bpflab::fault::init(); bpflab::cli::main() }"))
-            }
             _ if self.files.contains(&*name) => {
                 let applied = self.faults.applied(&name, &text)?;
                 self.added.insert(name.into_owned(), applied.added);
@@ -294,12 +334,12 @@ fn remove_others(folder: &Path, written: &BTreeSet<PathBuf>) -> Result<(), Box<d
     Ok(())
 }
 
-/// The manifest of the copy: without tests and other packages.
+/// The manifest of the copy: without other packages.
 fn manifest(root: &Path) -> Result<String, Box<dyn Error>> {
     let path = root.join("Cargo.toml");
     let text = fs::read_to_string(&path).map_err(|why| at(&path, &why))?;
     let mut manifest: toml::Table = text.parse().map_err(|why| at(&path, &why))?;
-    for key in ["test", "dev-dependencies", "lints", "bench"] {
+    for key in ["lints", "bench"] {
         manifest.remove(key);
     }
     manifest.insert("workspace".into(), toml::Table::new().into());

@@ -10,6 +10,7 @@ mod copy;
 mod fault;
 mod mutants;
 mod table;
+mod tests;
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -23,6 +24,7 @@ use campaign::{Campaign, Outcome};
 use copy::SourceCopy;
 use fault::{Faults, Seeds};
 use mutants::Mutants;
+use tests::Tests;
 
 /// Run the fault study: build bpflab with every seeded fault, and search for each.
 #[derive(Debug, Parser)]
@@ -58,6 +60,9 @@ struct Options {
     /// Print the table of the results in the JSON file, without running anything.
     #[arg(long, requires = "json")]
     table: bool,
+    /// Run the tests of the verifier before each campaign; a test that fails has found the fault.
+    #[arg(long)]
+    tests: bool,
     /// Build the copy with the faults, and stop.
     #[arg(long)]
     build: bool,
@@ -120,7 +125,7 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
         if options.build {
             return Ok(());
         }
-        campaigns(options, &copy.binary(), faults, &mut results)?;
+        campaigns(options, copy, faults, &mut results)?;
     } else if options.mutants.is_some() {
         copy.as_built(faults)?;
     }
@@ -138,12 +143,13 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
 /// Runs the campaign of each fault that has no result yet.
 fn campaigns(
     options: &Options,
-    binary: &Path,
+    copy: SourceCopy<'_>,
     faults: &dyn Seeds,
     results: &mut Vec<Outcome>,
 ) -> Result<(), Box<dyn Error>> {
+    let binary = copy.binary();
     let campaign = Campaign {
-        binary,
+        binary: &binary,
         seconds: options.seconds,
         programs: options.programs,
         threads: options.threads,
@@ -176,8 +182,23 @@ fn campaigns(
     for (oracle, problem) in &known {
         eprintln!("found without a fault, and not counted: {oracle}: {problem}");
     }
+    let tests = match options.tests {
+        true => Some(Tests::build(copy)?),
+        false => None,
+    };
+    if let Some(tests) = &tests {
+        tests.without_fault()?;
+    }
     for (number, fault) in left {
-        let outcome = campaign.with_fault(number, &fault.id, &known)?;
+        let id = &fault.id;
+        let failed = match &tests {
+            Some(tests) => tests.with_fault(number, id)?,
+            None => None,
+        };
+        let outcome = match failed {
+            Some(outcome) => outcome,
+            None => campaign.with_fault(number, id, &known)?,
+        };
         results.retain(|known| known.id != fault.id);
         eprintln!("{}", table::line(&outcome));
         results.push(outcome);

@@ -13,7 +13,8 @@ pub(super) struct Loops {
 }
 
 impl Loops {
-    pub(super) fn of(ops: &[Op]) -> Self {
+    /// The loops of operations; to `others` more lead than jumps.
+    pub(super) fn of(ops: &[Op], others: impl IntoIterator<Item = Target>) -> Self {
         let mut changes: Vec<(i32, bool)> = Vec::new();
         let mut targets = vec![false; ops.len()];
         for (op, from) in ops.iter().zip(0u32..) {
@@ -34,6 +35,11 @@ impl Loops {
             }
             if let Some((depth, _)) = changes.get_mut(from as usize + 1) {
                 *depth -= 1;
+            }
+        }
+        for other in others {
+            if let Some(is_target) = targets.get_mut(other as usize) {
+                *is_target = true;
             }
         }
         let mut depth = 0;
@@ -73,13 +79,13 @@ mod tests {
     fn a_loop_in_a_loop() {
         let jump = |target| Op::Jump { target };
         let ops = [Op::Exit, Op::Exit, jump(1), jump(0), jump(5), Op::Exit];
-        let loops = Loops::of(&ops);
+        let loops = Loops::of(&ops, [0]);
         let depths: Vec<u8> = (0..6).map(|at| loops.depth(at)).collect();
         assert_eq!(depths, [1, 2, 2, 1, 0, 0]);
         let heads: Vec<u32> = (0..6).filter(|at| loops.is_head(*at)).collect();
         assert_eq!(heads, [0, 1]);
         let targets: Vec<u32> = (0..6).filter(|at| loops.is_target(*at)).collect();
         assert_eq!(targets, [0, 1, 5]);
-        assert_eq!(Loops::of(&ops[4..]).depth(0), 0);
+        assert_eq!(Loops::of(&ops[4..], []).depth(0), 0);
     }
 }

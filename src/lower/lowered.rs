@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::LowerError;
 use super::fuse::fused::Fused;
+use super::logarithm::Logarithm;
 use super::note::Notes;
 use super::op::{Op, Target};
 use crate::analysis::Effect;
@@ -46,6 +47,8 @@ pub struct Lowered {
     pub(super) exceptions: Option<Exceptions>,
     /// For each operation its notes; empty if there are none.
     pub(super) notes: Vec<Notes>,
+    /// Code that computes a binary logarithm, in order.
+    pub(super) logarithms: Vec<Logarithm>,
     pub(super) overlay: Overlay,
 }
 
@@ -352,6 +355,20 @@ impl Lowered {
     #[must_use]
     pub fn note(&self, op: Target) -> Notes {
         self.notes.get(op as usize).copied().unwrap_or_default()
+    }
+
+    /// What computes binary logarithms, in order.
+    #[cfg(feature = "jit")]
+    pub(crate) fn logarithms(&self) -> &[Logarithm] {
+        &self.logarithms
+    }
+
+    /// What computes a binary logarithm from this operation on. No fused operation begins
+    /// before it or before its end, and ends after it.
+    #[cfg(feature = "jit")]
+    pub(crate) fn logarithm(&self, op: Target) -> Option<Logarithm> {
+        let found = self.logarithms.binary_search_by_key(&op, |it| it.start);
+        self.logarithms.get(found.ok()?).copied()
     }
 
     /// The fused form of the operations from this one on, and how many it fuses;

@@ -13,6 +13,7 @@
 //! | `access` | which accesses need no check, and how they reach their memory |
 //! | `flow`, `effect` | the edges between operations (for `analysis`); what operations read and write |
 //! | `ranges` | value ranges of registers and stack slots |
+//! | `logarithm` | code that computes a binary logarithm |
 //! | `prune` | removes unreachable operations |
 //! | `fresh` | which values are still in a map whose elements the program deletes |
 //! | `zeroing` | which bytes of a frame must be zeroed |
@@ -39,6 +40,7 @@ mod flow;
 mod fresh;
 mod fuse;
 mod known;
+mod logarithm;
 mod lowered;
 mod note;
 mod op;
@@ -101,6 +103,9 @@ bitflags! {
         const FRESH = 1 << 10;
         /// Loads through typed pointers find objects that were read before in a table.
         const KERNEL = 1 << 11;
+        /// Code that computes a binary logarithm is found, for machine code that does not
+        /// count instructions.
+        const LOGARITHM = 1 << 12;
     }
 }
 

@@ -11,6 +11,7 @@ use super::exception::exception_callback;
 use super::fresh::fresh;
 use super::fuse::fuse;
 use super::known::{self, CPU};
+use super::logarithm::logarithms;
 use super::lowered::{BoundArena, Callee, Exceptions, Function, Helper, Keys, Lowered, Overlay};
 use super::op::{MemRef, Op, Order, Target};
 use super::ranges::apply::ranges;
@@ -85,6 +86,7 @@ pub fn lower(
         cpus: bindings.machine.world.cpus(),
         known,
         notes: Vec::new(),
+        logarithms: Vec::new(),
         overlay: Overlay::default(),
     };
     if passes.contains(Passes::FRESH) && !deferred.is_empty() {
@@ -98,6 +100,9 @@ pub fn lower(
     lowered.effects = lowered.ops.iter().map(|op| effect(*op)).collect();
     if passes.contains(Passes::ZEROING) {
         zeroing(&mut lowered, verified);
+    }
+    if passes.contains(Passes::LOGARITHM) {
+        lowered.logarithms = logarithms(&lowered);
     }
     if passes.contains(Passes::FUSE) {
         lowered.overlay = fuse(&lowered);

@@ -29,6 +29,7 @@ mod kernel_structures;
 mod kfuncs;
 mod kfuncs_world;
 mod layering;
+mod logarithms;
 mod machine_code;
 mod map_view;
 mod maps_kinds;

@@ -13,7 +13,7 @@ const CELL: i16 = 48;
 
 impl Maker {
     /// Makes the scratch registers dead.
-    fn kill(&mut self, regs: &[u8]) {
+    pub(super) fn kill(&mut self, regs: &[u8]) {
         for reg in regs {
             let imm = self.random.imm();
             self.emit(0xb7, *reg, 0, 0, imm);
@@ -22,7 +22,7 @@ impl Maker {
     }
 
     /// An unknown number, in r5.
-    fn unknown(&mut self) -> u8 {
+    pub(super) fn unknown(&mut self) -> u8 {
         let off = i16::from(self.random.byte(8)) * 8;
         let opcode = self.random.pick(&[0x79, 0x79, 0x61]);
         self.emit(opcode, 5, CONTEXT, off, 0);
@@ -31,7 +31,7 @@ impl Maker {
     }
 
     /// The class of an operation with its bits.
-    fn width(&mut self) -> (u8, u64) {
+    pub(super) fn width(&mut self) -> (u8, u64) {
         self.random.pick(&[(7, 64), (4, 32)])
     }
 
@@ -224,7 +224,7 @@ impl Maker {
     }
 
     /// A number that went through memory, so that no engine knows it.
-    fn hidden(&mut self, reg: u8, number: u64) {
+    pub(super) fn hidden(&mut self, reg: u8, number: u64) {
         let [low, high] = [number, number >> 32].map(|part| {
             let [a, b, c, d, ..] = part.to_le_bytes();
             i32::from_le_bytes([a, b, c, d])

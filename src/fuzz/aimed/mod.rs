@@ -28,6 +28,7 @@ pub(super) mod graphs;
 mod idioms;
 mod joins;
 mod links;
+mod logarithm;
 pub(super) mod maps;
 pub(super) mod packets;
 pub(super) mod pointers;
@@ -142,6 +143,7 @@ fn steps(aim: Aim) -> &'static [(u64, Step)] {
         ],
         Aim::Idioms => &[
             (8, Maker::rotate),
+            (8, Maker::logarithm),
             (8, Maker::extract),
             (8, Maker::select),
             (8, Maker::test_bits),

@@ -1,11 +1,11 @@
 //! Translates operations to code.
 
-use dynasmrt::DynasmLabelApi;
+use dynasmrt::{DynasmApi as _, DynasmLabelApi as _};
 
 use super::emitter::{Emitter, asm};
 use super::features::Features;
 use super::regs::host;
-use crate::isa::Width;
+use crate::isa::{AluOp, Operand, Width};
 use crate::jit::count::Counts;
 use crate::jit::emitted::Emitted;
 use crate::lower::{Lowered, Notes, Op, Target};
@@ -40,6 +40,11 @@ pub(in crate::jit) fn emit(
             asm!(emitter ; =>label);
             let offset = emitter.offset();
             emitter.offsets.push(offset);
+            if let Some(end) = emitter.logarithm(at) {
+                emitter.offsets.extend((at + 1..end).map(|_| offset));
+                at = end;
+                continue;
+            }
             let plain = *ops.get(at as usize)?;
             match lowered.fused(at) {
                 Some((fused, n)) if emitter.fused(at, fused, n) => {
@@ -67,6 +72,29 @@ pub(in crate::jit) fn emit(
 }
 
 impl Emitter<'_> {
+    /// Emits the code of a binary logarithm that begins at an operation, if instructions are
+    /// not counted; returns the operation after it.
+    fn logarithm(&mut self, at: Target) -> Option<Target> {
+        let found = self.lowered.logarithm(at)?;
+        if self.counts.is_on {
+            return None;
+        }
+        let (dst, src) = (host(found.dst), host(found.src));
+        match found.width {
+            Width::W64 => asm!(self ; mov X(dst), X(src)),
+            Width::W32 => asm!(self ; mov W(dst), W(src)),
+        }
+        asm!(self ; orr XSP(dst), X(dst), 1 ; clz X(dst), X(dst) ; eor XSP(dst), X(dst), 63);
+        if found.plus > 0 {
+            self.alu(AluOp::Add, Width::W32, dst, dst, Operand::Imm(found.plus));
+        }
+        if found.end != found.dead {
+            let end = self.labels.op(found.end);
+            asm!(self ; b =>end);
+        }
+        Some(found.dead)
+    }
+
     /// Emits the code of an operation, and of the edge to the next one.
     pub(super) fn op(&mut self, at: Target, op: Op) {
         let note = self.lowered.note(at);

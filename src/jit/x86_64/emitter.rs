@@ -152,7 +152,10 @@ impl<'a> Emitter<'a> {
             pins: Pins::default(),
             held: None,
             round: None,
-            loops: Loops::of(lowered.ops()),
+            loops: Loops::of(
+                lowered.ops(),
+                lowered.logarithms().iter().map(|it| it.end),
+            ),
             changed: SmallVec::new(),
             calls: false,
             is_main: false,

@@ -1,6 +1,6 @@
 //! Translates operations to code.
 
-use dynasmrt::{DynamicLabel, DynasmLabelApi as _};
+use dynasmrt::{DynamicLabel, DynasmApi as _, DynasmLabelApi as _};
 
 use super::emitter::{Emitter, asm};
 use super::features::Features;
@@ -77,7 +77,37 @@ impl Emitter<'_> {
             self.held = None;
         }
         self.begin(at);
+        if let Some(end) = self.logarithm(at) {
+            return Some(end);
+        }
         self.code_of(at)
+    }
+
+    /// Emits the code of a binary logarithm that begins at an operation, if instructions are
+    /// not counted; returns the operation after it.
+    fn logarithm(&mut self, at: Target) -> Option<Target> {
+        let found = self.lowered.logarithm(at)?;
+        if self.counts.is_on || self.round.is_some() {
+            return None;
+        }
+        let (dst, src) = (host(found.dst)?, host(found.src)?);
+        match found.width {
+            Width::W64 => asm!(self ; mov Rq(dst), Rq(src)),
+            Width::W32 => asm!(self ; mov Rd(dst), Rd(src)),
+        }
+        asm!(self ; or Rq(dst), 1 ; bsr Rq(dst), Rq(dst));
+        if found.plus > 0 {
+            asm!(self ; add Rd(dst), found.plus);
+        }
+        if found.end != found.dead {
+            let end = self.label(found.end);
+            asm!(self ; jmp =>end);
+        }
+        for inner in at + 1..found.dead {
+            self.begin(inner);
+        }
+        self.held = None;
+        Some(found.dead)
     }
 
     /// The same without its label.

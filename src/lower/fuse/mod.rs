@@ -64,7 +64,8 @@ fn found(first: Op, window: &Window<'_>) -> Option<(Fused, u8)> {
     }
 }
 
-/// For each operation whether any other than the preceding one leads to it.
+/// For each operation whether any other than the preceding one leads to it, or it begins what an
+/// engine may execute instead.
 fn leads(program: &Lowered) -> Vec<bool> {
     let mut leads = vec![false; program.ops.len()];
     let mut lead = |at: u32| {
@@ -79,6 +80,10 @@ fn leads(program: &Lowered) -> Vec<bool> {
         .ops
         .iter()
         .filter_map(|op| op.target())
-        .for_each(lead);
+        .for_each(&mut lead);
+    for found in &program.logarithms {
+        lead(found.start);
+        lead(found.end);
+    }
     leads
 }
