@@ -153,7 +153,9 @@ impl SourceCopy<'_> {
         let output = self.cargo(&["test", "--no-run", "--lib", "--test", "verifier"])?;
         if !output.status.success() {
             let why = String::from_utf8_lossy(&output.stderr);
-            return Err(self.fails(&format!("its tests do not compile: {why}")).into());
+            return Err(self
+                .fails(&format!("its tests do not compile: {why}"))
+                .into());
         }
         let text = String::from_utf8_lossy(&output.stdout);
         let artifacts = text.lines().map(serde_json::from_str::<Artifact>);

@@ -44,8 +44,8 @@ const STEPS: [Step; 3] = [
     },
 ];
 
-/// How long a step may take.
-const MOST: Duration = Duration::from_secs(60);
+/// How long a step may take: several times what the slowest one takes.
+const MOST: Duration = Duration::from_secs(20);
 
 /// The tests of the copy.
 #[derive(Debug)]

@@ -366,9 +366,9 @@ impl Lowered {
     /// What computes a binary logarithm from this operation on. No fused operation begins
     /// before it or before its end, and ends after it.
     #[cfg(feature = "jit")]
-    pub(crate) fn logarithm(&self, op: Target) -> Option<Logarithm> {
+    pub(crate) fn logarithm(&self, op: Target) -> Option<&Logarithm> {
         let found = self.logarithms.binary_search_by_key(&op, |it| it.start);
-        self.logarithms.get(found.ok()?).copied()
+        self.logarithms.get(found.ok()?)
     }
 
     /// The fused form of the operations from this one on, and how many it fuses;

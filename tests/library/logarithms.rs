@@ -41,77 +41,143 @@ fn computing([sum, rest, step]: Regs, letter: char, by: u32) -> String {
     )
 }
 
-/// A program that returns the position of the highest bit of the packet's number plus `start`.
-fn program(regs: Regs, letter: char, start: u32, step: fn(Regs, char, u32) -> String) -> Program {
-    let [sum, rest, _] = regs;
-    let first = if letter == 'w' { 16 } else { 32 };
+/// The steps for all distances from the first on.
+fn steps(regs: Regs, letter: char, first: u32, step: fn(Regs, char, u32) -> String) -> String {
     let distances = std::iter::successors(Some(first), |by| (*by > 1).then_some(by / 2));
-    let steps: String = distances.map(|by| step(regs, letter, by)).collect();
+    distances.map(|by| step(regs, letter, by)).collect()
+}
+
+/// A program that has the packet's number in `r1`, and does this.
+fn program(code: &str) -> Arc<Program> {
     let text = format!(
         "r2 = *(u32 *)(r1 +4)
         r1 = *(u32 *)(r1 +0)
         r3 = r1
         r3 += 8
         if r3 > r2 goto short
-        r{rest} = *(u64 *)(r1 +0)
-        r{sum} = {start}
-        {steps}
-        r0 = r{sum}
+        r1 = *(u64 *)(r1 +0)
+        {code}
         exit
         short: r0 = -1
         exit"
     );
     let slots = assemble(&text).unwrap();
-    Program::new("p", ProgType::Xdp, slots)
+    Arc::new(Program::new("p", ProgType::Xdp, slots))
 }
 
-/// Numbers around each power of two, with and without an upper half.
+/// Numbers around each power of two, and those with a special upper half.
 fn numbers() -> Vec<u64> {
     let powers = (0..64).map(|position| 1u64 << position);
     let around = powers.flat_map(|power| [power, power - 1, power | 1, power | power / 2]);
     let halves = [0xffff_ffff_0000_0000, 0x8000_0000_0000_0100, u64::MAX];
-    around.chain(halves).collect()
+    let thousands = (0..54).flat_map(|position| {
+        let power = 1000u64 << position;
+        [power, power - 1, power + 999]
+    });
+    around.chain(halves).chain(thousands).collect()
 }
 
-fn check(engine: EngineKind, counts: bool) {
-    // A packet has at least an Ethernet header.
-    let packet = |number: u64| Event::packet([number.to_le_bytes(), [0; 8]].concat());
-    let packets: Vec<_> = numbers()
-        .into_iter()
-        .map(|number| (number, packet(number)))
-        .collect();
-    let steps: [fn(Regs, char, u32) -> String; 2] = [jumping, computing];
-    for (regs, start) in [([0, 1, 2], 0), ([6, 7, 8], 1), ([9, 3, 4], 0), ([5, 0, 6], 100)] {
-        for (letter, step) in [('r', steps[0]), ('r', steps[1]), ('w', steps[0]), ('w', steps[1])] {
-            let program = Arc::new(program(regs, letter, start, step));
-            let mut vm = Vm::with_world(World::default());
-            vm.set_engine(engine).set_counting(counts);
-            let handle = vm.load_programs(&[], vec![program]).unwrap()[0];
-            for (number, packet) in &packets {
-                let number = match letter {
-                    'w' => low32(*number).into(),
-                    _ => *number,
-                };
-                let expected = start + (number | 1).ilog2();
-                let outcome = vm.run(handle, packet).unwrap();
-                let run = outcome.runs.first().unwrap();
-                assert_eq!(run.ran_on.engine, engine);
-                assert_eq!(run.returned(), expected, "{number:#x} {letter} {regs:?}");
+/// Runs a program on all numbers, with every engine, with and without counts.
+fn check(code: &str, expected: impl Fn(u64) -> u32) {
+    let program = program(code);
+    let jit = (EngineKind::default() == EngineKind::Jit).then_some(EngineKind::Jit);
+    let engines = [(EngineKind::Checked, true), (EngineKind::Interp, true)];
+    let jits = [true, false].into_iter();
+    let jits = jits.filter_map(|counts| Some((jit?, counts)));
+    for (engine, counts) in engines.into_iter().chain(jits) {
+        let mut vm = Vm::with_world(World::default());
+        vm.set_engine(engine).set_counting(counts);
+        let handle = vm.load_programs(&[], vec![Arc::clone(&program)]).unwrap()[0];
+        for number in numbers() {
+            // A packet has at least an Ethernet header.
+            let packet = Event::packet([number.to_le_bytes(), [0; 8]].concat());
+            let outcome = vm.run(handle, &packet).unwrap();
+            let run = outcome.runs.first().unwrap();
+            assert_eq!(run.ran_on.engine, engine);
+            assert_eq!(
+                run.returned(),
+                expected(number),
+                "{engine}, counts {counts}, {number:#x}: {code}"
+            );
+        }
+    }
+}
+
+const FORMS: [fn(Regs, char, u32) -> String; 2] = [jumping, computing];
+
+#[test]
+fn in_all_forms() {
+    for (regs, start) in [
+        ([0, 3, 2], 0),
+        ([6, 7, 8], 1),
+        ([9, 3, 4], 0),
+        ([5, 0, 6], 100),
+    ] {
+        for form in FORMS {
+            let [sum, rest, _] = regs;
+            for (letter, first) in [('r', 32), ('w', 16)] {
+                let steps = steps(regs, letter, first, form);
+                let code = format!("r{rest} = r1\n r{sum} = {start}\n {steps} r0 = r{sum}");
+                check(&code, |number| {
+                    let number = if letter == 'w' {
+                        low32(number).into()
+                    } else {
+                        number
+                    };
+                    start + (number | 1).ilog2()
+                });
             }
         }
     }
 }
 
+/// The steps are followed by uses of the number, and of another one that is set among them.
 #[test]
-fn the_interpreters_find_the_highest_bit() {
-    check(EngineKind::Checked, true);
-    check(EngineKind::Interp, true);
+fn with_live_registers() {
+    for form in FORMS {
+        let steps = steps([0, 1, 2], 'r', 16, form);
+        let code = format!(
+            "r4 = r1
+            r0 = 0
+            r2 = 0x100000000 ll
+            if r1 < r2 goto upper
+            r0 = 32
+            r1 >>= 32
+            upper: r5 = 3
+            {steps}
+            r4 &= 0xff00
+            r0 += r4
+            r5 <<= 20
+            r0 += r5"
+        );
+        check(&code, |number| {
+            (number | 1).ilog2() + (low32(number) & 0xff00) + (3 << 20)
+        });
+    }
 }
 
+/// As clang compiles the logarithm of a quotient: the dividend is compared.
 #[test]
-fn machine_code_finds_the_highest_bit() {
-    if EngineKind::default() == EngineKind::Jit {
-        check(EngineKind::Jit, true);
-        check(EngineKind::Jit, false);
+fn of_a_quotient() {
+    for form in FORMS {
+        let steps = steps([0, 1, 2], 'r', 16, form);
+        let code = format!(
+            "r3 = r1
+            r1 /= 1000
+            r4 = r1
+            r0 = 0
+            r2 = {} ll
+            if r3 < r2 goto upper
+            r0 = 32
+            r1 >>= 32
+            upper: {steps}
+            r4 &= 0xff00
+            r0 += r4",
+            1000u64 << 32
+        );
+        check(&code, |number| {
+            let quotient = number / 1000;
+            (quotient | 1).ilog2() + (low32(quotient) & 0xff00)
+        });
     }
 }

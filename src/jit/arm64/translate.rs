@@ -79,14 +79,22 @@ impl Emitter<'_> {
         if self.counts.is_on {
             return None;
         }
-        let (dst, src) = (host(found.dst), host(found.src));
-        match found.width {
-            Width::W64 => asm!(self ; mov X(dst), X(src)),
-            Width::W32 => asm!(self ; mov W(dst), W(src)),
+        let (input, dst) = (found.input, host(found.dst));
+        let copy = found.copy.unwrap_or(found.dst);
+        let to = host(copy);
+        self.alu(AluOp::Mov, input.width, to, to, input.src.into());
+        if let Some(divisor) = input.divisor {
+            self.alu(AluOp::Div, input.width, to, to, Operand::Imm(divisor));
+        }
+        if copy != found.dst {
+            self.alu(AluOp::Mov, Width::W64, dst, dst, copy.into());
         }
         asm!(self ; orr XSP(dst), X(dst), 1 ; clz X(dst), X(dst) ; eor XSP(dst), X(dst), 63);
         if found.plus > 0 {
             self.alu(AluOp::Add, Width::W32, dst, dst, Operand::Imm(found.plus));
+        }
+        for (reg, number) in &found.numbers {
+            self.constant(host(*reg), *number);
         }
         if found.end != found.dead {
             let end = self.labels.op(found.end);

@@ -152,10 +152,7 @@ impl<'a> Emitter<'a> {
             pins: Pins::default(),
             held: None,
             round: None,
-            loops: Loops::of(
-                lowered.ops(),
-                lowered.logarithms().iter().map(|it| it.end),
-            ),
+            loops: Loops::of(lowered.ops(), lowered.logarithms().iter().map(|it| it.end)),
             changed: SmallVec::new(),
             calls: false,
             is_main: false,

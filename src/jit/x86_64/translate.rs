@@ -5,7 +5,7 @@ use dynasmrt::{DynamicLabel, DynasmApi as _, DynasmLabelApi as _};
 use super::emitter::{Emitter, asm};
 use super::features::Features;
 use super::regs::{RAX, host};
-use crate::isa::Width;
+use crate::isa::{AluOp, Operand, Width};
 use crate::jit::count::Counts;
 use crate::jit::emitted::{Emitted, EntryPoints};
 use crate::lower::{Lowered, Notes, Op, Target};
@@ -90,14 +90,25 @@ impl Emitter<'_> {
         if self.counts.is_on || self.round.is_some() {
             return None;
         }
-        let (dst, src) = (host(found.dst)?, host(found.src)?);
-        match found.width {
-            Width::W64 => asm!(self ; mov Rq(dst), Rq(src)),
-            Width::W32 => asm!(self ; mov Rd(dst), Rd(src)),
+        let input = found.input;
+        let (dst, notes) = (host(found.dst)?, Notes::empty());
+        let copy = found.copy.unwrap_or(found.dst);
+        self.alu(AluOp::Mov, input.width, copy, input.src.into(), notes);
+        if let Some(divisor) = input.divisor {
+            let by = Operand::Imm(divisor);
+            self.alu(AluOp::Div, input.width, copy, by, notes);
+        }
+        if copy != found.dst {
+            self.alu(AluOp::Mov, Width::W64, found.dst, copy.into(), notes);
         }
         asm!(self ; or Rq(dst), 1 ; bsr Rq(dst), Rq(dst));
         if found.plus > 0 {
             asm!(self ; add Rd(dst), found.plus);
+        }
+        for (reg, number) in &found.numbers {
+            if let Some(reg) = host(*reg) {
+                self.constant(reg, *number);
+            }
         }
         if found.end != found.dead {
             let end = self.label(found.end);
