@@ -68,7 +68,7 @@ fn program(code: &str) -> Arc<Program> {
 /// Numbers around each power of two, and those with a special upper half.
 fn numbers() -> Vec<u64> {
     let powers = (0..64).map(|position| 1u64 << position);
-    let around = powers.flat_map(|power| [power, power - 1, power | 1, power | power / 2]);
+    let around = powers.flat_map(|power| [power, power - 1, power | 1, power + power / 2]);
     let halves = [0xffff_ffff_0000_0000, 0x8000_0000_0000_0100, u64::MAX];
     let thousands = (0..54).flat_map(|position| {
         let power = 1000u64 << position;

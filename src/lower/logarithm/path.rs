@@ -159,29 +159,23 @@ impl Path {
             (AluOp::Mov, ..) => return right,
             _ => {}
         }
-        let Value::Constant(by) = right else {
+        let Value::Constant(number) = right else {
             return Value::Unknown;
         };
-        // What is shifted out of a register is no matter.
-        if self.regs[dst.index()] == Value::Low && op == AluOp::Lsh && (32..64).contains(&by) {
-            return match width {
-                Width::W64 => self.part(0, by as u8),
-                Width::W32 => Value::Unknown,
-            };
-        }
-        if self.regs[dst.index()] == Value::Dividend && op == AluOp::Div {
-            let divisor = self.input.divisor.map(|it| it.unsigned_abs().into());
-            return match width {
-                Width::W64 if divisor == Some(by) => self.part(0, 0),
-                _ => Value::Unknown,
-            };
-        }
         let bits = width.bits();
+        // The distance of a shift, less than the width.
+        let by = u8::try_from(number % u64::from(bits)).unwrap_or(0);
+        match (self.regs[dst.index()], op, width) {
+            // The unknown upper half is shifted out.
+            (Value::Low, AluOp::Lsh, Width::W64) if by >= 32 => return self.part(0, by),
+            (Value::Dividend, AluOp::Div, Width::W64) if self.is_divisor(number) => {
+                return self.part(0, 0);
+            }
+            _ => {}
+        }
         match self.read(dst.into(), width) {
-            Value::Constant(left) => Value::Constant(op.eval(width, left, by)),
+            Value::Constant(left) => Value::Constant(op.eval(width, left, number)),
             Value::Part { right, left } => {
-                // Less than the width.
-                let by = (by % u64::from(bits)) as u8;
                 let highest = self.highest(right, left);
                 match op {
                     AluOp::Lsh if highest + by < bits => self.part(right, left + by),
@@ -193,6 +187,11 @@ impl Path {
             }
             Value::Unknown | Value::Low | Value::Dividend => Value::Unknown,
         }
+    }
+
+    fn is_divisor(&self, number: u64) -> bool {
+        let divisor = self.input.divisor.map(|it| it.unsigned_abs().into());
+        divisor == Some(number)
     }
 
     /// The least and the greatest number that a value may be.
