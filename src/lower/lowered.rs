@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::LowerError;
 use super::fuse::fused::Fused;
-use super::logarithm::Logarithm;
+use super::logarithm::found::Logarithm;
 use super::note::Notes;
 use super::op::{Op, Target};
 use crate::analysis::Effect;

@@ -181,3 +181,19 @@ fn of_a_quotient() {
         });
     }
 }
+
+/// The second one begins where the first one ends.
+#[test]
+fn two_after_each_other() {
+    for form in FORMS {
+        let one = steps([0, 1, 2], 'r', 32, form);
+        let two = steps([3, 4, 2], 'r', 32, form);
+        let two = two.replace("below", "under").replace("above", "over");
+        let two = two.replace("shift", "move");
+        let code =
+            format!("r4 = r1\n r4 >>= 9\n r0 = 0\n r3 = 0\n {one} {two} r3 <<= 8\n r0 += r3");
+        check(&code, |number| {
+            (number | 1).ilog2() + (((number >> 9) | 1).ilog2() << 8)
+        });
+    }
+}

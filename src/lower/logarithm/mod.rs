@@ -28,6 +28,7 @@
 //! r1 >>= 16
 //! ```
 
+pub(super) mod found;
 mod path;
 #[cfg(test)]
 mod tests;
@@ -37,58 +38,14 @@ use super::lowered::{Helper, Lowered};
 use super::op::{Op, Target};
 use crate::analysis::{Effect, Liveness};
 use crate::isa::{AluOp, Operand, Reg, RegSet, Width, sign_extend32};
-use path::Path;
-
-/// Operations that compute a binary logarithm.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Logarithm {
-    /// The first operation.
-    pub start: Target,
-    /// Where all paths from there meet.
-    pub end: Target,
-    /// From `start` to here no operation is executed otherwise.
-    pub dead: Target,
-    /// Gets the position of the input's highest bit, 0 if there is none, plus `plus`.
-    pub dst: Reg,
-    /// Of which number.
-    pub input: Input,
-    /// Added to the position.
-    pub plus: i32,
-    /// Another register that gets the input, and is read later.
-    pub copy: Option<Reg>,
-    /// Other registers that get a number, and are read later.
-    pub numbers: Box<[(Reg, u64)]>,
-}
-
-/// The number of which the logarithm is computed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Input {
-    /// The register that has it.
-    pub src: Reg,
-    /// The register is divided by this number before, unsigned; positive.
-    pub divisor: Option<i32>,
-    /// How much of it counts: all of a quotient.
-    pub width: Width,
-}
-
-impl Input {
-    /// The greatest number that it may be.
-    const fn greatest(self) -> u64 {
-        match (self.divisor, self.width) {
-            (Some(divisor), _) => u64::MAX / divisor.unsigned_abs() as u64,
-            (None, Width::W64) => u64::MAX,
-            (None, Width::W32) => u32::MAX as u64,
-        }
-    }
-}
+use found::{Input, Logarithm};
+use path::{MOST, Path};
 
 /// The numbers with which the first step compares, for inputs of 32 and 64 bits: searched for,
 /// since programs have few of them.
 const FIRST: [u64; 4] = [0xffff, 1 << 16, 0xffff_ffff, 1 << 32];
 /// How many operations before this comparison the code may start.
 const BEFORE: u32 = 12;
-/// The most operations of a path.
-const MOST: usize = 160;
 
 /// Finds the binary logarithms that a program computes, in order.
 pub(super) fn logarithms(program: &Lowered) -> Vec<Logarithm> {
@@ -108,7 +65,9 @@ pub(super) fn logarithms(program: &Lowered) -> Vec<Logarithm> {
     // What another one leads to is executed.
     let ends: Vec<Target> = found.iter().map(|it| it.end).collect();
     for it in &mut found {
-        let within = ends.iter().filter(|end| (it.start..it.dead).contains(*end));
+        let within = ends
+            .iter()
+            .filter(|end| (it.start + 1..it.dead).contains(*end));
         it.dead = within.copied().min().unwrap_or(it.dead);
     }
     found
@@ -210,7 +169,7 @@ impl Search<'_> {
             traces.push(path.clone().trace(ops)?);
         }
         let (first, others) = traces.split_first()?;
-        let mut met = first.iter().skip(1).copied();
+        let mut met = first.iter().copied().filter(|end| *end != start);
         met.find_map(|end| {
             if !others.iter().all(|trace| trace.contains(&end)) {
                 return None;

@@ -1,9 +1,12 @@
 //! The execution of operations for one position of the input's highest bit.
 
-use super::{Input, MOST};
+use super::found::Input;
 use crate::isa::{AluOp, JumpOp, Operand, Reg, RegSet, Width, low32, sign_extend32};
 use crate::lower::effect::effect;
 use crate::lower::op::{Op, Target};
+
+/// The most operations of a path.
+pub(super) const MOST: usize = 160;
 
 /// What a register has, where the highest bit of the input is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
