@@ -89,7 +89,9 @@ fn measure_all(names: &[String], effort: Effort, show: &mut dyn FnMut(&str)) -> 
         let maps = rows::maps::all(effort);
         figures.extend(maps.figures());
         let threads = rows::threads::table(effort);
-        details = format!("{}\n{maps}\n{threads}", rows::compile::table(&compiled));
+        let scaling = rows::scaling::table(effort);
+        let compiled = rows::compile::table(&compiled);
+        details = format!("{compiled}\n{maps}\n{threads}\n{scaling}");
     }
     let shown = figures
         .iter()

@@ -8,6 +8,7 @@
 //! | `events` | events from memory |
 //! | `maps` | single operations on maps |
 //! | `threads` | map operations from one and two threads |
+//! | `scaling` | many records on one and two CPUs |
 
 pub mod compile;
 pub mod events;
@@ -15,4 +16,5 @@ pub mod goals;
 pub mod loading;
 pub mod maps;
 pub mod programs;
+pub mod scaling;
 pub mod threads;
