@@ -77,8 +77,9 @@ struct ProgLoad {
     fd_array_cnt: u32,
 }
 
-/// Retries of a load that a signal interrupted (`EAGAIN`), as in libbpf.
-const ATTEMPTS: usize = 5;
+/// Retries of a load that a signal interrupted (`EAGAIN`): libbpf has 5, but the verification of a
+/// million instructions may take seconds, and was seen to be interrupted each time.
+const ATTEMPTS: usize = 30;
 
 impl From<OwnedFd> for ProgFd {
     /// The descriptor of a program.
