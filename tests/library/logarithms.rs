@@ -65,16 +65,15 @@ fn program(code: &str) -> Arc<Program> {
     Arc::new(Program::new("p", ProgType::Xdp, slots))
 }
 
-/// Numbers around each power of two, and those with a special upper half.
+/// The numbers at which the result changes, for the number itself and for its thousandth, and
+/// those with a special upper half.
 fn numbers() -> Vec<u64> {
     let powers = (0..64).map(|position| 1u64 << position);
-    let around = powers.flat_map(|power| [power, power - 1, power | 1, power + power / 2]);
+    let thousands = (0..54).step_by(6).map(|position| 1000u64 << position);
+    let limits = powers.chain(thousands);
+    let around = limits.flat_map(|limit| [limit - 1, limit]);
     let halves = [0xffff_ffff_0000_0000, 0x8000_0000_0000_0100, u64::MAX];
-    let thousands = (0..54).flat_map(|position| {
-        let power = 1000u64 << position;
-        [power, power - 1, power + 999]
-    });
-    around.chain(halves).chain(thousands).collect()
+    around.chain(halves).collect()
 }
 
 /// Runs a program on all numbers, with every engine, with and without counts.
@@ -107,12 +106,7 @@ const FORMS: [fn(Regs, char, u32) -> String; 2] = [jumping, computing];
 
 #[test]
 fn in_all_forms() {
-    for (regs, start) in [
-        ([0, 3, 2], 0),
-        ([6, 7, 8], 1),
-        ([9, 3, 4], 0),
-        ([5, 0, 6], 100),
-    ] {
+    for (regs, start) in [([0, 3, 2], 0), ([6, 7, 8], 100)] {
         for form in FORMS {
             let [sum, rest, _] = regs;
             for (letter, first) in [('r', 32), ('w', 16)] {
