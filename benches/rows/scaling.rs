@@ -22,8 +22,8 @@ struct Case {
     program: &'static str,
     event: &'static str,
     field: &'static str,
-    /// The field's greatest number.
-    most: u64,
+    /// The field's numbers are below this.
+    limit: u64,
 }
 
 const CASES: [Case; 2] = [
@@ -33,7 +33,7 @@ const CASES: [Case; 2] = [
         program: "count_write",
         event: "syscalls/sys_enter_write",
         field: "args[2]",
-        most: u64::MAX,
+        limit: u64::MAX,
     },
     Case {
         what: "`softirqs`: an array for each CPU",
@@ -41,7 +41,7 @@ const CASES: [Case; 2] = [
         program: "count_softirq",
         event: "irq/softirq_entry",
         field: "vec",
-        most: 9,
+        limit: 10,
     },
 ];
 
@@ -57,11 +57,7 @@ impl Case {
         vm.set_engine(EngineKind::default()).set_counting(false);
         let event = vm.tracepoint(self.event).expect("it is known");
         let with = |size: u64| {
-            let number = if self.most == u64::MAX {
-                size
-            } else {
-                size % (self.most + 1)
-            };
+            let number = size % self.limit;
             let event = event.clone().set(self.field, number).expect("a field");
             event.record()
         };

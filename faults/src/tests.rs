@@ -19,7 +19,7 @@ struct Step {
 }
 
 /// What runs, the quickest first: programs with recorded verdicts, then what else is in
-/// `tests/verifier`, then the unit tests. Tests that take more than ten seconds are left out.
+/// `tests/verifier`, then the unit tests. Those that take seconds each are left out.
 const STEPS: [Step; 3] = [
     Step {
         target: "verifier",
@@ -47,6 +47,9 @@ const STEPS: [Step; 3] = [
 /// How long a step may take: several times what the slowest one takes.
 const MOST: Duration = Duration::from_secs(20);
 
+/// The variable that names the folder with the programs.
+const SHARED: &str = "BPFLAB_SHARED";
+
 /// The tests of the copy.
 #[derive(Debug)]
 pub struct Tests {
@@ -70,7 +73,8 @@ impl Tests {
         Ok(Self {
             steps,
             folder: copy.sources(),
-            shared: copy.root.join("../shared"),
+            shared: std::env::var_os(SHARED)
+                .map_or_else(|| copy.root.join("../shared"), PathBuf::from),
         })
     }
 
@@ -117,7 +121,9 @@ impl Tests {
             .args(arguments)
             .current_dir(&self.folder)
             .env("BPFLAB_FAULT", number.to_string())
-            .env("BPFLAB_SHARED", &self.shared)
+            .env(SHARED, &self.shared)
+            // A test that is skipped finds nothing.
+            .env("BPFLAB_REQUIRE", "corpus")
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -147,6 +153,51 @@ impl Tests {
                 Ok(Some(("crash", format!("signal {signal}"))))
             }
             _ => Err(format!("{}: {status}", binary.display()).into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    /// What tests find that print this, and end so.
+    fn found(name: &str, script: &str) -> Result<Option<Outcome>, String> {
+        let name = format!("bpflab-faults-tests-{}-{name}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        let tests = Tests {
+            steps: vec![(path.clone(), &[])],
+            folder: std::env::temp_dir(),
+            shared: PathBuf::new(),
+        };
+        let found = tests.with_fault(7, "a").map_err(|why| why.to_string());
+        std::fs::remove_file(&path).unwrap();
+        found
+    }
+
+    #[test]
+    fn a_failed_test_and_a_crash_find_a_fault() {
+        let failed = "echo test x::y ... ok; echo test a::b$BPFLAB_FAULT ... FAILED; exec sleep 60";
+        let outcome = found("failed", failed).unwrap().unwrap();
+        let says = outcome.says.as_deref();
+        assert_eq!(
+            (outcome.oracle.as_deref(), says),
+            (Some("test"), Some("a::b7"))
+        );
+        let outcome = found("crash", "kill -SEGV $$").unwrap().unwrap();
+        assert_eq!(outcome.oracle.as_deref(), Some("crash"));
+        assert!(found("passed", "echo test a ... ok").unwrap().is_none());
+    }
+
+    /// What a study can't judge ends it.
+    #[test]
+    fn other_ends_are_errors() {
+        for (name, script) in [("code", "exit 3"), ("outside", "kill -TERM $$")] {
+            assert!(found(name, script).is_err(), "{script}");
         }
     }
 }

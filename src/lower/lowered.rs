@@ -363,8 +363,8 @@ impl Lowered {
         &self.logarithms
     }
 
-    /// What computes a binary logarithm from this operation on. No fused operation begins
-    /// before it or before its end, and ends after it.
+    /// What computes a binary logarithm from this operation on. No fused operation spans its
+    /// start or its end.
     #[cfg(feature = "jit")]
     pub(crate) fn logarithm(&self, op: Target) -> Option<&Logarithm> {
         let found = self.logarithms.binary_search_by_key(&op, |it| it.start);

@@ -1,5 +1,5 @@
-//! Programs that compute the position of a number's highest bit by steps, which machine code
-//! does by one instruction where it does not count instructions.
+//! Programs that compute the position of a number's highest bit by steps, for which machine code
+//! that does not count instructions has an instruction of the processor.
 
 use std::sync::Arc;
 

@@ -25,7 +25,7 @@ pub(super) fn signature(id: HelperId, caller: &Caller<'_>) -> Result<Option<Sign
         returns: Returns::of(&call, replay).map_err(refused)?,
         callback: callback(helper),
     };
-    if id == id::trace_printk {
+    if helper.is_variadic() {
         // The arguments for the format.
         signature.roles.extend([Role::Number; 3]);
     }

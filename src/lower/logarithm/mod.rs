@@ -197,6 +197,8 @@ impl Search<'_> {
             let numbers = others.map(|reg| Some((reg, number(&paths, reg)?)));
             let numbers = numbers.collect::<Option<Box<[_]>>>()?;
             let mut visited: Vec<Target> = traces.iter().flatten().copied().collect();
+            visited.sort_unstable();
+            visited.dedup();
             visited.retain(|at| *at != end);
             let dead = dead(ops, start, end, &visited);
             self.visited.append(&mut visited);
@@ -230,15 +232,12 @@ fn effects(program: &Lowered) -> Vec<Effect> {
 
 /// The registers that a helper may read; all if it is not known.
 fn arguments(helper: Option<&Helper>) -> RegSet {
-    let all = RegSet::arguments(5);
-    let parameters = helper.and_then(Helper::spec).map(|spec| spec.parameters);
-    match parameters {
-        Some("void") => RegSet::EMPTY,
-        Some(list) if !list.ends_with("...") => {
-            u8::try_from(list.split(',').count()).map_or(all, RegSet::arguments)
-        }
-        _ => all,
-    }
+    let spec = helper.and_then(Helper::spec);
+    let spec = spec.filter(|spec| !spec.is_variadic());
+    let prototypes = spec.map_or([].as_slice(), |spec| spec.prototypes);
+    let count = prototypes.iter().map(|it| it.arguments.len()).max();
+    let count = count.and_then(|count| u8::try_from(count).ok());
+    RegSet::arguments(count.unwrap_or(u8::MAX))
 }
 
 /// Whether a register has the input on every path.

@@ -51,50 +51,42 @@ fn steps_that_shift_and_add() {
 }
 
 /// As in the tools of BCC and libbpf: the distances are computed.
-const COMPUTED: &str = "
-    w2 = 1
-    if w1 > 0xffff goto a
-    w2 = 0
-    a: w2 <<= 4
-    w1 >>= w2
-    w3 = 1
-    if w1 > 0xff goto b
-    w3 = 0
-    b: w3 <<= 3
-    w1 >>= w3
-    w2 |= w3
-    w3 = 1
-    if w1 > 0xf goto c
-    w3 = 0
-    c: w3 <<= 2
-    w1 >>= w3
-    w2 |= w3
-    w3 = 1
-    if w1 > 3 goto d
-    w3 = 0
-    d: w3 <<= 1
-    w1 >>= w3
-    w2 |= w3
-    w1 >>= 1
-    w2 |= w1
-    r0 = r2";
+fn computed() -> String {
+    let steps = [(4, 0xffff), (3, 0xff), (2, 0xf), (1, 3)];
+    let steps = steps.map(|(shift, limit)| {
+        format!(
+            "w3 = 1
+            if w1 > {limit} goto above{shift}
+            w3 = 0
+            above{shift}: w3 <<= {shift}
+            w1 >>= w3
+            w2 |= w3"
+        )
+    });
+    let steps = steps.join("\n");
+    format!("w2 = 0\n {steps}\n w1 >>= 1\n w2 |= w1\n r0 = r2")
+}
 
 #[test]
 fn distances_that_are_computed() {
-    assert_eq!(found(COMPUTED), [(Reg::R2, Reg::R0, Width::W32, 0)]);
+    let computed = computed();
+    assert_eq!(found(&computed), [(Reg::R2, Reg::R0, Width::W32, 0)]);
     // A live register that the steps change.
-    let live = format!("{COMPUTED}\n r0 += r1");
+    let live = format!("{computed}\n r0 += r1");
     assert_eq!(found(&live), []);
     // One that they set to a number.
-    let number = format!("{COMPUTED}\n r0 += r4").replacen("w2 = 1", "w2 = 1\n w4 = 9", 1);
+    let number = format!("{computed}\n r0 += r4").replacen("w2 = 0", "w2 = 0\n w4 = 9", 1);
     assert_eq!(found(&number), [(Reg::R2, Reg::R0, Width::W32, 0)]);
     // One copy of the input; with two, the steps begin after them.
-    let copied = format!("w4 = w1\n{COMPUTED}\n r0 += r4");
+    let copied = format!("w4 = w1\n{computed}\n r0 += r4");
     assert_eq!(found(&copied), [(Reg::R2, Reg::R0, Width::W32, 0)]);
-    let two = format!("w4 = w1\n w5 = w1\n{COMPUTED}\n r0 += r4\n r0 += r5");
+    let two = format!("w4 = w1\n w5 = w1\n{computed}\n r0 += r4\n r0 += r5");
     assert_eq!(found(&two), [(Reg::R2, Reg::R1, Width::W32, 0)]);
     // The steps do not look at the upper half.
-    let wide = COMPUTED.replace('w', "r");
+    let wide = computed
+        .replace("w1", "r1")
+        .replace("w2", "r2")
+        .replace("w3", "r3");
     assert_eq!(found(&wide), []);
     let halves = format!("r1 <<= 32\n r1 >>= 32\n{wide}");
     assert_eq!(found(&halves), [(Reg::R2, Reg::R0, Width::W32, 0)]);
@@ -177,8 +169,9 @@ fn paths_that_meet_before_the_start() {
 /// A helper reads its own arguments: what the steps leave in others is dead at the call.
 #[test]
 fn calls_after_the_steps() {
-    let call = |helper: u32| format!("{COMPUTED}\n r1 = r10\n r1 += -8\n r2 = 0\n call {helper}");
-    let found = |helper: u32| found(&format!("*(u64 *)(r10 -8) = 0\n{}", call(helper)));
+    let steps = computed();
     // bpf_get_prandom_u32(void)
-    assert_eq!(found(7), [(Reg::R2, Reg::R1, Width::W32, 0)]);
+    let call = format!("{steps}\n r1 = r10\n r1 += -8\n r2 = 0\n call 7");
+    let found = found(&format!("*(u64 *)(r10 -8) = 0\n{call}"));
+    assert_eq!(found, [(Reg::R2, Reg::R1, Width::W32, 0)]);
 }

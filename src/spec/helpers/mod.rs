@@ -139,6 +139,12 @@ impl Helper {
         call
     }
 
+    /// Whether a call reads all argument registers, whatever its prototype has: the kernel's
+    /// prototype of `bpf_trace_printk` does not have the arguments for the format.
+    pub(crate) fn is_variadic(&self) -> bool {
+        self.id == id::trace_printk
+    }
+
     /// The declaration in C, without a semicolon:
     /// `void *bpf_map_lookup_elem(struct bpf_map *map, const void *key)`.
     #[must_use]

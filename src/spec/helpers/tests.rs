@@ -265,3 +265,11 @@ fn a_call_has_the_facts_of_its_prototype() {
     assert_eq!(discard.effects, Effects::RELEASES);
     assert!(!discard.callers.include(&Caller::of(ProgType::LircMode2)));
 }
+
+#[test]
+fn what_takes_any_arguments_is_known() {
+    for helper in helpers() {
+        let has_dots = helper.parameters.ends_with("...");
+        assert_eq!(helper.is_variadic(), has_dots, "{}", helper.name);
+    }
+}
