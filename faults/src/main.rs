@@ -10,7 +10,7 @@ mod copy;
 mod fault;
 mod mutants;
 mod table;
-mod tests;
+mod verifier_tests;
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -24,7 +24,7 @@ use campaign::{Campaign, Outcome};
 use copy::SourceCopy;
 use fault::{Faults, Seeds};
 use mutants::Mutants;
-use tests::Tests;
+use verifier_tests::Tests;
 
 /// Run the fault study: build bpflab with every seeded fault, and search for each.
 #[derive(Debug, Parser)]
