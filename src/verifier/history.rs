@@ -98,7 +98,7 @@ impl Step {
 }
 
 /// The steps of a path since the last checkpoint.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct History {
     /// Steps and sets of links.
     words: SmallVec<[u64; 2]>,
@@ -188,10 +188,19 @@ impl History {
         self.words.clear();
         self.len = 0;
     }
+}
 
-    /// Copies the steps of another, reusing memory.
-    pub(crate) fn copy(&mut self, from: &Self) {
-        self.words.clone_from(&from.words);
+impl Clone for History {
+    fn clone(&self) -> Self {
+        Self {
+            words: SmallVec::from_slice(&self.words),
+            len: self.len,
+        }
+    }
+
+    fn clone_from(&mut self, from: &Self) {
+        self.words.clear();
+        self.words.extend_from_slice(&from.words);
         self.len = from.len;
     }
 }

@@ -31,12 +31,15 @@ pub(crate) struct Pool<T> {
 }
 
 impl<T: Copy + PartialEq> Pool<T> {
-    fn new(blank: T) -> Self {
-        Self {
-            values: vec![blank],
-            owners: vec![0],
+    fn new(blank: T, capacity: usize) -> Self {
+        let mut pool = Self {
+            values: Vec::with_capacity(capacity),
+            owners: Vec::with_capacity(capacity),
             free: Vec::new(),
-        }
+        };
+        pool.values.push(blank);
+        pool.owners.push(0);
+        pool
     }
 
     fn clear(&mut self) {
@@ -108,14 +111,19 @@ pub(crate) struct Pools {
 
 impl Default for Pools {
     fn default() -> Self {
-        Self {
-            regs: Pool::new(RegState::NOT_INIT),
-            slots: Pool::new(Slot::EMPTY),
-        }
+        Self::with_capacity(0)
     }
 }
 
 impl Pools {
+    /// Empty, with memory for about so many checkpoints.
+    pub(crate) fn with_capacity(checkpoints: usize) -> Self {
+        Self {
+            regs: Pool::new(RegState::NOT_INIT, 4 * checkpoints),
+            slots: Pool::new(Slot::EMPTY, checkpoints),
+        }
+    }
+
     /// Removes everything.
     pub(crate) fn clear(&mut self) {
         self.regs.clear();
@@ -205,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_change_is_seen_by_one_owner() {
-        let mut pool = Pool::new(0);
+        let mut pool = Pool::new(0, 0);
         let mut one = pool.share(&5, BLANK);
         let mut other = pool.share(&5, one);
         assert_eq!(one, other);
@@ -221,7 +229,7 @@ mod tests {
 
     #[test]
     fn an_id_without_owners_is_used_again() {
-        let mut pool = Pool::new(0);
+        let mut pool = Pool::new(0, 0);
         let mut one = pool.share(&5, BLANK);
         let mut other = pool.share(&5, one);
         let id = one;

@@ -1,6 +1,8 @@
 //! The verifier state: call frames, acquired references and the link to the parent
 //! checkpoint (`struct bpf_verifier_state`).
 
+use std::mem::take;
+
 use super::history::{History, NO_PC, Steps};
 use super::reg::{MapRef, RegState};
 use super::stack::{SLOT, Slot};
@@ -41,7 +43,7 @@ pub(crate) enum Entry {
 /// The registers and the stack of a function call (`struct bpf_func_state`).
 ///
 /// A state that is being explored owns them. Checkpoints [share](SavedState) them.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(PartialEq, Eq, Debug)]
 pub(crate) struct Frame<R = RegState, S = Slot> {
     pub regs: [R; Reg::COUNT],
     /// The slots touched so far; slots beyond them were never written.
@@ -76,29 +78,6 @@ impl Frame {
             callback_depth: 0,
             callback_of: None,
         }
-    }
-
-    /// Copies another frame, reusing the memory of this one's stack. The registers are copied
-    /// once: they are large.
-    pub(crate) fn copy(&mut self, from: &Self) {
-        let Self {
-            regs,
-            stack,
-            callsite,
-            subprogram,
-            entry,
-            callback_range,
-            callback_depth,
-            callback_of,
-        } = self;
-        *regs = from.regs;
-        stack.clone_from(&from.stack);
-        *callsite = from.callsite;
-        *subprogram = from.subprogram;
-        *entry = from.entry;
-        *callback_range = from.callback_range;
-        *callback_depth = from.callback_depth;
-        *callback_of = from.callback_of;
     }
 
     /// Extends the stack up to and including this slot.
@@ -138,6 +117,34 @@ impl<R, S> Frame<R, S> {
             callback_depth: self.callback_depth,
             callback_of: self.callback_of,
         }
+    }
+}
+
+impl<R: Copy, S: Copy> Clone for Frame<R, S> {
+    fn clone(&self) -> Self {
+        self.with(self.regs, self.stack.clone())
+    }
+
+    /// The registers are copied once: they are large.
+    fn clone_from(&mut self, from: &Self) {
+        let Self {
+            regs,
+            stack,
+            callsite,
+            subprogram,
+            entry,
+            callback_range,
+            callback_depth,
+            callback_of,
+        } = self;
+        *regs = from.regs;
+        stack.clone_from(&from.stack);
+        *callsite = from.callsite;
+        *subprogram = from.subprogram;
+        *entry = from.entry;
+        *callback_range = from.callback_range;
+        *callback_depth = from.callback_depth;
+        *callback_of = from.callback_of;
     }
 }
 
@@ -193,7 +200,7 @@ pub(crate) enum LockOwner {
 }
 
 /// A verifier state.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct State<R = RegState, S = Slot> {
     /// The calls, the outermost first; never empty.
     pub frames: Vec<Frame<R, S>>,
@@ -308,8 +315,27 @@ impl State {
     }
 }
 
+impl<R: Copy, S: Copy> Clone for State<R, S> {
+    fn clone(&self) -> Self {
+        self.with(self.frames.clone(), self.refs.clone(), self.history.clone())
+    }
+
+    /// Reuses the memory of frames, references and history.
+    fn clone_from(&mut self, from: &Self) {
+        self.frames.clone_from(&from.frames);
+        self.refs.clone_from(&from.refs);
+        self.history.clone_from(&from.history);
+        let (frames, refs, history) = (
+            take(&mut self.frames),
+            take(&mut self.refs),
+            take(&mut self.history),
+        );
+        *self = from.with(frames, refs, history);
+    }
+}
+
 impl<R, S> State<R, S> {
-    /// The same state with other frames, without the history.
+    /// The same state with other frames, references and history.
     pub(crate) const fn with<R2, S2>(
         &self,
         frames: Vec<Frame<R2, S2>>,

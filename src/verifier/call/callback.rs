@@ -10,7 +10,7 @@ use crate::spec::MapType;
 use crate::spec::helpers::{Effects, TypeFlags, helper, id};
 use crate::util::{Errno, HelperId, Pc};
 use crate::verifier::env::Verifier;
-use crate::verifier::explore::worklist::Pending;
+use crate::verifier::explore::worklist::Resume;
 use crate::verifier::reg::{DynptrKind, Kind, MapRef, ObjectType, RegState};
 use crate::verifier::reject::{VerifyResult, reject};
 use crate::verifier::state::{Entry, Frame, ReturnRange, State};
@@ -179,12 +179,12 @@ impl Verifier<'_> {
             sleepable,
             ..State::new(frame)
         };
-        self.worklist.push(Pending {
-            state,
+        let resume = Resume {
             pc: start,
             prev,
             log_len: self.log.len(),
-        });
+        };
+        self.worklist.push(&state, resume);
     }
 
     /// The arguments and return values of a callback of this helper.

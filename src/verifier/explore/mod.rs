@@ -9,7 +9,7 @@ pub(super) mod counts;
 pub(super) mod position;
 pub(super) mod worklist;
 
-use self::worklist::Pending;
+use self::worklist::Resume;
 use super::branch::Comparison;
 use super::call::helper::Exit;
 use super::env::Verifier;
@@ -136,15 +136,13 @@ impl Verifier<'_> {
                     self.log.touch_all();
                     self.end_of_path()?;
                     self.update_liveness();
-                    let Some(pending) = self.worklist.pop() else {
+                    let Some(resume) = self.worklist.pop(&mut self.state) else {
                         return Ok(());
                     };
-                    self.arena
-                        .recycle(std::mem::replace(&mut self.state, pending.state));
-                    self.position.go_to(pending.pc);
-                    prev = pending.prev;
+                    self.position.go_to(resume.pc);
+                    prev = resume.prev;
                     if !self.log.is_full() {
-                        self.log.truncate(pending.log_len);
+                        self.log.truncate(resume.log_len);
                     }
                     self.liveness.reset_current();
                     show_state = true;
@@ -505,14 +503,10 @@ impl Verifier<'_> {
     }
 
     fn push_state(&mut self, pc: Pc, prev: Pc) -> &mut State {
-        let state = self.arena.branch(&self.state);
+        self.arena.count_branch(&self.state);
         let log_len = self.log.len();
-        self.worklist.push(Pending {
-            state,
-            pc,
-            prev,
-            log_len,
-        })
+        let resume = Resume { pc, prev, log_len };
+        self.worklist.push(&self.state, resume)
     }
 
     /// Adds the current instruction to the jump history, for a step that the code alone

@@ -47,6 +47,10 @@ pub(super) struct List {
     pub uncleaned: bool,
 }
 
+/// Most programs have fewer checkpoints than one for so many instructions. Memory is reserved
+/// for them: to extend it later would copy them.
+const INSNS_PER_CHECKPOINT: usize = 8;
+
 /// The explored states (`explored_states` and `free_list`).
 #[derive(Debug, Default)]
 pub(crate) struct Arena {
@@ -54,8 +58,6 @@ pub(crate) struct Arena {
     /// The indices of freed checkpoints, whose memory is reused.
     free: Vec<StateId>,
     pools: Pools,
-    /// States whose memory can be reused.
-    spare: Vec<State>,
     lists: Vec<List>,
     /// The number of the list for instruction 0 of the main program.
     main_list: u32,
@@ -79,6 +81,8 @@ impl Arena {
     pub(crate) fn new(slots: usize) -> Self {
         let lists = u32::try_from(slots).unwrap_or(u32::MAX);
         Self {
+            checkpoints: Vec::with_capacity(slots / INSNS_PER_CHECKPOINT),
+            pools: Pools::with_capacity(slots / INSNS_PER_CHECKPOINT),
             lists: vec![List::default(); slots],
             main_list: u32::MAX.checked_rem(lists).unwrap_or(0),
             ..Self::default()
@@ -225,7 +229,7 @@ impl Arena {
         }));
         refs.clone_from(&state.refs);
         // The copy is as long as it has to be; `state` keeps its memory for the next one.
-        history.copy(&state.history);
+        history.clone_from(&state.history);
         state.history.clear();
         let checkpoint = Checkpoint {
             state: state.with(frames, refs, history),
@@ -290,49 +294,10 @@ impl Arena {
         self.visits.is_incomplete(self.checkpoint(id).visit)
     }
 
-    /// A copy of a state for another branch. The path from its checkpoint has one branch
-    /// more then.
-    pub(crate) fn branch(&mut self, state: &State) -> State {
+    /// Counts one more branch of the path from the state's checkpoint.
+    pub(crate) fn count_branch(&mut self, state: &State) {
         if let Some(parent) = state.parent {
             self.get_mut(parent).branches += 1;
         }
-        self.copy(state)
     }
-
-    /// Copies a state, into the memory of a recycled one if possible.
-    pub(super) fn copy(&mut self, state: &State) -> State {
-        match self.spare.pop() {
-            Some(mut copy) => {
-                copy_state(&mut copy, state);
-                copy.history.copy(&state.history);
-                copy
-            }
-            None => state.clone(),
-        }
-    }
-
-    /// Takes a state whose memory can be reused.
-    pub(crate) fn recycle(&mut self, state: State) {
-        self.spare.push(state);
-    }
-}
-
-/// Copies a state without its history, reusing the memory of `to`.
-fn copy_state(to: &mut State, from: &State) {
-    let mut frames = take(&mut to.frames);
-    frames.truncate(from.frames.len());
-    for (to, from) in frames.iter_mut().zip(&from.frames) {
-        to.copy(from);
-    }
-    let there = frames.len();
-    frames.extend(from.frames.iter().skip(there).cloned());
-    let mut refs = take(&mut to.refs);
-    refs.clone_from(&from.refs);
-    let history = take(&mut to.history);
-    *to = State {
-        frames,
-        refs,
-        history,
-        ..*from
-    };
 }

@@ -109,9 +109,6 @@ impl Verifier<'_> {
                 break;
             }
         }
-        for edge in edges {
-            self.arena.recycle(edge);
-        }
         Ok(())
     }
 }
@@ -120,7 +117,7 @@ impl Arena {
     /// Stores a copy of a state at `pc` as a back edge to the checkpoint that subsumes it
     /// (`add_scc_backedge`).
     pub(super) fn add_backedge(&mut self, state: &State, pc: Pc, to: StateId, log: &mut Log) {
-        let mut edge = self.copy(state);
+        let mut edge = state.clone();
         (edge.equal_to, edge.pc) = (Some(to), pc);
         let number = self.checkpoint(to).visit;
         let visit = number.and_then(|number| self.visits.get_mut(number));
