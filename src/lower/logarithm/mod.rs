@@ -33,6 +33,8 @@ mod path;
 #[cfg(test)]
 mod tests;
 
+use rustc_hash::FxHashSet;
+
 use super::flow::graph;
 use super::lowered::{Helper, Lowered};
 use super::op::{Op, Target};
@@ -53,7 +55,7 @@ pub(super) fn logarithms(program: &Lowered) -> Vec<Logarithm> {
     let mut search = Search {
         program,
         live: None,
-        visited: Vec::new(),
+        visited: FxHashSet::default(),
     };
     for (op, at) in program.ops.iter().zip(0..) {
         if is_first(op) && !search.visited.contains(&at) {
@@ -96,7 +98,7 @@ struct Search<'a> {
     /// Computed when it is first needed.
     live: Option<Liveness>,
     /// The operations of what was found.
-    visited: Vec<Target>,
+    visited: FxHashSet<Target>,
 }
 
 impl Search<'_> {
@@ -164,18 +166,22 @@ impl Search<'_> {
         let mut paths: Vec<Path> = classes
             .map(|highest| Path::new(start, input, highest))
             .collect();
-        let mut traces = Vec::with_capacity(paths.len());
-        for path in &paths {
-            traces.push(path.clone().trace(ops)?);
-        }
-        let (first, others) = traces.split_first()?;
-        let mut met = first.iter().copied().filter(|end| *end != start);
+        // What all paths pass lies on the first and the last one, which differ most.
+        let [first, .., last] = paths.as_slice() else {
+            return None;
+        };
+        let (first, last) = (
+            first.clone().trace(self.program)?,
+            last.clone().trace(self.program)?,
+        );
+        let mut met = first.into_iter().filter(|end| *end != start);
+        let mut visited = FxHashSet::default();
         met.find_map(|end| {
-            if !others.iter().all(|trace| trace.contains(&end)) {
+            if !last.contains(&end) {
                 return None;
             }
             for path in &mut paths {
-                path.advance(ops, end)?;
+                path.advance(self.program, end, &mut visited)?;
             }
             let written = paths.iter().map(|path| path.written);
             let written = written.fold(RegSet::EMPTY, RegSet::union);
@@ -196,12 +202,8 @@ impl Search<'_> {
             let others = others.into_iter();
             let numbers = others.map(|reg| Some((reg, number(&paths, reg)?)));
             let numbers = numbers.collect::<Option<Box<[_]>>>()?;
-            let mut visited: Vec<Target> = traces.iter().flatten().copied().collect();
-            visited.sort_unstable();
-            visited.dedup();
-            visited.retain(|at| *at != end);
             let dead = dead(ops, start, end, &visited);
-            self.visited.append(&mut visited);
+            self.visited.extend(visited.drain());
             Some(Logarithm {
                 start,
                 end,
@@ -269,7 +271,7 @@ fn result(paths: &[Path]) -> Option<(Reg, i32)> {
 
 /// The operation after `start` up to which nothing but what was visited leads to the
 /// operations.
-fn dead(ops: &[Op], start: Target, end: Target, visited: &[Target]) -> Target {
+fn dead(ops: &[Op], start: Target, end: Target, visited: &FxHashSet<Target>) -> Target {
     let mut dead = start + 1;
     while dead != end && visited.contains(&dead) {
         dead += 1;

@@ -1,8 +1,10 @@
 //! The execution of operations for one position of the input's highest bit.
 
+use rustc_hash::FxHashSet;
+
 use super::found::Input;
 use crate::isa::{AluOp, JumpOp, Operand, Reg, RegSet, Width, low32, sign_extend32};
-use crate::lower::effect::effect;
+use crate::lower::lowered::Lowered;
 use crate::lower::op::{Op, Target};
 
 /// The most operations of a path.
@@ -63,9 +65,9 @@ impl Path {
     }
 
     /// The operations that the path executes, and the one before which it stops.
-    pub(super) fn trace(mut self, ops: &[Op]) -> Option<Vec<Target>> {
+    pub(super) fn trace(mut self, program: &Lowered) -> Option<Vec<Target>> {
         let mut trace = vec![self.at];
-        while self.step(ops).is_some() {
+        while self.step(program).is_some() {
             trace.push(self.at);
             if trace.len() > MOST {
                 return None;
@@ -74,20 +76,27 @@ impl Path {
         Some(trace)
     }
 
-    /// Executes operations up to this one.
-    pub(super) fn advance(&mut self, ops: &[Op], end: Target) -> Option<()> {
+    /// Executes operations up to this one, and adds them to those visited.
+    pub(super) fn advance(
+        &mut self,
+        program: &Lowered,
+        end: Target,
+        visited: &mut FxHashSet<Target>,
+    ) -> Option<()> {
         for _ in 0..MOST {
             if self.at == end {
                 return Some(());
             }
-            self.step(ops)?;
+            visited.insert(self.at);
+            self.step(program)?;
         }
         None
     }
 
     /// Executes an operation; none if it has other effects, or is a branch that is not decided.
-    fn step(&mut self, ops: &[Op]) -> Option<()> {
-        let op = *ops.get(self.at as usize)?;
+    fn step(&mut self, program: &Lowered) -> Option<()> {
+        let at = self.at as usize;
+        let (op, effect) = (*program.ops.get(at)?, program.effects.get(at)?);
         let mut next = self.at + 1;
         match op {
             Op::LoadImm { dst, value } => self.regs[dst.index()] = Value::Constant(value),
@@ -116,7 +125,7 @@ impl Path {
             }
             _ => return None,
         }
-        self.written = self.written.union(effect(op).writes);
+        self.written = self.written.union(effect.writes);
         self.at = next;
         Some(())
     }
