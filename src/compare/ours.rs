@@ -79,8 +79,7 @@ impl Engine for Ours {
     }
 
     fn run(&mut self, subject: &Subject) -> Result<Answer, Unable> {
-        let judged = subject.programs().cloned().map(Judged::new).collect();
-        self.run_on(subject, judged, |_| subject.event.clone())
+        self.run_on(subject, subject.judged(), |_| subject.event.clone())
     }
 }
 

@@ -1,13 +1,13 @@
 //! What an engine runs, and the trait of all engines.
 
 use std::fmt::Debug;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use thiserror::Error;
 
 use super::answer::Answer;
 use crate::r#gen::Made;
-use crate::harness;
+use crate::harness::{self, Judged};
 use crate::program::Program;
 use crate::vm::events::Event;
 
@@ -26,6 +26,8 @@ pub struct Subject {
     pub event: Event,
     /// Limit of executed instructions, on engines that count them.
     pub budget: Option<u64>,
+    /// The programs with their verdicts, once an engine has asked for them.
+    judged: OnceLock<Vec<Judged>>,
 }
 
 impl Subject {
@@ -38,6 +40,7 @@ impl Subject {
             extensions: Vec::new(),
             event,
             budget: None,
+            judged: OnceLock::new(),
         }
     }
 
@@ -68,6 +71,20 @@ impl Subject {
             .into_iter()
             .chain(&self.others)
             .chain(&self.extensions)
+    }
+
+    /// All programs with their verdicts. Each is verified once, whatever the number of engines:
+    /// also those of a copy of the subject that is made later.
+    pub(crate) fn judged(&self) -> Vec<Judged> {
+        let judge = || self.programs().cloned().map(Judged::new).collect();
+        let known: &Vec<Judged> = self.judged.get_or_init(judge);
+        let known_programs = known.iter().map(|judged| Arc::as_ptr(&judged.program));
+        // The fields are public: the programs may be others now.
+        if known_programs.eq(self.programs().map(Arc::as_ptr)) {
+            known.clone()
+        } else {
+            judge()
+        }
     }
 }
 
