@@ -14,14 +14,16 @@ fn assert_holds(number: &Scalar, result: u64, what: impl Fn() -> String) {
 
 fn assert_sound(op: AluOp, width: Width, a: &Set, b: &Set) {
     let number = Scalar::alu(op, width, &a.number, &b.number);
+    let operands = || format!("{op:?} {width:?} of {:x?}, {:x?}", a.number, b.number);
+    assert!(number.is_consistent(), "{}: {number:x?}", operands());
     for &x in &a.members {
         for &y in &b.members {
-            assert_holds(&number, op.eval(width, x, y), || {
-                format!(
-                    "{op:?} {width:?} of {x:#x} in {:x?}, {y:#x} in {:x?}",
-                    a.number, b.number
-                )
-            });
+            let result = op.eval(width, x, y);
+            assert!(
+                number.contains(result),
+                "{}: {x:#x} with {y:#x} gives {result:#x}, which is not in {number:x?}",
+                operands()
+            );
         }
     }
 }
@@ -39,7 +41,7 @@ fn two_sets_of_one_place() {
     for window in windows(5) {
         let all = sets(&window);
         for a in &all {
-            for b in all.iter().step_by(71) {
+            for b in all.iter().step_by(199) {
                 assert_all_sound(a, b);
             }
         }
