@@ -159,45 +159,40 @@ impl Tests {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
 
-    /// What tests find that print this, and end so.
-    fn found(name: &str, script: &str) -> Result<Option<Outcome>, String> {
-        let name = format!("bpflab-faults-tests-{}-{name}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+    /// What tests find that do this. The shell is the binary: one that was just written could
+    /// not be run while a process that began meanwhile has it open.
+    fn found(script: &'static [&'static str]) -> Result<Option<Outcome>, String> {
         let tests = Tests {
-            steps: vec![(path.clone(), &[])],
+            steps: vec![("/bin/sh".into(), script)],
             folder: std::env::temp_dir(),
             shared: PathBuf::new(),
         };
-        let found = tests.with_fault(7, "a").map_err(|why| why.to_string());
-        std::fs::remove_file(&path).unwrap();
-        found
+        tests.with_fault(7, "a").map_err(|why| why.to_string())
     }
 
     #[test]
     fn a_failed_test_and_a_crash_find_a_fault() {
-        let failed = "echo test x::y ... ok; echo test a::b$BPFLAB_FAULT ... FAILED; exec sleep 60";
-        let outcome = found("failed", failed).unwrap().unwrap();
+        let outcome = found(&[
+            "-c",
+            "echo test x::y ... ok; echo test a::b$BPFLAB_FAULT ... FAILED; exec sleep 60",
+        ]);
+        let outcome = outcome.unwrap().unwrap();
         let says = outcome.says.as_deref();
         assert_eq!(
             (outcome.oracle.as_deref(), says),
             (Some("test"), Some("a::b7"))
         );
-        let outcome = found("crash", "kill -SEGV $$").unwrap().unwrap();
+        let outcome = found(&["-c", "kill -SEGV $$"]).unwrap().unwrap();
         assert_eq!(outcome.oracle.as_deref(), Some("crash"));
-        assert!(found("passed", "echo test a ... ok").unwrap().is_none());
+        assert!(found(&["-c", "echo test a ... ok"]).unwrap().is_none());
     }
 
     /// What a study can't judge ends it.
     #[test]
     fn other_ends_are_errors() {
-        for (name, script) in [("code", "exit 3"), ("outside", "kill -TERM $$")] {
-            assert!(found(name, script).is_err(), "{script}");
-        }
+        assert!(found(&["-c", "exit 3"]).is_err());
+        assert!(found(&["-c", "kill -TERM $$"]).is_err());
     }
 }
