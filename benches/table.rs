@@ -85,6 +85,7 @@ fn measure_all(names: &[String], effort: Effort, show: &mut dyn FnMut(&str)) -> 
         let compiled = rows::compile::measure(effort);
         figures.extend(rows::compile::figures(&compiled));
         figures.push(rows::loading::figure(effort));
+        figures.push(rows::verifying::figure(effort));
         figures.push(rows::events::figure(effort));
         let maps = rows::maps::all(effort);
         figures.extend(maps.figures());

@@ -49,6 +49,7 @@ goals! {
     COMPILE: "compiling 1,000 to 60,000 instructions, the worst, each", " ns", Lower, 25.0, 12.0;
     COMPILE_SMALL: "compiling 90 instructions", " µs", Lower, 5.0, 2.0;
     LOADING: "open, relocate, verify, compile: times faster than the kernel's load", "", Higher, 4.0, 8.0;
+    VERIFYING: "verification of more than 100,000 processed instructions: times faster than the kernel's, geometric mean", "", Higher, 5.0, 8.0;
     ARRAY_CHECKED: "a look-up in an array, checked", " ns", Lower, 20.0, 20.0;
     ARRAY_JIT: "a look-up in an array, jit", " ns", Lower, 1.0, 1.0;
     HASH_CHECKED: "a look-up in a hash map of 10,000, checked", " ns", Lower, 60.0, 60.0;

@@ -9,6 +9,7 @@
 //! | `maps` | single operations on maps |
 //! | `threads` | map operations from one and two threads |
 //! | `scaling` | many records on one and two CPUs |
+//! | `verifying` | verification of programs that take most of it |
 
 pub mod compile;
 pub mod events;
@@ -18,3 +19,4 @@ pub mod maps;
 pub mod programs;
 pub mod scaling;
 pub mod threads;
+pub mod verifying;
