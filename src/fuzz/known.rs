@@ -122,6 +122,21 @@ const KNOWN: &[Known] = &[
         kind: "rejected without pruning: cannot overwrite referenced dynptr",
         can_have: |_| true,
     },
+    // A register compared with itself: Linux 6.18 explores the way that is never taken, too. Where
+    // its bounds contradict each other, they are forgotten, and an error may be found behind. It is
+    // not found if an explored state with other bounds, behind which there was none, subsumes the
+    // state before:
+    //
+    //     r8 &= 3
+    //     if r8 s>= r8 goto out       ; else 1 to 2
+    //     if w8 <= w8 goto out        ; else 2 to 1, so anything
+    //     if r8 > 9 goto out
+    //     r0 = r9                     ; never written
+    Known {
+        oracle: Oracle::SAMENESS,
+        kind: "rejected without pruning: ",
+        can_have: compares_with_itself,
+    },
     // The verifier lets a program pass argument registers that it never wrote, or that a call
     // before left with anything, where it ignores the arguments: those behind the format of
     // `bpf_trace_printk`, and a kfunc's with the suffix `__ign`.
@@ -200,6 +215,17 @@ fn has_callback(program: &Program) -> bool {
     Code::new(&program.insns)
         .insns()
         .any(|(_, insn)| is_function(insn))
+}
+
+/// Whether a program compares a register with itself.
+fn compares_with_itself(program: &Program) -> bool {
+    let is_itself = |insn| match insn {
+        Insn::JumpIf { dst, src, .. } => src.reg() == Some(dst),
+        _ => false,
+    };
+    Code::new(&program.insns)
+        .insns()
+        .any(|(_, insn)| is_itself(insn))
 }
 
 /// Whether a program loads from its stack with sign extension.

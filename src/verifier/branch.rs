@@ -9,7 +9,7 @@ use super::env::Verifier;
 use super::history::{Linked, LinkedSet};
 use super::maps::Maps;
 use super::reg::{ADD_CONST, ADD_CONST32, Kind, MapRef, RegState};
-use super::reject::{VerifyResult, reject};
+use super::reject::{Reject, VerifyResult, reject};
 use super::scalar::Scalar;
 use super::state::State;
 use crate::btf::FieldKind;
@@ -123,22 +123,27 @@ impl Verifier<'_> {
         if !left.is_scalar() || !right.is_scalar() {
             return Ok(());
         }
-        let refined = |taken| match src {
-            Some(src) if src == dst => {
+        let is_same = src == Some(dst);
+        let refined = |taken| match is_same {
+            true => {
                 let same = Scalar::refine_same(op, width, &left.var, taken);
                 (same, same)
             }
-            _ => Scalar::refine(op, width, &left.var, &right.var, taken),
+            false => Scalar::refine(op, width, &left.var, &right.var, taken),
         };
         let (taken, not_taken) = (refined(true), refined(false));
-        let taken = (
-            self.consistent(taken.0, "true_reg1")?,
-            self.consistent(taken.1, "true_reg2")?,
-        );
-        let not_taken = (
-            self.consistent(not_taken.0, "false_reg1")?,
-            self.consistent(not_taken.1, "false_reg2")?,
-        );
+        let mut consistent = |(a, b), names: (&str, &str)| {
+            let a = self.consistent(a, names.0)?;
+            // The same register is not looked at again after its bounds were reset.
+            let b = if is_same {
+                a
+            } else {
+                self.consistent(b, names.1)?
+            };
+            Ok::<_, Reject>((a, b))
+        };
+        let taken = consistent(taken, ("true_reg1", "true_reg2"))?;
+        let not_taken = consistent(not_taken, ("false_reg1", "false_reg2"))?;
         let Some(other) = self.worklist.last_mut() else {
             return Ok(());
         };
