@@ -225,6 +225,12 @@ fn arguments_have_the_types_of_the_parameters() {
             "R2 must be a known constant",
         ),
         (
+            "r1 = 0; r2 = 0; call bpf_rdonly_cast; r1 = -8; r1 += r0; \
+             r2 = r10; r2 += r1; *(u8 *)(r2 +0) = 0"
+                .to_owned(),
+            "math between fp pointer and register with unbounded min value is not allowed",
+        ),
+        (
             "call schedule".to_owned(),
             "calling kernel function schedule is not allowed",
         ),
