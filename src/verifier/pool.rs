@@ -116,7 +116,8 @@ impl Default for Pools {
 }
 
 impl Pools {
-    /// Empty, with memory for about so many checkpoints.
+    /// Empty, with memory for so many checkpoints, each with four registers and a slot that its
+    /// parent does not have.
     pub(crate) fn with_capacity(checkpoints: usize) -> Self {
         Self {
             regs: Pool::new(RegState::NOT_INIT, 4 * checkpoints),

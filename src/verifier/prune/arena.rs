@@ -47,8 +47,8 @@ pub(super) struct List {
     pub uncleaned: bool,
 }
 
-/// Most programs have fewer checkpoints than one for so many instructions. Memory is reserved
-/// for them: to extend it later would copy them.
+/// Memory is reserved for one checkpoint for so many instructions of the program: to extend it
+/// later copies the checkpoints. It costs nothing until it is used.
 const INSNS_PER_CHECKPOINT: usize = 8;
 
 /// The explored states (`explored_states` and `free_list`).
