@@ -5,6 +5,9 @@
 #   bash examples/bpf/rebuild.sh           rewrite the objects
 #   bash examples/bpf/rebuild.sh --check   build them elsewhere and compare the
 #                                          instructions with the committed ones
+#   CLANG=clang-16 bash examples/bpf/rebuild.sh --into DIR
+#                                          build them with another compiler, which may
+#                                          fail, into a folder (for `fuzz --rebuilt`)
 #
 # Special comment lines in a source select other flags, or additional
 # objects:
@@ -20,10 +23,12 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
+check=false keeps_going=false
 case ${1-} in
-'') check=false out=. ;;
+'') out=. ;;
 --check) check=true out=$(mktemp -d) && trap 'rm -rf "$out"' EXIT ;;
-*) echo "usage: $0 [--check]" >&2; exit 2 ;;
+--into) keeps_going=true out=${2:?the folder} ;;
+*) echo "usage: $0 [--check | --into DIR]" >&2; exit 2 ;;
 esac
 
 types=src/object/bundled/vmlinux
@@ -38,7 +43,7 @@ flags=(-target bpf -g -O2 -Wall -Werror -ffile-compilation-dir=.
 
 compile() { # source object flags…
 	mkdir -p "$(dirname "$2")"
-	clang-19 "${flags[@]}" "${@:3}" -c "$1" -o "$2"
+	"${CLANG:-clang-19}" "${flags[@]}" "${@:3}" -c "$1" -o "$2" || $keeps_going
 }
 
 # Prints the instructions of an object, section by section, with their relocations,
@@ -65,10 +70,15 @@ for source in "${sources[@]}"; do
 		for other in $others; do
 			parts+=("$out/$(dirname "$source")/$other.bpf.o")
 		done
-		bpftool gen object "$out/$base.$variant.bpf.o" "${parts[@]}"
+		bpftool gen object "$out/$base.$variant.bpf.o" "${parts[@]}" || $keeps_going
 		built+=("$base.$variant.bpf.o")
 	done < <(sed -n 's|^// link ||p' "$source")
 done
+
+if $keeps_going; then
+	find "$out" -name '*.bpf.o' | wc -l | xargs echo "objects built:"
+	exit
+fi
 
 mkdir -p "$out/$(dirname $types)"
 compile $types.c "$out/$types.o"

@@ -70,6 +70,34 @@ impl fmt::Display for Difference {
     }
 }
 
+impl Answer {
+    /// What [`difference`] compares, each with its name, as text: for the comparison of two runs of
+    /// the same engine in different processes.
+    pub(crate) fn texts(&self) -> Vec<(String, String)> {
+        fn text(what: impl Into<String>, value: &dyn fmt::Debug) -> (String, String) {
+            (what.into(), format!("{value:?}"))
+        }
+        let details = self.details.iter().flat_map(|details| {
+            let Details { outcome, fault, .. } = details;
+            [
+                text("fault", fault),
+                text("runs", &outcome.runs),
+                text("outputs", &outcome.outputs),
+                text("outcome", outcome),
+            ]
+        });
+        let results = [
+            text("return value", &self.retval),
+            text("packet", &self.packet),
+            text("context", &self.context),
+        ];
+        let maps = self.maps.iter();
+        let maps = maps.map(|map| text(format!("map {}", map.name), &map.entries));
+        let rings = [text("ring buffers", &self.records)];
+        details.chain(results).chain(maps).chain(rings).collect()
+    }
+}
+
 fn differ<T: fmt::Debug + PartialEq>(what: &str, one: &T, other: &T) -> Result<(), Difference> {
     if one == other {
         return Ok(());
@@ -148,7 +176,7 @@ fn told_alike<'a>(one: &'a Outcome, other: &'a Outcome) -> (Cow<'a, Outcome>, Co
 impl MapContents {
     /// The contents of a map with this definition and types. Special fields count as zeros: they
     /// have addresses of the kernel's, or state of its own.
-    pub(super) fn new(
+    pub(crate) fn new(
         def: &MapDef,
         btf: Option<&Btf>,
         mut entries: Vec<(Vec<u8>, Vec<u8>)>,
@@ -173,7 +201,7 @@ impl MapContents {
     }
 
     /// Whether maps with this definition have elements that can be read by key.
-    pub(super) fn are_kept_by(def: &MapDef) -> bool {
+    pub(crate) fn are_kept_by(def: &MapDef) -> bool {
         let holds_others = def.map_type.holds_maps()
             || matches!(
                 def.map_type,

@@ -12,6 +12,7 @@ use super::candidate::Candidate;
 use super::counts::Counts;
 use super::judge::Judge;
 use super::oracle::Oracle;
+use super::other_build::OtherBuild;
 use super::problem::Problem;
 use super::reduce::reduce;
 use super::seeds::{Seeds, without_targets};
@@ -48,6 +49,8 @@ pub struct CampaignOptions {
     pub strategies: Vec<Strategy>,
     /// Whether the running kernel is asked.
     pub kernel: bool,
+    /// Another build of bpflab, whose engines are compared, too.
+    pub other_build: Option<OtherBuild>,
     /// Whether programs of findings are reduced.
     pub reduces: bool,
 }
@@ -61,6 +64,8 @@ pub struct Finding {
     pub problem: Problem,
     /// The campaign's seed.
     pub seed: u64,
+    /// The options of `bpflab fuzz` that the oracle needs, each after a space.
+    pub options: String,
     /// Instructions before it was reduced.
     pub insns_before: usize,
     /// Programs judged before it was found.
@@ -170,7 +175,8 @@ impl<'a> Campaign<'a> {
     /// A thread: judges candidates until the end.
     fn work(&self, shared: &Shared, sender: &Sender<Told>) {
         let options = &self.options;
-        let mut judge = Judge::new(options.oracles, options.kernel);
+        let mut judge = Judge::new(options.oracles, options.kernel)
+            .with_other_build(options.other_build.clone());
         let mut told = Instant::now();
         // The receiver ends after all threads.
         let flush = |judge: &mut Judge| {
@@ -218,6 +224,7 @@ impl<'a> Campaign<'a> {
     ) -> Finding {
         let mut finding = Finding {
             seed: self.options.seed,
+            options: judge.options_of_fuzz(),
             insns_before: candidate.program.insns.len(),
             programs: shared.programs.load(Ordering::Relaxed),
             elapsed: shared.start.elapsed(),

@@ -44,6 +44,13 @@ pub struct FuzzCase {
     pub input_seed: u64,
     /// Whether the results don't depend on the machine.
     pub defined: bool,
+    /// Whether the programs know the kernel's types, on which the machine depends, too. `None`: if
+    /// they are given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel_types: Option<bool>,
+    /// The number of maps; those behind are definitions of inner maps. `None`: all are maps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub maps: Option<usize>,
     /// Entries of maps that are maps or programs: the map, the index, the map or program.
     pub entries: Vec<(u32, u32, Json)>,
     /// The programs that it may jump to, as cases.
@@ -71,39 +78,22 @@ pub fn write_case(directory: &Path, finding: &Finding) -> io::Result<PathBuf> {
     let kind: String = finding.problem.kind.chars().map(plain).take(60).collect();
     let id = format!("{oracle}-{}-{kind}", candidate.number);
     let file = directory.join(format!("{id}.jsonl"));
-    let entries = program.maps.iter().enumerate().flat_map(|(map, def)| {
-        let map = u32::try_from(map).unwrap_or(u32::MAX);
-        def.initial.iter().filter_map(move |entry| match entry {
-            Initial::Map { index, map: inner } => Some((map, *index, Json::from(inner.0))),
-            Initial::Program { index, name } => Some((map, *index, Json::from(name.as_str()))),
-            Initial::Bytes { .. } => None,
-        })
-    });
-    let others = candidate.others.iter();
-    let target = candidate.target().map(|target| &target.program);
     let whole = FuzzCase {
         oracle: oracle.to_owned(),
         kind: finding.problem.kind.clone(),
         ours: finding.problem.ours.clone(),
         other: finding.problem.other.clone(),
-        strategy: candidate.strategy.map_or("", Strategy::name).to_owned(),
         seed: finding.seed,
-        number: candidate.number,
-        input: hex(&candidate.input),
-        input_seed: candidate.seed,
-        defined: candidate.defined,
-        entries: entries.collect(),
-        others: others
-            .map(|other| Case::from_program(&other.name, other).to_json())
-            .collect(),
-        target: target.map(|target| Case::from_program(&target.name, target).to_json()),
         insns_before: finding.insns_before,
         listing: candidate.listing().lines().map(str::to_owned).collect(),
-        command: format!("bpflab fuzz --replay {} --oracle {oracle}", file.display()),
+        command: format!(
+            "bpflab fuzz --replay {} --oracle {oracle}{}",
+            file.display(),
+            finding.options
+        ),
+        ..FuzzCase::of_candidate(candidate)
     };
-    let mut case = Case::from_program(id, program);
-    case.rest
-        .insert(KEY.to_owned(), serde_json::to_value(whole)?);
+    let case = whole.in_case(&id, program)?;
     save_case(&file, &case, program)?;
     Ok(file)
 }
@@ -124,6 +114,44 @@ pub fn save_case(file: &Path, case: &Case, program: &Program) -> io::Result<()> 
 }
 
 impl FuzzCase {
+    /// What a candidate's runs depend on, besides its program; nothing of a finding.
+    pub(super) fn of_candidate(candidate: &Candidate) -> Self {
+        let program = &candidate.program;
+        let entries = program.maps.iter().enumerate().flat_map(|(map, def)| {
+            let map = u32::try_from(map).unwrap_or(u32::MAX);
+            def.initial.iter().filter_map(move |entry| match entry {
+                Initial::Map { index, map: inner } => Some((map, *index, Json::from(inner.0))),
+                Initial::Program { index, name } => Some((map, *index, Json::from(name.as_str()))),
+                Initial::Bytes { .. } => None,
+            })
+        });
+        let others = candidate.others.iter();
+        let target = candidate.target().map(|target| &target.program);
+        Self {
+            strategy: candidate.strategy.map_or("", Strategy::name).to_owned(),
+            number: candidate.number,
+            input: hex(&candidate.input),
+            input_seed: candidate.seed,
+            defined: candidate.defined,
+            kernel_types: Some(program.kernel_btf.is_some()),
+            maps: Some(program.maps.len()),
+            entries: entries.collect(),
+            others: others
+                .map(|other| Case::from_program(&other.name, other).to_json())
+                .collect(),
+            target: target.map(|target| Case::from_program(&target.name, target).to_json()),
+            ..Self::default()
+        }
+    }
+
+    /// A case of the candidate's program with this.
+    pub(super) fn in_case(&self, id: &str, program: &Program) -> serde_json::Result<Case> {
+        let mut case = Case::from_program(id, program);
+        case.rest
+            .insert(KEY.to_owned(), serde_json::to_value(self)?);
+        Ok(case)
+    }
+
     /// What a case has of a finding, if it is one.
     #[must_use]
     pub fn of(case: &Case) -> Option<Self> {
@@ -144,9 +172,12 @@ impl FuzzCase {
         let Some(own) = own else {
             return Ok(Candidate::of_file(Arc::new(program), 1));
         };
-        let maps = own.maps(&program);
+        let maps = own.maps_of(&program);
         let complete = |mut program: Program| {
             program.maps.clone_from(&maps);
+            if own.kernel_types == Some(false) {
+                program.kernel_btf = None;
+            }
             Arc::new(program)
         };
         // All have the types of the first.
@@ -175,8 +206,9 @@ impl FuzzCase {
     }
 
     /// The maps with their entries that are maps and programs.
-    fn maps(&self, program: &Program) -> Arc<[crate::program::MapDef]> {
+    fn maps_of(&self, program: &Program) -> Arc<[crate::program::MapDef]> {
         let mut maps = program.maps.to_vec();
+        maps.truncate(self.maps.unwrap_or(maps.len()));
         for (map, index, entry) in &self.entries {
             let inner = entry.as_u64().and_then(|map| u32::try_from(map).ok());
             let entry = match (inner, entry.as_str()) {

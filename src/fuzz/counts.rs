@@ -28,6 +28,8 @@ pub struct Counts {
     pub incomplete: u64,
     /// Runs on other engines.
     pub engine_runs: u64,
+    /// Runs on the engines of another build.
+    pub other_runs: u64,
     /// Test runs in the kernel.
     pub kernel_runs: u64,
     /// Verdicts of the kernel.
@@ -58,6 +60,7 @@ impl AddAssign<&Self> for Counts {
         self.claims += other.claims;
         self.incomplete += other.incomplete;
         self.engine_runs += other.engine_runs;
+        self.other_runs += other.other_runs;
         self.kernel_runs += other.kernel_runs;
         self.kernel_verdicts += other.kernel_verdicts;
         self.no_kernel_verdict += other.no_kernel_verdict;

@@ -7,9 +7,10 @@ use super::pointers::pointers;
 use super::random::Random;
 use crate::btf::{Kind, Type};
 use crate::harness::Vm;
-use crate::program::Program;
+use crate::program::{MapOrigin, Program};
 use crate::spec::{MapType, ProgType, UpdateFlags, struct_ops};
 use crate::vm::events::Event;
+use crate::vm::maps::Map;
 use crate::vm::world::kernel::KernelObject;
 
 /// A source of inputs; the same seed gives the same inputs.
@@ -166,23 +167,36 @@ impl Inputs {
     /// Writes random contents to the maps that user space fills.
     pub fn fill_maps(&mut self, vm: &mut Vm) {
         let maps: Vec<_> = vm.machine().maps().map(|(_, map)| map.clone()).collect();
-        for map in maps {
-            let def = map.def();
-            let filled = matches!(
-                def.map_type,
-                MapType::Array | MapType::Hash | MapType::LruHash | MapType::PercpuArray
-            );
-            // The verifier relies on the contents of frozen maps.
-            if !filled || def.frozen || def.value_size > 4096 {
-                continue;
-            }
-            for key in 0..def.max_entries.min(8) {
-                let mut bytes = key.to_le_bytes().to_vec();
-                bytes.resize(def.key_size as usize, 0);
-                let value = self.bytes(map.user_value_size());
-                // A map may reject the value and stays unchanged then.
-                let _ = map.write(&bytes, &value, UpdateFlags::empty());
-            }
+        maps.iter().for_each(|map| self.fill(&**map));
+    }
+
+    /// Does the same to those that the source declares, in the order of their names: the same for
+    /// another build of the source. (Compilers order global variables.)
+    pub(super) fn fill_declared_maps(&mut self, vm: &mut Vm) {
+        let maps = vm.machine().maps().map(|(_, map)| map.clone());
+        let mut maps: Vec<_> = maps
+            .filter(|map| map.def().origin == MapOrigin::Declared)
+            .collect();
+        maps.sort_by(|one, other| one.def().name.cmp(&other.def().name));
+        maps.iter().for_each(|map| self.fill(&**map));
+    }
+
+    fn fill(&mut self, map: &dyn Map) {
+        let def = map.def();
+        let filled = matches!(
+            def.map_type,
+            MapType::Array | MapType::Hash | MapType::LruHash | MapType::PercpuArray
+        );
+        // The verifier relies on the contents of frozen maps.
+        if !filled || def.frozen || def.value_size > 4096 {
+            return;
+        }
+        for key in 0..def.max_entries.min(8) {
+            let mut bytes = key.to_le_bytes().to_vec();
+            bytes.resize(def.key_size as usize, 0);
+            let value = self.bytes(map.user_value_size());
+            // A map may reject the value and stays unchanged then.
+            let _ = map.write(&bytes, &value, UpdateFlags::empty());
         }
     }
 }

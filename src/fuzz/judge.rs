@@ -1,5 +1,6 @@
 //! Applies the oracles to a candidate.
 
+use std::any::Any;
 use std::num::NonZeroU32;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -8,6 +9,7 @@ use super::candidate::Candidate;
 use super::counts::Counts;
 use super::known::is_known;
 use super::oracle::Oracle;
+use super::other_build::{OtherBuild, OtherEngines};
 use super::problem::Problem;
 use super::random::Random;
 use super::runs::Prepared;
@@ -51,6 +53,8 @@ pub struct Judge {
     pub counts: Counts,
     /// The oracle that is at work, to which a panic belongs.
     current: Oracle,
+    /// Another build of bpflab, which runs accepted programs, too.
+    other: Option<OtherEngines>,
     #[cfg(all(feature = "kernel", target_os = "linux"))]
     maps: Option<KnownMaps>,
 }
@@ -79,6 +83,7 @@ impl Judge {
             kernel,
             counts: Counts::default(),
             current: Oracle::SAFETY,
+            other: None,
             #[cfg(all(feature = "kernel", target_os = "linux"))]
             maps: None,
         }
@@ -87,7 +92,24 @@ impl Judge {
     /// The same oracles and nothing counted.
     #[must_use]
     pub fn fresh(&self) -> Self {
-        Self::new(self.oracles, self.kernel)
+        let other = self.other.as_ref().map(|other| other.build.clone());
+        Self::new(self.oracles, self.kernel).with_other_build(other)
+    }
+
+    /// The same with another build of bpflab, which runs accepted programs for the oracle *value*.
+    #[must_use]
+    pub fn with_other_build(self, build: Option<OtherBuild>) -> Self {
+        Self {
+            other: build.map(OtherEngines::new),
+            ..self
+        }
+    }
+
+    /// The options of `bpflab fuzz` that make such a judge, besides the oracles, each after a space.
+    #[must_use]
+    pub fn options_of_fuzz(&self) -> String {
+        let other = self.other.as_ref();
+        other.map_or_else(String::new, |other| other.build.option())
     }
 
     /// The first problem that an oracle has with a candidate. A panic is a problem, too. Problems
@@ -95,11 +117,7 @@ impl Judge {
     pub fn judge(&mut self, candidate: &Candidate) -> Option<Problem> {
         let judged = catch_unwind(AssertUnwindSafe(|| self.ask(candidate)));
         let problem = judged.unwrap_or_else(|panic| {
-            let text = panic
-                .downcast_ref::<String>()
-                .cloned()
-                .or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
-                .unwrap_or_default();
+            let text = text_of(&*panic);
             let kind = format!("panic: {text}");
             Some(Problem::new(self.current, &kind, "panics", text))
         })?;
@@ -265,7 +283,14 @@ impl Judge {
             let values = values::compare(candidate, judged, self.kernel);
             self.counts.engine_runs += values.runs;
             self.counts.kernel_runs += values.kernel_runs;
-            return values.problem;
+            if values.problem.is_some() {
+                return values.problem;
+            }
+            if let (Some(other), Some(checked)) = (&mut self.other, &values.checked) {
+                let (runs, problem) = other.compare(candidate, checked);
+                self.counts.other_runs += runs;
+                return problem;
+            }
         }
         None
     }
@@ -391,6 +416,13 @@ impl Judge {
             Compared::Unjudged | Compared::Unsafe => None,
         }
     }
+}
+
+/// The text of a panic.
+pub(super) fn text_of(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+    text.unwrap_or_default().to_owned()
 }
 
 /// An accepted program that is rejected if no path is pruned by less than its whole state.

@@ -16,6 +16,8 @@
 //! | `oracle`, `problem` | the oracles; what one of them objects to |
 //! | `judge`, `known` | applies the oracles to a candidate; what Linux itself does |
 //! | `runs`, `values`, `sameness`, `round_trip` | the oracles that need no kernel |
+//! | `other_build`, `answer` | engines for another architecture: both sides of a pipe |
+//! | `rebuilt` | two builds of one source |
 //! | `recorded` | recordings that are written and read |
 //! | `verdicts`, `kernel` | two verdicts and their differences; the running kernel's |
 //! | `claims` | what the kernel's log claims about registers |
@@ -25,6 +27,7 @@
 //! | `targets`, `corpus` | the bodies of the fuzz targets, and inputs to begin with |
 
 mod aimed;
+mod answer;
 mod campaign;
 mod candidate;
 mod case;
@@ -40,9 +43,11 @@ mod known;
 mod listing;
 mod mutate;
 mod oracle;
+mod other_build;
 mod pointers;
 mod problem;
 mod random;
+mod rebuilt;
 mod recorded;
 mod reduce;
 mod round_trip;
@@ -54,6 +59,7 @@ pub mod targets;
 mod values;
 mod verdicts;
 
+pub use answer::answer;
 pub use campaign::{Campaign, CampaignOptions, Event as CampaignEvent, Finding, Summary};
 pub use candidate::Candidate;
 pub use case::{FuzzCase, save_case, write_case};
@@ -66,8 +72,10 @@ pub use kernel::{Compared, compare, options as kernel_options};
 pub use listing::{Item, Label, Listing};
 pub use mutate::{Mutant, mutate, with_other_map};
 pub use oracle::Oracle;
+pub use other_build::{OtherBuild, OtherBuildError};
 pub use problem::Problem;
 pub use random::Random;
+pub use rebuilt::{Rebuilt, compare_builds};
 pub use reduce::reduce;
 pub use runs::fault;
 pub use seeds::Seeds;

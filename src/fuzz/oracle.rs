@@ -10,7 +10,7 @@ bitflags! {
         const STATE = 1;
         /// The running kernel has the same verdict: errno, error line, processed instructions.
         const VERDICT = 1 << 1;
-        /// All engines, and the kernel's test run, have the same results.
+        /// All engines, also those of another build, and the kernel's test run have the same results.
         const VALUE = 1 << 2;
         /// An accepted program never faults.
         const SAFETY = 1 << 3;

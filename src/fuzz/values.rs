@@ -54,6 +54,8 @@ pub(super) struct Values {
     pub runs: u64,
     /// Runs in the kernel.
     pub kernel_runs: u64,
+    /// The answer of the checked engine.
+    pub checked: Option<Answer>,
     /// The first difference.
     pub problem: Option<Problem>,
 }
@@ -66,19 +68,20 @@ pub(super) fn compare(candidate: &Candidate, judged: &[Judged], kernel: bool) ->
     // The verifier relies on pointers to objects, which differ from one machine to another.
     if candidate.takes_objects() {
         let event = |vm: &mut Vm| Inputs::new(candidate.seed).event_of(vm, candidate);
-        on_all_engines(candidate, &subject, judged, &event, &mut values);
+        values.checked = on_all_engines(candidate, &subject, judged, &event, &mut values);
         return values;
     }
     let event = |_: &mut Vm| subject.event.clone();
     let checked = on_all_engines(candidate, &subject, judged, &event, &mut values);
     // A run that was ended early by its budget is not comparable with the kernel's.
-    if let Some(checked) = checked.filter(|answer| answer.retval.is_some())
+    if let Some(checked) = checked.as_ref().filter(|answer| answer.retval.is_some())
         && kernel
         && candidate.defined
         && values.problem.is_none()
     {
-        in_the_kernel(candidate, &checked, &mut values);
+        in_the_kernel(candidate, checked, &mut values);
     }
+    values.checked = checked;
     values
 }
 

@@ -103,10 +103,11 @@ impl FuzzFinding {
         let candidate = &finding.candidate;
         let oracle = finding.problem.oracle.name();
         let file = file.map(|file| file.display().to_string());
+        let options = &finding.options;
         let command = match &file {
-            Some(file) => format!("bpflab fuzz --replay {file} --oracle {oracle}"),
+            Some(file) => format!("bpflab fuzz --replay {file} --oracle {oracle}{options}"),
             None => format!(
-                "bpflab fuzz --seed {} --first {} --programs 1{made_with} --oracle {oracle}",
+                "bpflab fuzz --seed {} --first {} --programs 1{made_with} --oracle {oracle}{options}",
                 finding.seed, candidate.number
             ),
         };
@@ -160,6 +161,9 @@ pub struct FuzzSummary {
     oracles: Vec<&'static str>,
     /// Seconds.
     seconds: f64,
+    /// The command of another build whose engines were compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    other_build: Option<String>,
     /// Programs judged.
     programs: u64,
     /// Programs a second.
@@ -188,6 +192,8 @@ pub struct FuzzSummary {
     incomplete: u64,
     /// Runs on other engines.
     engine_runs: u64,
+    /// Runs on the engines of another build.
+    other_runs: u64,
     /// Test runs in the kernel.
     kernel_runs: u64,
     /// Verdicts of the kernel.
@@ -221,6 +227,7 @@ impl FuzzSummary {
             seed: options.seed,
             threads,
             oracles: options.oracles.names(),
+            other_build: options.other_build.as_ref().map(ToString::to_string),
             seconds: tenths(summary.elapsed.as_secs_f64()),
             programs: counts.programs,
             programs_per_second: tenths(rate(counts.programs, summary.elapsed)),
@@ -236,6 +243,7 @@ impl FuzzSummary {
             claims: counts.claims,
             incomplete: counts.incomplete,
             engine_runs: counts.engine_runs,
+            other_runs: counts.other_runs,
             kernel_runs: counts.kernel_runs,
             kernel_verdicts: counts.kernel_verdicts,
             no_kernel_verdict: counts.no_kernel_verdict,
@@ -290,6 +298,9 @@ impl fmt::Display for FuzzSummary {
             "{} runs on other engines, {} in the kernel; {} verdicts of the kernel, {} without",
             self.engine_runs, self.kernel_runs, self.kernel_verdicts, self.no_kernel_verdict
         )?;
+        if let Some(other) = &self.other_build {
+            writeln!(f, "{} runs on the engines of {other}", self.other_runs)?;
+        }
         writeln!(
             f,
             "{} of {} rejected programs without loops never faulted",

@@ -19,6 +19,7 @@ mod inspect;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod kernels;
 mod needs;
+mod other_builds;
 mod pages;
 mod shell;
 mod suites;

@@ -264,6 +264,7 @@ fn small_maps_are_as_in_the_kernel() {
         oracles: Oracle::VALUE,
         strategies: vec![Strategy::Maps],
         kernel: true,
+        other_build: None,
         reduces: true,
     };
     let seeds = Seeds::default();

@@ -283,6 +283,12 @@ fn so_will_the_running_kernels() {
         current.text("real_parent.real_parent.comm").unwrap(),
         "init"
     );
+    // The verifier takes these for not null, in any task.
+    for task in [&current, &current.at("real_parent.real_parent").unwrap()] {
+        let own = task.at("cpus_mask").unwrap().address();
+        assert_eq!(task.get("cpus_ptr").unwrap(), own);
+        assert_ne!(task.get("cgroups.dfl_cgrp").unwrap(), 0);
+    }
     let cgroup = current.at("cgroups.dfl_cgrp").unwrap();
     assert_eq!(cgroup.get("kn.id").unwrap(), 9);
     assert_eq!(cgroup.get("level").unwrap(), 2);

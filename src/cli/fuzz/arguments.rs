@@ -22,9 +22,11 @@ Examples:
   bpflab fuzz --programs 1000 --seed 7 --threads 1 --json
   bpflab fuzz --seed 7 --first 4711 --programs 1 --oracle state    one program of a campaign
   bpflab fuzz --from prog.bpf.o --strategy mutants --seconds 60    changes of an object's programs
+  bpflab fuzz --oracle value --other-bpflab arm64/bpflab           machine code for arm64, too
   bpflab fuzz --corpus fuzz/corpus --from prog.bpf.o               inputs for cargo-fuzz
   bpflab fuzz --replay findings/state-12.jsonl --oracle state      a finding again
-  bpflab fuzz --replay prog.bpf.o --oracle memory,value            the programs of an object")]
+  bpflab fuzz --replay prog.bpf.o --oracle memory,value            the programs of an object
+  bpflab fuzz --replay prog.bpf.o --rebuilt clang-16/prog.bpf.o    two builds of one source")]
 pub(in crate::cli) struct Arguments {
     /// End after N seconds [default: 10, unless --programs is given]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -54,6 +56,13 @@ pub(in crate::cli) struct Arguments {
     /// Don't ask the running kernel
     #[arg(long)]
     pub(super) no_kernel: bool,
+    /// Compare the engines of this bpflab, too: one built for another architecture, which
+    /// qemu-aarch64 or qemu-x86_64 runs
+    #[arg(long, value_name = "FILE", conflicts_with = "corpus")]
+    pub(super) other_bpflab: Option<PathBuf>,
+    /// Run the candidates of another bpflab, which come on the standard input
+    #[arg(long, hide = true, conflicts_with_all = ["programs", "seconds", "replay", "corpus"])]
+    pub(super) answer: bool,
     /// Don't reduce the programs of findings
     #[arg(long)]
     pub(super) no_reduce: bool,
@@ -70,6 +79,10 @@ pub(in crate::cli) struct Arguments {
     /// --from, and run no campaign
     #[arg(long, value_name = "DIR", conflicts_with_all = ["programs", "seconds", "replay"])]
     pub(super) corpus: Option<PathBuf>,
+    /// Judge that the programs of this object, which has the source of the other one and another
+    /// compiler, have the same verdicts and results
+    #[arg(long, value_name = "OBJ", requires = "replay")]
+    pub(super) rebuilt: Option<PathBuf>,
     /// Judge the programs of this case file or object instead of generated ones
     #[arg(long, value_name = "FILE", conflicts_with_all = ["programs", "seconds", "from", "strategy"])]
     pub(super) replay: Option<PathBuf>,

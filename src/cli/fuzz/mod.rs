@@ -1,6 +1,7 @@
 //! `bpflab fuzz`: a campaign, or a finding again.
 
 mod arguments;
+mod rebuilt;
 mod sources;
 
 use std::path::Path;
@@ -15,7 +16,7 @@ use super::exit::{Exit, Failure};
 use super::printer::Printer;
 use crate::fuzz::{
     Campaign, CampaignEvent, CampaignOptions, Candidate, Finding, FuzzCase, Judge, Oracle,
-    Strategy, write_case, write_corpus,
+    OtherBuild, Strategy, answer, write_case, write_corpus,
 };
 use crate::object::cases::Cases;
 use crate::report::{FuzzFinding, FuzzProgress, FuzzSummary};
@@ -49,6 +50,11 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
         }
         return Ok(Exit::Fine);
     }
+    if arguments.answer {
+        let types = || kernel_types(arguments.btf.as_deref());
+        answer(std::io::stdin().lock(), std::io::stdout().lock(), types)?;
+        return Ok(Exit::Fine);
+    }
     let (mut usable, is_judge) = kernel();
     usable &= !arguments.no_kernel;
     let mut oracles = arguments
@@ -65,8 +71,14 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
                     leave out --no-kernel";
         return Err(Failure::with(Exit::Unavailable, text));
     }
+    let other_build = arguments.other_bpflab.as_deref();
+    let other_build = other_build
+        .map(|file| OtherBuild::find(file, arguments.btf.as_deref()))
+        .transpose()
+        .map_err(|error| Failure::with(Exit::Unavailable, error.to_string()))?;
     if let Some(file) = &arguments.replay {
-        return replay(file, arguments, Judge::new(oracles, usable), printer);
+        let judge = Judge::new(oracles, usable).with_other_build(other_build);
+        return replay(file, arguments, judge, printer);
     }
     let seeds = sources::seeds(arguments, printer)?;
     let strategies = strategies(arguments, seeds.kernel.is_some())?;
@@ -84,6 +96,7 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
         oracles,
         strategies,
         kernel: usable,
+        other_build,
         reduces: !arguments.no_reduce,
     };
     let campaign = Campaign::new(options.clone(), &seeds);
@@ -150,6 +163,12 @@ fn replay(
     printer: &mut Printer,
 ) -> Result<Exit, Failure> {
     let kernel = kernel_types(arguments.btf.as_deref())?;
+    if let Some(other) = &arguments.rebuilt {
+        if !arguments.oracle.is_empty() && arguments.oracle != [Oracle::SAMENESS] {
+            return Err(Failure::bad("--rebuilt belongs to the oracle `sameness`"));
+        }
+        return rebuilt::compare([file, other], kernel.as_ref(), arguments.seed, printer);
+    }
     let mut exit = Exit::Fine;
     if !sources::is_cases(file) {
         for program in sources::of_object(file, kernel.as_ref())? {
@@ -201,6 +220,7 @@ fn judge_one(
             candidate,
             problem,
             seed,
+            options: judge.options_of_fuzz(),
             programs: judge.counts.programs,
             elapsed: Duration::ZERO,
         };

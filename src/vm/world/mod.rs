@@ -130,8 +130,9 @@ impl World {
     }
 
     /// The `struct task_struct` of the current task, as the loaded objects or the kernel's BTF
-    /// define it. Its `pid`, `tgid`, `comm`, `cred`, `real_parent` and `group_leader` are
-    /// filled from [`task`](Self::task) now, and before a program runs if the task has changed.
+    /// define it. Its `pid`, `tgid`, `comm`, `cred`, `cgroups`, `real_parent` and `group_leader`
+    /// are filled from [`task`](Self::task) now, and before a program runs if the task has changed;
+    /// `cpus_ptr` is the address of its `cpus_mask`.
     /// Fields that a test sets stay as long as the task does not change them.
     ///
     /// # Errors

@@ -157,6 +157,9 @@ impl Tasks {
         {
             object.set_if_there("real_cred", cred)?;
         }
+        if old.is_none() {
+            set_affinity(object)?;
+        }
         if changed(Task::pid) || changed(Task::tgid) {
             let leader = match task.pid() == task.tgid() {
                 true => object.clone(),
@@ -164,10 +167,8 @@ impl Tasks {
             };
             object.set_if_there("group_leader", &leader)?;
         }
-        if old.map(Task::cgroups) != Some(task.cgroups())
-            && let Ok(cgroup) = self.cgroups.at(memory, task.cgroups())
-        {
-            object.set_if_there("cgroups.dfl_cgrp", &cgroup)?;
+        if old.map(Task::cgroups) != Some(task.cgroups()) {
+            self.set_cgroup(memory, object, task)?;
         }
         if changed(Task::ppid) {
             let parent = self.relative(memory, task.ppid())?;
@@ -197,6 +198,31 @@ impl Tasks {
         let parent = self.relative(memory, parent)?;
         object.set_if_there("real_parent", &parent)?;
         object.set_if_there("parent", &parent)?;
+        set_affinity(&object)?;
+        self.set_cgroup(memory, &object, &Task::default())?;
         Ok(object)
+    }
+
+    /// Puts an object into a task's cgroup.
+    fn set_cgroup(
+        &self,
+        memory: &KernelMemory,
+        object: &KernelObject,
+        task: &Task,
+    ) -> Result<(), KernelError> {
+        match self.cgroups.at(memory, task.cgroups()) {
+            Ok(cgroup) => object.set_if_there("cgroups.dfl_cgrp", &cgroup),
+            // The types have no cgroups.
+            Err(_) => Ok(()),
+        }
+    }
+}
+
+/// Lets the CPU mask be the task's own: the pointer to it is never null (`dup_task_struct`,
+/// `kernel/fork.c`), and the verifier relies on that.
+fn set_affinity(object: &KernelObject) -> Result<(), KernelError> {
+    match object.at("cpus_mask") {
+        Ok(mask) => object.set_if_there("cpus_ptr", mask.address()),
+        Err(_) => Ok(()),
     }
 }
