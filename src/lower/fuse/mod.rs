@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `fused` | the fused operations, and their rules |
+//! | `live` | which registers are live |
 //! | `window` | consecutive operations that nothing jumps into, and what is dead after them |
 //! | `arithmetic` | moves, shifts and other arithmetic |
 //! | `access` | loads and the operations on the loaded number |
@@ -12,6 +13,7 @@ mod access;
 mod arithmetic;
 mod branch;
 pub(super) mod fused;
+mod live;
 #[cfg(test)]
 mod tests;
 mod window;
@@ -20,21 +22,30 @@ pub use fused::{Branch, Fused, SelectValue};
 
 use super::lowered::{Lowered, Overlay};
 use super::op::Op;
+use crate::isa::AluOp;
+use live::Live;
 use window::Window;
 
 /// Finds operations that may be fused: greedily the longest, from the start on, without
 /// overlaps.
 pub(super) fn fuse(program: &Lowered) -> Overlay {
-    let leads = leads(program);
+    let (leads, live) = (leads(program), Live::of(program));
     let mut overlay = Overlay::default();
     let mut at = 0;
-    while let Some(op) = program.ops.get(at as usize) {
-        let window = Window::at(program, &leads, at);
-        let Some((fused, n)) = found(*op, &window) else {
+    let rest = |at: u32| program.ops.get(at as usize..);
+    while let Some([first, second, ..]) = rest(at) {
+        let is_led_to = leads.get(at as usize + 1) != Some(&false);
+        let found = match is_led_to || !may_begin(first, second) {
+            true => None,
+            false => found(first, &Window::at(program, &live, &leads, at)),
+        };
+        let Some((fused, n)) = found else {
             at += 1;
             continue;
         };
-        overlay.index.resize(program.ops.len(), 0);
+        if overlay.index.is_empty() {
+            overlay.index.resize(program.ops.len(), 0);
+        }
         overlay.fused.push((fused, n));
         let number = u32::try_from(overlay.fused.len()).unwrap_or(0);
         if let Some(index) = overlay.index.get_mut(at as usize) {
@@ -45,11 +56,29 @@ pub(super) fn fuse(program: &Lowered) -> Overlay {
     overlay
 }
 
-/// The fused form of the first operations of a window, and how many they are.
-fn found(first: Op, window: &Window<'_>) -> Option<(Fused, u8)> {
-    if window.ops.len() < 2 {
-        return None;
+/// Whether a fused operation may begin with two operations. For most it does not, which their
+/// kinds tell.
+fn may_begin(first: &Op, second: &Op) -> bool {
+    match first {
+        Op::Alu { op, .. } => match second {
+            Op::JumpIf { .. } => true,
+            Op::Load { .. } => *op == AluOp::Add,
+            Op::Alu { op: second, .. } => {
+                matches!(op, AluOp::Mov | AluOp::Lsh | AluOp::Rsh) || *second == AluOp::Mov
+            }
+            _ => false,
+        },
+        Op::Load { .. } => matches!(
+            second,
+            Op::Alu { .. } | Op::Store { .. } | Op::JumpIf { .. }
+        ),
+        Op::JumpIf { .. } => matches!(second, Op::Jump { .. } | Op::Alu { op: AluOp::Mov, .. }),
+        _ => false,
     }
+}
+
+/// The fused form of the first operations of a window, and how many they are.
+fn found(first: &Op, window: &Window<'_>) -> Option<(Fused, u8)> {
     match first {
         Op::Alu { .. } => {
             let select = branch::select(window);
