@@ -71,6 +71,11 @@ impl Code {
         *self.slots.get(pc.index())?
     }
 
+    /// All slots, each with the valid instruction that begins there, if any.
+    pub(crate) fn slots(&self) -> &[Option<Insn>] {
+        &self.slots
+    }
+
     /// Whether `pc` is the second slot of a 64-bit immediate.
     #[must_use]
     #[inline]

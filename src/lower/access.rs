@@ -19,7 +19,6 @@ use crate::vm::memory::Region;
 /// Computes the [`MemRef`] of each access, and collects the maps and context fields used.
 pub(super) struct Accesses<'a> {
     verified: &'a Verified,
-    code: &'a Code,
     bindings: Bindings<'a>,
     passes: Passes,
     maps: Vec<BoundMap>,
@@ -65,9 +64,9 @@ struct Deletes {
 impl Deletes {
     fn of(verified: &Verified, code: &Code) -> Self {
         let mut deletes = Self::default();
-        for (pc, insn) in code.insns() {
-            if let Insn::Call(CallTarget::Helper(helper)) = insn
-                && removes_elements(helper)
+        for (slot, pc) in code.slots().iter().zip((0..).map(Pc)) {
+            if let Some(Insn::Call(CallTarget::Helper(helper))) = slot
+                && removes_elements(*helper)
                 && verified.is_reachable(pc)
             {
                 match verified.map_of_call(pc) {
@@ -93,7 +92,6 @@ impl<'a> Accesses<'a> {
     ) -> Self {
         Self {
             verified,
-            code,
             bindings,
             passes,
             maps: Vec::new(),
@@ -117,12 +115,13 @@ impl<'a> Accesses<'a> {
     pub(super) fn load(
         &mut self,
         pc: Pc,
-        size: Size,
+        insn: &Insn,
         dst: Reg,
         order: Order,
         made: &mut Op,
     ) -> Result<(), LowerError> {
-        let mem = self.mem(pc)?;
+        let mem = self.mem(pc, insn)?;
+        let (_, _, size) = insn.memory().ok_or(LowerError::Unsupported(pc))?;
         let yields = match self.verified.through(pc) {
             Some(Through::Context { off }) => self.field(pc, off, size)?,
             _ => Yield::Scalar,
@@ -164,9 +163,8 @@ impl<'a> Accesses<'a> {
         Ok(yields)
     }
 
-    /// The memory reference of the access at `pc`.
-    pub(super) fn mem(&mut self, pc: Pc) -> Result<MemRef, LowerError> {
-        let insn = self.code.insn(pc).ok_or(LowerError::Unsupported(pc))?;
+    /// The memory reference of an access, the instruction at `pc`.
+    pub(super) fn mem(&mut self, pc: Pc, insn: &Insn) -> Result<MemRef, LowerError> {
         let (base, off, size) = insn.memory().ok_or(LowerError::Unsupported(pc))?;
         let checked = MemRef::Checked { base, off };
         let has = |pass| self.passes.contains(pass);
@@ -180,7 +178,7 @@ impl<'a> Accesses<'a> {
                 let end = end.ok_or(LowerError::Unsupported(pc))?;
                 self.context.len = self.context.len.max(end);
                 match u16::try_from(off) {
-                    Ok(off) if has(Passes::CONTEXT) && self.is_plain(&insn, off, size) => {
+                    Ok(off) if has(Passes::CONTEXT) && self.is_plain(insn, off, size) => {
                         MemRef::Context { off }
                     }
                     _ => checked,
@@ -203,7 +201,7 @@ impl<'a> Accesses<'a> {
             {
                 MemRef::Table { base, off }
             }
-            Some(Through::Kernel) if has(Passes::KERNEL) && is_plain_load(&insn) => {
+            Some(Through::Kernel) if has(Passes::KERNEL) && is_plain_load(insn) => {
                 self.reads_kernel = true;
                 MemRef::Kernel { base, off, size }
             }

@@ -10,12 +10,12 @@ use crate::spec::helpers::Effects;
 
 /// The registers that an operation reads and writes. Registers that the verifier makes
 /// unreadable count as written: r1 to r5 after a call.
-pub(crate) fn effect(op: Op) -> Effect {
+pub(crate) fn effect(op: &Op) -> Effect {
     let none = RegSet::EMPTY;
-    let one = |reg: Reg| RegSet::of(&[reg]);
+    let one = |reg: Reg| none.with(reg);
     let operand = |operand: Operand| operand.reg().map_or(none, one);
     let base = |mem: MemRef| mem.base().map_or(none, one);
-    let (reads, writes) = match op {
+    let (reads, writes) = match *op {
         Op::Alu {
             op: AluOp::Mov,
             dst,
@@ -56,7 +56,7 @@ pub(crate) fn effect(op: Op) -> Effect {
 
 /// The registers that an operation writes.
 pub(super) fn writes(op: Op) -> RegSet {
-    effect(op).writes
+    effect(&op).writes
 }
 
 /// Whether a call may write to the caller's frame through its arguments.

@@ -48,7 +48,7 @@ fn ops(text: &str, passes: Passes) -> Vec<Op> {
     let counts = MapDef::new("counts", MapType::Array, 4, 8, 4);
     let lowered = lowered(text, &[counts], passes).unwrap();
     assert_eq!(lowered.ops().len(), lowered.pcs.len());
-    let effects: Vec<_> = lowered.ops().iter().map(|op| effect(*op)).collect();
+    let effects: Vec<_> = lowered.ops().iter().map(effect).collect();
     assert_eq!(lowered.effects, effects);
     lowered.ops().to_vec()
 }
@@ -60,7 +60,7 @@ fn calls_of_functions_and_helpers_have_one_effect() {
         Op::CallFunction { function: 1 },
         Op::CallHelper { helper: 2 },
     );
-    assert_eq!(effect(function), effect(helper));
+    assert_eq!(effect(&function), effect(&helper));
 }
 
 /// The memory references of a program's loads.

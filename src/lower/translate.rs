@@ -56,8 +56,10 @@ pub fn lower(
         passes,
     };
     let mut ops = vec![Op::Exit; kept.pcs.len()];
-    for (pc, op) in kept.pcs.iter().zip(&mut ops) {
-        lowering.translate(*pc, op)?;
+    let mut next = kept.ordinals.iter().skip(1);
+    for (((pc, ordinal), op), after) in kept.pcs.iter().zip(&kept.ordinals).zip(&mut ops).zip(1..) {
+        let following = (next.next() == Some(&(ordinal + 1))).then_some(after);
+        lowering.translate(*pc, following, op)?;
     }
     let Lowering {
         accesses,
@@ -97,7 +99,7 @@ pub fn lower(
     if passes.contains(Passes::RANGES) {
         ranges(&mut lowered);
     }
-    lowered.effects = lowered.ops.iter().map(|op| effect(*op)).collect();
+    lowered.effects = lowered.ops.iter().map(effect).collect();
     if passes.contains(Passes::ZEROING) {
         zeroing(&mut lowered, verified);
     }
@@ -153,16 +155,19 @@ impl Kept {
             index: vec![NONE; code.len()],
             unreached: Vec::new(),
         };
-        let mut at = 0;
-        let pcs = (0..code.len()).map(Pc::from_index);
-        let starts = pcs.filter(|pc| !code.is_second_slot(*pc));
-        for (ordinal, pc) in (0..).zip(starts) {
+        let (mut at, mut after) = (0, 0);
+        for (slot, pc) in code.slots().iter().zip((0..).map(Pc)) {
+            if slot.is_none() && code.is_second_slot(pc) {
+                continue;
+            }
+            let ordinal = after;
+            after += 1;
             if dead_code_goes && !verified.is_reachable(pc) {
                 if !kept.ends_with_call(code, pc) {
                     continue;
                 }
                 kept.unreached.push(pc);
-            } else if code.insn(pc).is_none() {
+            } else if slot.is_none() {
                 // Only dead code can be undecodable.
                 return Err(LowerError::Unsupported(pc));
             }
@@ -246,16 +251,24 @@ struct Lowering<'a> {
 }
 
 impl Lowering<'_> {
-    /// Sets `made` to the operation for the instruction at `pc`. It is written in place: a copy
-    /// would read what was just written in other pieces, for which the host waits.
-    fn translate(&mut self, pc: Pc, made: &mut Op) -> Result<(), LowerError> {
+    /// Sets `made` to the operation for the instruction at `pc`; `following` is the one for the
+    /// next instruction. It is written in place: a copy would read what was just written in other
+    /// pieces, for which the host waits.
+    fn translate(
+        &mut self,
+        pc: Pc,
+        following: Option<Target>,
+        made: &mut Op,
+    ) -> Result<(), LowerError> {
         if self.kept.unreached.contains(&pc) {
             *made = Op::Exit;
             return Ok(());
         }
-        let insn = self.code.insn(pc).ok_or(LowerError::Unsupported(pc))?;
         let unsupported = LowerError::Unsupported(pc);
-        match insn {
+        let code = self.code;
+        let insn = code.slots().get(pc.index()).and_then(Option::as_ref);
+        let insn = insn.ok_or(LowerError::Unsupported(pc))?;
+        match *insn {
             Insn::Alu {
                 op,
                 width,
@@ -291,23 +304,23 @@ impl Lowering<'_> {
                     value: self.pseudo(pc, source)?,
                 }
             }
-            Insn::Load { size, dst, .. } => {
-                self.accesses.load(pc, size, dst, Order::Relaxed, made)?;
+            Insn::Load { dst, .. } => {
+                self.accesses.load(pc, insn, dst, Order::Relaxed, made)?;
             }
-            Insn::LoadAcquire { size, dst, .. } => {
-                self.accesses.load(pc, size, dst, Order::Acquire, made)?;
+            Insn::LoadAcquire { dst, .. } => {
+                self.accesses.load(pc, insn, dst, Order::Acquire, made)?;
             }
             Insn::LoadSx { from, dst, .. } => {
                 *made = Op::LoadSx {
                     from,
                     dst,
-                    mem: self.accesses.mem(pc)?,
+                    mem: self.accesses.mem(pc, insn)?,
                 }
             }
             Insn::Store { size, src, .. } => {
                 *made = Op::Store {
                     size,
-                    mem: self.accesses.mem(pc)?,
+                    mem: self.accesses.mem(pc, insn)?,
                     src,
                     order: Order::Relaxed,
                 }
@@ -315,7 +328,7 @@ impl Lowering<'_> {
             Insn::StoreRelease { size, src, .. } => {
                 *made = Op::Store {
                     size,
-                    mem: self.accesses.mem(pc)?,
+                    mem: self.accesses.mem(pc, insn)?,
                     src: Operand::Reg(src),
                     order: Order::Release,
                 }
@@ -324,14 +337,14 @@ impl Lowering<'_> {
                 *made = Op::Atomic {
                     op,
                     width,
-                    mem: self.accesses.mem(pc)?,
+                    mem: self.accesses.mem(pc, insn)?,
                     src,
                 }
             }
             Insn::LoadPacket { size, index, off } => *made = Op::LoadPacket { size, index, off },
             Insn::Jump { .. } | Insn::JumpLong { .. } => {
                 *made = Op::Jump {
-                    target: self.target(pc, &insn)?,
+                    target: self.target(pc, insn)?,
                 }
             }
             Insn::JumpIf {
@@ -340,7 +353,7 @@ impl Lowering<'_> {
                 dst,
                 src,
                 ..
-            } => match (self.target(pc, &insn), self.following(pc)) {
+            } => match (self.target(pc, insn), following) {
                 (Ok(target), Some(_)) => {
                     *made = Op::JumpIf {
                         op,
@@ -356,7 +369,7 @@ impl Lowering<'_> {
             },
             Insn::MayGoto { .. } => {
                 *made = Op::MayGoto {
-                    target: self.target(pc, &insn)?,
+                    target: self.target(pc, insn)?,
                 }
             }
             Insn::Call(CallTarget::Helper(helpers::id::tail_call)) => *made = Op::TailCall,
@@ -368,7 +381,7 @@ impl Lowering<'_> {
             }
             Insn::Call(CallTarget::Subprogram { .. }) => {
                 *made = Op::CallFunction {
-                    function: self.function(pc, &insn)?,
+                    function: self.function(pc, insn)?,
                 }
             }
             Insn::Exit => *made = Op::Exit,
@@ -383,15 +396,10 @@ impl Lowering<'_> {
             Insn::Call(CallTarget::Kfunc { .. }) | Insn::CallReg { .. } => return Err(unsupported),
         }
         let falls = !matches!(made, Op::Jump { .. } | Op::Throw { .. } | Op::Exit);
-        if falls && self.following(pc).is_none() {
+        if falls && following.is_none() {
             return Err(unsupported);
         }
         Ok(())
-    }
-
-    /// The operation that an instruction falls into.
-    fn following(&self, pc: Pc) -> Option<Target> {
-        self.kept.index(self.code.next(pc))
     }
 
     /// The operation that a jump at `pc` goes to.

@@ -371,7 +371,7 @@ fn is_frameless(op: Op) -> bool {
         Op::Load { mem, .. } | Op::LoadSx { mem, .. } | Op::Store { mem, .. } => is_direct(mem),
         _ => false,
     };
-    let effect = effect(op);
+    let effect = effect(&op);
     has_code && !effect.reads.union(effect.writes).contains(Reg::R10)
 }
 

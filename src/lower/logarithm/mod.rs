@@ -57,8 +57,9 @@ pub(super) fn logarithms(program: &Lowered) -> Vec<Logarithm> {
         live: None,
         visited: FxHashSet::default(),
     };
-    for (op, at) in program.ops.iter().zip(0..) {
-        if is_first(op) && !search.visited.contains(&at) {
+    let ops = program.ops.iter().zip(0..);
+    for (_, at) in ops.filter(|(op, _)| is_first(op)) {
+        if !search.visited.contains(&at) {
             found.extend(search.around(at));
         }
     }
@@ -77,8 +78,8 @@ pub(super) fn logarithms(program: &Lowered) -> Vec<Logarithm> {
 
 /// Whether a first step may compare with this operation's number.
 fn is_first(op: &Op) -> bool {
-    let number = match *op {
-        Op::LoadImm { value, .. } => value,
+    match *op {
+        Op::LoadImm { value, .. } => FIRST.contains(&value),
         Op::Alu {
             op: AluOp::Mov,
             src: Operand::Imm(imm),
@@ -87,10 +88,9 @@ fn is_first(op: &Op) -> bool {
         | Op::JumpIf {
             src: Operand::Imm(imm),
             ..
-        } => sign_extend32(imm),
-        _ => return false,
-    };
-    FIRST.contains(&number)
+        } => FIRST.contains(&sign_extend32(imm)),
+        _ => false,
+    }
 }
 
 struct Search<'a> {

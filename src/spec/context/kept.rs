@@ -8,6 +8,9 @@
 
 use super::{ContextKind, packet};
 
+/// The size of the fields.
+const WHOLE: u32 = 4;
+
 /// Fields, and how many of their four bytes are stored.
 const KEPT: &[(&str, u32)] = &[
     ("pkt_type", 1),
@@ -38,6 +41,9 @@ fn kept(kind: ContextKind, offset: u32) -> Option<(&'static super::Field, u32)> 
 /// that of the whole field. A sign-extending load then extends from the size it requested.
 #[must_use]
 pub fn loaded_as(kind: ContextKind, offset: u32, size: u32) -> (u32, u32) {
+    if size >= WHOLE {
+        return (offset, size);
+    }
     match kept(kind, offset) {
         Some((field, kept)) if (kept..field.size()).contains(&size) => {
             // A field's first bytes contain all that is stored, except for the port, which
