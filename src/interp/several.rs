@@ -23,9 +23,9 @@ impl Compiler<'_> {
     }
 
     /// Adds the cells of a fused operation.
-    fn fused(&mut self, fused: Fused, n: u8) -> Option<u8> {
+    fn fused(&mut self, fused: &Fused, n: u8) -> Option<u8> {
         let base = self.generic();
-        match fused {
+        match *fused {
             Fused::Alu {
                 op,
                 width,
@@ -119,7 +119,7 @@ impl Compiler<'_> {
                     ..self.registers(dst, left)
                 })?;
             }
-            Fused::Select { .. } => self.select(fused)?,
+            Fused::Select { .. } => self.select(*fused)?,
             Fused::Branch(branch) => {
                 let (branch, n) = unskipped(branch, self.at, n);
                 // A plain branch has a cell of its own.

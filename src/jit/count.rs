@@ -16,6 +16,9 @@ use crate::lower::{Lowered, Op, Target};
 /// The most rounds of an unrolled loop, which has no check of the register between rounds.
 pub(super) const MOST_ROUNDS: i32 = 4;
 
+/// A phase that is not chosen yet.
+const ANY: i32 = i32::MIN;
+
 /// The phases of a program's operations.
 #[derive(Debug)]
 pub(super) struct Counts {
@@ -40,23 +43,25 @@ impl Counts {
 
     fn exact(lowered: &Lowered) -> Self {
         let ops = lowered.ops();
-        let mut wanted: Vec<Option<i32>> = vec![None; ops.len()];
+        let mut phases = vec![ANY; ops.len()];
         for function in lowered.functions() {
-            if let Some(entry) = wanted.get_mut(function.entry as usize) {
-                *entry = Some(0);
+            if let Some(entry) = phases.get_mut(function.entry as usize) {
+                *entry = 0;
             }
         }
-        let mut phases = Vec::with_capacity(ops.len());
         let mut after = 0;
         for (op, at) in ops.iter().zip(0u32..) {
-            let phase = wanted.get(at as usize).copied().flatten().unwrap_or(after);
-            phases.push(phase);
-            after = phase + 1;
+            if let Some(phase) = phases.get_mut(at as usize) {
+                if *phase == ANY {
+                    *phase = after;
+                }
+                after = *phase + 1;
+            }
             if let Op::JumpIf { target, .. } = op
                 && *target > at
-                && let Some(wanted) = wanted.get_mut(*target as usize)
+                && let Some(phase @ &mut ANY) = phases.get_mut(*target as usize)
             {
-                wanted.get_or_insert(after);
+                *phase = after;
             }
         }
         // A phase is at most the number of preceding operations, including rounds of loops,

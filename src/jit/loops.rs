@@ -1,73 +1,86 @@
 //! The loops of a program, found by its backward jumps.
 
+use bitflags::bitflags;
+
 use crate::lower::{Op, Target};
 
 /// Which operations are in loops.
 #[derive(Debug, Default)]
 pub(super) struct Loops {
-    /// For each operation how many backward jumps span it, and whether one leads to it;
-    /// empty if there are none.
-    ops: Vec<(u8, bool)>,
-    /// For each operation whether a jump leads to it.
-    targets: Vec<bool>,
+    /// For each operation how many backward jumps span it; empty if there are none.
+    depths: Vec<u8>,
+    /// For each operation whether a jump leads to it, and whether a backward one does.
+    marks: Vec<Marks>,
+}
+
+bitflags! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    struct Marks: u8 {
+        const TARGET = 1 << 0;
+        const HEAD = 1 << 1;
+    }
 }
 
 impl Loops {
     /// The loops of operations; to `others` more lead than jumps.
     pub(super) fn of(ops: &[Op], others: impl IntoIterator<Item = Target>) -> Self {
-        let mut changes: Vec<(i32, bool)> = Vec::new();
-        let mut targets = vec![false; ops.len()];
+        // How the depth changes before each operation.
+        let mut changes: Vec<i32> = Vec::new();
+        let mut marks = vec![Marks::empty(); ops.len()];
+        let mut mark = |at: Target, with: Marks| {
+            if let Some(marks) = marks.get_mut(at as usize) {
+                *marks |= with;
+            }
+        };
         for (op, from) in ops.iter().zip(0u32..) {
             let Some(target) = op.target() else {
                 continue;
             };
-            if let Some(is_target) = targets.get_mut(target as usize) {
-                *is_target = true;
-            }
+            mark(target, Marks::TARGET);
             if target > from {
                 continue;
             }
-            if changes.is_empty() {
-                changes.resize(ops.len() + 1, (0, false));
+            mark(target, Marks::HEAD);
+            changes.resize(ops.len() + 1, 0);
+            if let Some(depth) = changes.get_mut(target as usize) {
+                *depth += 1;
             }
-            if let Some((depth, is_head)) = changes.get_mut(target as usize) {
-                (*depth, *is_head) = (*depth + 1, true);
-            }
-            if let Some((depth, _)) = changes.get_mut(from as usize + 1) {
+            if let Some(depth) = changes.get_mut(from as usize + 1) {
                 *depth -= 1;
             }
         }
         for other in others {
-            if let Some(is_target) = targets.get_mut(other as usize) {
-                *is_target = true;
-            }
+            mark(other, Marks::TARGET);
         }
         let mut depth = 0;
-        let ops = changes.into_iter().map(|(change, is_head)| {
+        let depths = changes.into_iter().map(|change| {
             depth += change;
-            (u8::try_from(depth).unwrap_or(u8::MAX), is_head)
+            u8::try_from(depth).unwrap_or(u8::MAX)
         });
         Self {
-            ops: ops.collect(),
-            targets,
+            depths: depths.collect(),
+            marks,
         }
     }
 
     /// The number of loops that contain an operation.
     pub(super) fn depth(&self, at: Target) -> u8 {
-        self.ops.get(at as usize).map_or(0, |(depth, _)| *depth)
+        self.depths.get(at as usize).copied().unwrap_or(0)
+    }
+
+    fn has(&self, at: Target, mark: Marks) -> Option<bool> {
+        let marks = self.marks.get(at as usize)?;
+        Some(marks.contains(mark))
     }
 
     /// Whether a jump leads to an operation.
     pub(super) fn is_target(&self, at: Target) -> bool {
-        self.targets.get(at as usize).is_none_or(|is| *is)
+        self.has(at, Marks::TARGET).unwrap_or(true)
     }
 
     /// Whether an operation is a loop head.
     pub(super) fn is_head(&self, at: Target) -> bool {
-        self.ops
-            .get(at as usize)
-            .is_some_and(|(_, is_head)| *is_head)
+        self.has(at, Marks::HEAD).unwrap_or(false)
     }
 }
 

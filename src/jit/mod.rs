@@ -54,7 +54,7 @@ pub(crate) fn compile(lowered: &Lowered, counting: Counting) -> Option<Native> {
     if !RUNS_HERE {
         return None;
     }
-    let emitted = emit_for(Arch::HOST, lowered, counting)?;
+    let emitted = emit_with(Arch::HOST, lowered, counting, false)?;
     let memory = CodeMemory::new(&emitted.bytes).ok()?;
     let start = memory.start();
     let address = |offset: usize| start + offset as u64;
@@ -82,9 +82,19 @@ pub fn emit(lowered: &Lowered) -> Option<Emitted> {
 /// can only be read if the host is of another architecture.
 #[must_use]
 pub fn emit_for(machine: Arch, lowered: &Lowered, counting: Counting) -> Option<Emitted> {
+    emit_with(machine, lowered, counting, true)
+}
+
+/// The same; if it is not to be listed, [`Emitted::ops`] may be empty.
+fn emit_with(
+    machine: Arch,
+    lowered: &Lowered,
+    counting: Counting,
+    is_listed: bool,
+) -> Option<Emitted> {
     let counts = Counts::of(lowered, counting);
     match machine {
-        Arch::X86_64 => x86_64::emit(lowered, &counts, x86_64::Features::of_host()),
+        Arch::X86_64 => x86_64::emit(lowered, &counts, x86_64::Features::of_host(), is_listed),
         Arch::Arm64 => arm64::emit(lowered, &counts, arm64::Features::of_host()),
     }
 }

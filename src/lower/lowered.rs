@@ -374,9 +374,10 @@ impl Lowered {
     /// The fused form of the operations from this one on, and how many it fuses;
     /// [`Fused`]'s module has the rules.
     #[must_use]
-    pub fn fused(&self, op: Target) -> Option<(Fused, u8)> {
+    pub fn fused(&self, op: Target) -> Option<(&Fused, u8)> {
         let index = *self.overlay.index.get(op as usize)?;
         let index = usize::try_from(index.checked_sub(1)?).ok()?;
-        self.overlay.fused.get(index).copied()
+        let (fused, n) = self.overlay.fused.get(index)?;
+        Some((fused, *n))
     }
 }

@@ -136,19 +136,24 @@ pub(crate) fn has_tail_call(ops: &[Op]) -> bool {
 impl Op {
     /// The memory reference of a load, store or atomic; none for other operations.
     #[must_use]
-    pub const fn mem(mut self) -> Option<MemRef> {
-        match self.mem_mut() {
-            Some(mem) => Some(*mem),
-            None => None,
+    pub const fn mem(&self) -> Option<MemRef> {
+        match self {
+            Self::Load { mem, .. }
+            | Self::LoadSx { mem, .. }
+            | Self::Store { mem, .. }
+            | Self::Atomic { mem, .. } => Some(*mem),
+            _ => None,
         }
     }
 
     /// The target of a jump; `None` for other operations.
     #[must_use]
-    pub const fn target(mut self) -> Option<Target> {
-        match self.target_mut() {
-            Some(target) => Some(*target),
-            None => None,
+    pub const fn target(&self) -> Option<Target> {
+        match self {
+            Self::Jump { target } | Self::JumpIf { target, .. } | Self::MayGoto { target } => {
+                Some(*target)
+            }
+            _ => None,
         }
     }
 

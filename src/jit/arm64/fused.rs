@@ -12,10 +12,10 @@ use crate::lower::{Branch, Fused, MemRef, Op, SelectValue, Target};
 impl Emitter<'_> {
     /// Emits the code of `n` fused operations, and of the edge to the next one; false if
     /// they have to be emitted one by one.
-    pub(super) fn fused(&mut self, at: Target, fused: Fused, n: u8) -> bool {
+    pub(super) fn fused(&mut self, at: Target, fused: &Fused, n: u8) -> bool {
         let last = at + Target::from(n) - 1;
         let plain = Stub::Plain { at, n };
-        match fused {
+        match *fused {
             Fused::Alu {
                 op,
                 width,

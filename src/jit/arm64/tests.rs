@@ -250,7 +250,7 @@ fn branches() {
 
 #[test]
 fn several_at_once() {
-    let fused = |fused| words(|e| assert!(e.fused(0, fused, 1)));
+    let fused = |fused| words(|e| assert!(e.fused(0, &fused, 1)));
     let (dst, src, width) = (Reg::R6, Reg::R7, Width::W64);
     let rotated = fused(Fused::Rotate {
         width: Width::W32,

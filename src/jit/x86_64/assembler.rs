@@ -8,18 +8,20 @@ use dynasmrt::components::LabelRegistry;
 use dynasmrt::x64::X64Relocation;
 use dynasmrt::{AssemblyOffset, DynamicLabel, DynasmApi, DynasmLabelApi};
 
+use super::bytes::Bytes;
 use crate::jit::emitted::CODE_ALIGNMENT;
 
 /// The code so far.
 #[derive(Debug)]
 pub(super) struct Assembler {
-    bytes: Vec<u8>,
+    bytes: Bytes,
     /// Allocates labels.
     labels: LabelRegistry,
     /// The positions of labels, by their numbers.
     places: Vec<u32>,
-    /// The positions that were noted.
+    /// The positions that were noted, and whether any are.
     noted: Vec<u32>,
+    notes: bool,
     /// What to adjust when the code is moved, in the order of the code.
     marks: Vec<Mark>,
 }
@@ -68,20 +70,30 @@ const NOPS: [&[u8]; 9] = [
 const NOWHERE: u32 = u32::MAX;
 
 impl Assembler {
-    /// Creates an assembler with room for this many operations.
-    pub(super) fn new(ops: usize) -> Self {
+    /// Creates an assembler with room for this many operations, which `notes` positions or not.
+    pub(super) fn new(ops: usize, notes: bool) -> Self {
         Self {
-            bytes: Vec::with_capacity(ops * 8 + 256),
+            bytes: Bytes::with_capacity(ops * 8 + 256),
             labels: LabelRegistry::with_capacity(0, 0, ops / 4 + 16),
             places: Vec::with_capacity(ops / 4 + 16),
-            noted: Vec::with_capacity(ops),
+            noted: Vec::with_capacity(if notes { ops } else { 0 }),
+            notes,
             marks: Vec::with_capacity(ops / 2 + 32),
         }
     }
 
+    /// Appends an instruction, or a part of one: the `len` low bytes of a number, at most 8, the
+    /// lowest first.
+    #[inline]
+    pub(super) fn put(&mut self, bytes: u64, len: usize) {
+        self.bytes.put(bytes, len);
+    }
+
     /// Notes this position: [`Finished::noted`].
     pub(super) fn note_here(&mut self) {
-        self.noted.push(self.position());
+        if self.notes {
+            self.noted.push(self.position());
+        }
     }
 
     #[expect(
@@ -117,7 +129,8 @@ impl Assembler {
 
     /// Returns the code with the shortest jumps; none if a jump's label was not placed.
     pub(super) fn finish(mut self) -> Option<Finished> {
-        let mut code = Vec::with_capacity(self.bytes.len() + self.bytes.len() / 16);
+        let bytes = self.bytes.as_slice();
+        let mut code = Vec::with_capacity(bytes.len() + bytes.len() / 16);
         let aligned: Vec<u32> = self
             .marks
             .iter()
@@ -147,7 +160,7 @@ impl Assembler {
                 }
                 Kind::Align => {
                     move_noted(end, mark.label as usize, copied, code.len());
-                    code.extend_from_slice(self.bytes.get(copied..end)?);
+                    code.extend_from_slice(bytes.get(copied..end)?);
                     copied = end;
                     align(&mut code);
                 }
@@ -158,18 +171,18 @@ impl Assembler {
                         Kind::Jump if is_near(mark.at, to, &aligned) => Some((5, 0xeb)),
                         Kind::JumpIf if is_near(mark.at, to, &aligned) => {
                             // 0f 8x with 32 bits is 7x with 8 bits.
-                            Some((6, self.bytes.get(end - 5)? - 0x10))
+                            Some((6, bytes.get(end - 5)? - 0x10))
                         }
                         _ => None,
                     };
                     let size = match short {
                         Some((long, opcode)) => {
-                            code.extend_from_slice(self.bytes.get(copied..end - long)?);
+                            code.extend_from_slice(bytes.get(copied..end - long)?);
                             code.extend_from_slice(&[opcode, 0]);
                             1
                         }
                         None => {
-                            code.extend_from_slice(self.bytes.get(copied..end)?);
+                            code.extend_from_slice(bytes.get(copied..end)?);
                             4
                         }
                     };
@@ -179,7 +192,7 @@ impl Assembler {
             }
         }
         move_noted(usize::MAX, 0, copied, code.len());
-        code.extend_from_slice(self.bytes.get(copied..)?);
+        code.extend_from_slice(bytes.get(copied..)?);
         for (end, size, label) in distances {
             let to = *places.get(label as usize)?;
             if to == NOWHERE {
@@ -247,11 +260,14 @@ impl Finished {
 
 impl Extend<u8> for Assembler {
     fn extend<T: IntoIterator<Item = u8>>(&mut self, iter: T) {
-        self.bytes.extend(iter);
+        for byte in iter {
+            self.push(byte);
+        }
     }
 }
 
 impl<'a> Extend<&'a u8> for Assembler {
+    #[inline]
     fn extend<T: IntoIterator<Item = &'a u8>>(&mut self, iter: T) {
         self.bytes.extend(iter);
     }
@@ -264,7 +280,7 @@ impl DynasmApi for Assembler {
 
     #[inline]
     fn push(&mut self, byte: u8) {
-        self.bytes.push(byte);
+        self.put(byte.into(), 1);
     }
 
     fn align(&mut self, _: usize, _: u8) {

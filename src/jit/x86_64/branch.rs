@@ -41,6 +41,7 @@ impl Emitter<'_> {
     }
 
     /// Falls through from `from` to the next operation.
+    #[inline]
     pub(super) fn fall(&mut self, from: Target, next: Target) {
         self.take(self.edge(from, next));
     }

@@ -55,6 +55,10 @@ pub(super) struct Emitter<'a> {
     pub changed: SmallVec<[Host; 4]>,
     /// Whether it makes calls outside of stubs.
     pub calls: bool,
+    /// Whether it makes tail calls.
+    pub tail_calls: bool,
+    /// Whether its frame has a number of loops left.
+    pub counts_loops: bool,
     /// Whether it is the main program.
     pub is_main: bool,
     /// Whether the main program uses the register of the frame.
@@ -121,8 +125,13 @@ fn at(offset: usize) -> i32 {
 }
 
 impl<'a> Emitter<'a> {
-    pub(super) fn new(lowered: &'a Lowered, counts: &'a Counts, features: Features) -> Self {
-        let mut code = Assembler::new(lowered.ops().len());
+    pub(super) fn new(
+        lowered: &'a Lowered,
+        counts: &'a Counts,
+        features: Features,
+        is_listed: bool,
+    ) -> Self {
+        let mut code = Assembler::new(lowered.ops().len(), is_listed);
         let functions = lowered.functions().iter();
         let functions: Vec<_> = functions.map(|_| code.new_dynamic_label()).collect();
         let tail = code.new_dynamic_label();
@@ -155,6 +164,8 @@ impl<'a> Emitter<'a> {
             loops: Loops::of(lowered.ops(), lowered.logarithms().iter().map(|it| it.end)),
             changed: SmallVec::new(),
             calls: false,
+            tail_calls: false,
+            counts_loops: false,
             is_main: false,
             has_frame: true,
             has_functions: false,
@@ -186,6 +197,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// The code of an operation begins here.
+    #[inline(always)]
     pub(super) fn begin(&mut self, op: Target) {
         let round = self.round.as_ref();
         let is_repeated = round.is_some_and(|round| round.label(op).is_some());
@@ -193,14 +205,20 @@ impl<'a> Emitter<'a> {
             self.code.note_here();
         }
         // Only a jump, or a stub of the operation before, refers to an operation.
-        let number = self.labels.get(op as usize).copied();
-        if is_repeated || self.loops.is_target(op) || number != Some(0) {
-            let label = self.label(op);
-            asm!(self ; =>label);
+        let is_known = self.loops.is_target(op) || self.labels.get(op as usize) != Some(&0);
+        if is_repeated || is_known {
+            self.place(op);
         }
     }
 
+    /// The label of an operation is here.
+    fn place(&mut self, op: Target) {
+        let label = self.label(op);
+        asm!(self ; =>label);
+    }
+
     /// What the edge from `from` to `to` subtracts from the number of instructions left.
+    #[inline]
     pub(super) fn edge(&self, from: Target, to: Target) -> i32 {
         let ahead = self.round.as_ref().map_or(0, |round| round.ahead(to));
         self.counts.edge(from, to) + ahead
@@ -309,6 +327,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Subtracts `n` from the number of instructions left.
+    #[inline]
     pub(super) fn take(&mut self, n: i32) {
         match n {
             0 => {}

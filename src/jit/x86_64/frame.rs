@@ -8,7 +8,7 @@ use super::regs::{FIRST, FRAME, Host, LEFT, R13, R14, R15, RBX, RCX, RDX, RUN};
 use crate::engine::STRIDE;
 use crate::isa::{Reg, Size};
 use crate::jit::runtime::shims;
-use crate::lower::{Function, MemRef, Op, Target, effect, has_tail_call};
+use crate::lower::{Function, MemRef, Op, Target, effect};
 use crate::spec::ProgType;
 use crate::spec::limits::MAX_MAY_GOTO;
 
@@ -178,8 +178,7 @@ impl Emitter<'_> {
         if self.has_frame || !is_main {
             self.clear(&function.zeroed);
         }
-        let ops = self.lowered.ops_of(function);
-        if has_tail_call(ops) {
+        if self.tail_calls {
             let stack = i32::from(function.stack);
             asm!(self ; mov DWORD [Rq(FRAME) + Self::clean()], stack);
         }
@@ -187,7 +186,7 @@ impl Emitter<'_> {
             let in_place = self.in_place;
             asm!(self ; =>in_place);
         }
-        if ops.iter().any(|op| matches!(op, Op::MayGoto { .. })) {
+        if self.counts_loops {
             let (at, loops) = (Self::loops_left(), MAX_MAY_GOTO.cast_signed());
             asm!(self ; mov DWORD [Rq(FRAME) + at], loops);
         }

@@ -13,12 +13,12 @@ use crate::lower::{Branch, Fused, MemRef, Notes, Target};
 impl Emitter<'_> {
     /// Emits the fused code of the operations from `at` to `end`; false if no form is
     /// better than the plain operations.
-    pub(super) fn fused(&mut self, at: Target, end: Target, fused: Fused) -> bool {
+    pub(super) fn fused(&mut self, at: Target, end: Target, fused: &Fused) -> bool {
         // No jump leads into it, so the phases are consecutive.
         if (at..end - 1).any(|inner| self.edge(inner, inner + 1) != 0) {
             return false;
         }
-        let has_code = match fused {
+        let has_code = match *fused {
             Fused::Alu {
                 op,
                 width,

@@ -11,13 +11,14 @@ impl Emitter<'_> {
     /// Prepares a function's code: determines what its spare registers hold, and which
     /// registers it changes and has to save.
     pub(super) fn survey(&mut self, function: &Function) {
-        let mut survey = Survey::of(function, self.lowered, &self.loops);
+        let survey = Survey::of(function, self.lowered, &self.loops);
         // Pointers that the run does not hold need calls.
         let pointers = &self.lowered.context().pointers;
         let at_hand = pointers.len() <= POINTERS && pointers.iter().all(|field| !field.2);
-        survey.used.second |= !at_hand;
-        self.pins = Pins::of(&survey);
+        let needs_second = || !at_hand || self.lowered.ops_of(function).iter().any(needs_second);
+        self.pins = Pins::of(&survey, needs_second);
         self.calls = survey.used.calls;
+        (self.tail_calls, self.counts_loops) = (survey.used.tail_calls, survey.used.loops);
         let is_pin = |host: &Host| self.pins.iter().any(|(_, pin)| pin == *host);
         let kept = [Reg::R6, Reg::R7, Reg::R8, Reg::R9];
         let used = |reg: &Reg| survey.used.regs.contains(*reg);
@@ -30,8 +31,8 @@ impl Emitter<'_> {
 impl Emitter<'_> {
     /// Whether the code of an operation preserves the first spare register, or has recorded
     /// what it holds.
-    pub(super) fn keeps(&self, op: Op) -> bool {
-        match op {
+    pub(super) fn keeps(&self, op: &Op) -> bool {
+        match *op {
             Op::Alu { op, src, .. } => self.alu_keeps(op, src),
             Op::MovSx { src, .. } => src != Reg::R10,
             Op::Load { .. } | Op::LoadSx { .. } | Op::Store { .. } | Op::JumpIf { .. } => {
@@ -57,8 +58,8 @@ impl Emitter<'_> {
     }
 
     /// The same for a fused operation.
-    pub(super) fn fused_keeps(&self, fused: Fused) -> bool {
-        match fused {
+    pub(super) fn fused_keeps(&self, fused: &Fused) -> bool {
+        match *fused {
             Fused::Alu {
                 op, left, right, ..
             } => left != Reg::R10 && self.alu_keeps(op, right),

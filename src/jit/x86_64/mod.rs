@@ -4,7 +4,8 @@
 //! |---|---|
 //! | `regs` | what the host's registers hold |
 //! | `features` | optional extensions |
-//! | `assembler` | bytes, labels, short jumps, aligned loops |
+//! | `bytes` | bytes, several at a time |
+//! | `assembler` | labels, short jumps, aligned loops |
 //! | `encode` | instructions with an operand in memory |
 //! | `emitter` | the code so far, stubs |
 //! | `operand`, `division`, `round` | data types of the others |
@@ -36,6 +37,7 @@ mod alu;
 mod assembler;
 mod atomic;
 mod branch;
+mod bytes;
 mod call;
 mod constant_division;
 mod divide;

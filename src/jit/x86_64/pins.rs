@@ -41,15 +41,23 @@ impl Pins {
         self.0.clone().into_iter()
     }
 
-    /// Chooses the pins that save the most loads.
-    pub(super) fn of(survey: &Survey) -> Self {
+    /// Chooses the pins that save the most loads; `needs_second` says whether the second spare
+    /// register is needed within operations.
+    pub(super) fn of(survey: &Survey, needs_second: impl FnOnce() -> bool) -> Self {
         let mut wanted = survey.wanted.clone();
         wanted.sort_by_key(|(_, weight)| std::cmp::Reverse(*weight));
-        let spare = survey.used.spare();
         // A single use gains nothing.
         let wanted = wanted.into_iter().filter(|(_, weight)| *weight > 1);
-        let pins = wanted.zip(spare).map(|((pin, _), host)| (pin, host));
-        Self(pins.collect())
+        let mut wanted = wanted.map(|(pin, _)| pin).peekable();
+        let mut pins = Self::default();
+        for host in survey.used.spare() {
+            pins.0.extend(wanted.next().map(|pin| (pin, host)));
+        }
+        // Most functions want no more, so that their operations need not be searched.
+        if wanted.peek().is_some() && !survey.used.calls && !needs_second() {
+            pins.0.extend(wanted.next().map(|pin| (pin, SECOND)));
+        }
+        pins
     }
 }
 
@@ -58,12 +66,13 @@ impl Pins {
 pub(super) struct Used {
     pub regs: RegSet,
     pub calls: bool,
-    /// The second spare register is needed within operations.
-    pub second: bool,
+    pub tail_calls: bool,
+    /// The number of loops left is needed.
+    pub loops: bool,
 }
 
 impl Used {
-    /// Unused host registers.
+    /// Unused host registers, without the spare ones.
     fn spare(&self) -> impl Iterator<Item = Host> {
         let (regs, calls) = (self.regs, self.calls);
         let kept = [Reg::R9, Reg::R8, Reg::R7, Reg::R6];
@@ -72,8 +81,7 @@ impl Used {
         let lost = lost.into_iter().filter(move |_| !calls);
         let spare = kept.into_iter().chain(lost);
         let spare = spare.filter(move |reg| !regs.contains(*reg));
-        let second = (!self.second && !calls).then_some(SECOND);
-        spare.filter_map(host).chain(second)
+        spare.filter_map(host)
     }
 }
 
@@ -95,9 +103,19 @@ impl Survey {
         let registers = lowered.registers_of(function);
         survey.used.regs = registers.reads.union(registers.writes);
         for (op, at) in lowered.ops_of(function).iter().zip(function.entry..) {
-            survey.used.see(*op);
-            if let Some(pin) = mem_of(*op).and_then(pin_of) {
-                survey.want(pin, LOOP.pow(loops.depth(at).min(DEPTH).into()));
+            match op {
+                // The interpreter's step finds in the run what others left there.
+                Op::CallHelper { .. }
+                | Op::Throw { .. }
+                | Op::CallFunction { .. }
+                | Op::Lookup { .. } => survey.used.calls = true,
+                Op::TailCall => (survey.used.calls, survey.used.tail_calls) = (true, true),
+                Op::MayGoto { .. } => survey.used.loops = true,
+                _ => {
+                    if let Some(pin) = op.mem().and_then(pin_of) {
+                        survey.want(pin, LOOP.pow(loops.depth(at).min(DEPTH).into()));
+                    }
+                }
             }
         }
         survey
@@ -124,36 +142,9 @@ fn pin_of(mem: MemRef) -> Option<Pin> {
     }
 }
 
-/// The memory reference of an operation.
-const fn mem_of(op: Op) -> Option<MemRef> {
-    match op {
-        Op::Load { mem, .. }
-        | Op::LoadSx { mem, .. }
-        | Op::Store { mem, .. }
-        | Op::Atomic { mem, .. } => Some(mem),
-        _ => None,
-    }
-}
-
-impl Used {
-    /// Records what an operation uses besides its registers.
-    fn see(&mut self, op: Op) {
-        self.second |= needs_second(op);
-        // The interpreter's step finds in the run what others left there.
-        self.calls |= matches!(
-            op,
-            Op::CallHelper { .. }
-                | Op::Throw { .. }
-                | Op::CallFunction { .. }
-                | Op::TailCall
-                | Op::Lookup { .. }
-        );
-    }
-}
-
 /// Whether the code of an operation may need the second spare register.
-pub(super) const fn needs_second(op: Op) -> bool {
-    match op {
+pub(super) const fn needs_second(op: &Op) -> bool {
+    match *op {
         Op::Alu { op, src, .. } => {
             let divides = matches!(op, AluOp::Div | AluOp::Mod | AluOp::Sdiv | AluOp::Smod);
             divides || is_frame_pointer(src)

@@ -13,17 +13,19 @@ use crate::lower::{Lowered, Notes, Op, Target};
 /// The most operations: offsets in code and counts have 32 bits.
 const MOST: usize = 1 << 22;
 
-/// Emits the code of a program, beginning with the entry points from Rust.
+/// Emits the code of a program, beginning with the entry points from Rust. Only for a listing the
+/// offsets of operations are noted.
 pub(in crate::jit) fn emit(
     lowered: &Lowered,
     counts: &Counts,
     features: Features,
+    is_listed: bool,
 ) -> Option<Emitted> {
     let ops = lowered.ops();
     if ops.len() > MOST {
         return None;
     }
-    let mut emitter = Emitter::new(lowered, counts, features);
+    let mut emitter = Emitter::new(lowered, counts, features, is_listed);
     let no_function = emitter.ends;
     let mut at = 0;
     for (number, function) in lowered.functions().iter().enumerate() {
@@ -38,10 +40,12 @@ pub(in crate::jit) fn emit(
         emitter.enter(function, number == 0);
         at = at.max(function.entry);
         while at < function.end {
+            let mut unrolled = None;
             if emitter.loops.is_head(at) {
                 emitter.code.align_here();
+                unrolled = emitter.rounds(at);
             }
-            at = match emitter.rounds(at) {
+            at = match unrolled {
                 Some(end) => end,
                 None => emitter.one(at)?,
             };
@@ -86,10 +90,10 @@ impl Emitter<'_> {
     /// Emits the code of a binary logarithm that begins at an operation, if instructions are
     /// not counted; returns the operation after it.
     fn logarithm(&mut self, at: Target) -> Option<Target> {
-        let found = self.lowered.logarithm(at)?;
         if self.counts.is_on || self.round.is_some() {
             return None;
         }
+        let found = self.lowered.logarithm(at)?;
         let input = found.input;
         let (dst, notes) = (host(found.dst)?, Notes::empty());
         let copy = found.copy.unwrap_or(found.dst);
@@ -122,6 +126,7 @@ impl Emitter<'_> {
     }
 
     /// The same without its label.
+    #[inline(always)]
     pub(super) fn code_of(&mut self, at: Target) -> Option<Target> {
         let fused = self.lowered.fused(at);
         if let Some((fused, count)) = fused
@@ -132,28 +137,29 @@ impl Emitter<'_> {
             for inner in at + 1..end {
                 self.begin(inner);
             }
-            if !self.fused_keeps(fused) {
+            if self.held.is_some() && !self.fused_keeps(fused) {
                 self.held = None;
             }
             return Some(end);
         }
-        let op = *self.lowered.ops().get(at as usize)?;
+        let op = self.lowered.ops().get(at as usize)?;
         self.op(at, op);
-        if !self.keeps(op) {
+        if self.held.is_some() && !self.keeps(op) {
             self.held = None;
         }
         Some(at + 1)
     }
 
     /// Emits the code of an operation, and of the edge to the next one.
-    fn op(&mut self, at: Target, op: Op) {
+    #[inline(always)]
+    fn op(&mut self, at: Target, op: &Op) {
         let mut has_code = true;
         let notes = self.lowered.note(at);
         let width_of = |width| match notes.contains(Notes::NARROW) {
             true => Width::W32,
             false => width,
         };
-        match op {
+        match *op {
             _ if notes.contains(Notes::NO_EFFECT) => {}
             Op::Alu {
                 op,

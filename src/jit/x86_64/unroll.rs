@@ -11,13 +11,10 @@ use crate::lower::{Keys, Notes, Op, Target};
 const MOST: Target = 40;
 
 impl Emitter<'_> {
-    /// Emits the code of a loop in several rounds, if a small and simple one begins at
-    /// `head`; returns the operation after it.
+    /// Emits the code of a loop in several rounds, which begins at `head`, if it is small
+    /// and simple; returns the operation after it.
     pub(super) fn rounds(&mut self, head: Target) -> Option<Target> {
         let loops = &self.loops;
-        if !loops.is_head(head) {
-            return None;
-        }
         let ops = self.lowered.ops().get(head as usize..)?;
         let may_be = ops.iter().zip(head..).take(MOST as usize);
         let mut back = None;

@@ -190,7 +190,7 @@ fn tried(text: &str, live: &[Reg]) -> Vec<(Fused, u8)> {
     let program = lowered(text, &[], Passes::all()).unwrap();
     let mut all = Vec::new();
     for at in 0..u32::try_from(program.ops().len()).unwrap() {
-        let Some((it, n)) = program.fused(at) else {
+        let Some((&it, n)) = program.fused(at) else {
             continue;
         };
         all.push((it, n));
@@ -428,7 +428,8 @@ fn a_branch_over_a_jump_is_inverted() {
 /// The only fused operation of this program.
 fn access(text: &str) -> (Fused, u8) {
     let program = lowered(text, &[], Passes::all()).unwrap();
-    let all: Vec<_> = (0..32).filter_map(|at| program.fused(at)).collect();
+    let all = (0..32).filter_map(|at| program.fused(at));
+    let all: Vec<_> = all.map(|(fused, n)| (*fused, n)).collect();
     assert_eq!(all.len(), 1, "{all:?}");
     all[0]
 }
@@ -485,7 +486,7 @@ fn loads_with_what_is_done_with_the_number() {
         right: Operand::Reg(Reg::R4),
     };
     let program = lowered(text, &[], Passes::all()).unwrap();
-    assert_eq!(program.fused(7), Some((indexed, 3)));
+    assert_eq!(program.fused(7), Some((&indexed, 3)));
     let text = "r0 = *(u32 *)(r1 + 12)\n *(u32 *)(r10 - 4) = r0\n exit";
     let copy = Fused::Copy {
         size,
