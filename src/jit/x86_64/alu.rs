@@ -10,11 +10,19 @@ use crate::lower::Notes;
 
 /// The 64-bit or 32-bit form of an instruction.
 macro_rules! by_width {
+    (@ add) => { 0x01 };
+    (@ or) => { 0x09 };
+    (@ and) => { 0x21 };
+    (@ sub) => { 0x29 };
+    (@ xor) => { 0x31 };
+    (@ cmp) => { 0x39 };
+    (@ test) => { 0x85 };
+    (@ mov) => { 0x89 };
+    ($emitter:expr, $width:expr, imul, $a:expr, $b:expr) => {
+        $emitter.multiply_both($width, $a, $b)
+    };
     ($emitter:expr, $width:expr, $name:ident, $a:expr, $b:expr) => {
-        match $width {
-            Width::W64 => asm!($emitter ; $name Rq($a), Rq($b)),
-            Width::W32 => asm!($emitter ; $name Rd($a), Rd($b)),
-        }
+        $emitter.with_registers(by_width!(@ $name), $width, $a, $b)
     };
 }
 pub(super) use by_width;
