@@ -3,6 +3,7 @@
 //! all regions is kernel memory, with the mocked kernel's own objects.
 
 mod address;
+mod deltas;
 mod fault;
 mod kernel;
 mod name;

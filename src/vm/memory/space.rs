@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::address::Address;
+use super::deltas::Deltas;
 use super::fault::{AccessFault, AccessKind, Pointer, Problem};
 use super::kernel::KernelBlocks;
 use super::recent::RecentBlocks;
@@ -27,35 +28,6 @@ pub struct Space {
     deltas: Deltas,
     kernel: KernelBlocks,
     recent: RecentBlocks,
-}
-
-/// For each slot, the offset from addresses to host addresses ([`Space::deltas`]).
-#[derive(Debug)]
-struct Deltas(SharedBytes);
-
-impl Deltas {
-    fn new() -> Self {
-        Self(SharedBytes::zeroed(8 * Address::NUMBERS))
-    }
-
-    fn set(&self, address: Address, region: Option<&Region>) {
-        let host = region.and_then(Region::host_address);
-        let delta = host.map_or(0, |host| host.wrapping_sub(address.register()));
-        // There is an entry for each slot.
-        let _ = self.0.store(8 * usize::from(address.region()), 8, delta);
-    }
-}
-
-impl Deltas {
-    /// Moves the entry of a region whose address changed to another one of the same slot.
-    fn follow(&self, from: Address, to: Address) {
-        let at = 8 * usize::from(from.region());
-        let delta = self.0.load(at, 8).filter(|delta| *delta != 0);
-        if let Some(delta) = delta {
-            let host = delta.wrapping_add(from.register());
-            let _ = self.0.store(at, 8, host.wrapping_sub(to.register()));
-        }
-    }
 }
 
 /// A mutable reference to a live region.
@@ -176,12 +148,12 @@ impl Space {
     pub fn fork(&self) -> Self {
         let is_kept = |slot: &Slot| slot.live && slot.region.is_shared();
         let kept = self.slots.iter().rposition(is_kept);
-        let deltas = Deltas::new();
+        let mut deltas = Deltas::new();
         let (mut slots, mut free) = (Vec::new(), Vec::new());
         let upto = kept.map_or(0, |last| last + 1);
         for (index, slot) in (0..).zip(self.slots.iter().take(upto)) {
             let region = if is_kept(slot) {
-                deltas.set(Address::new(index, slot.generation), Some(&slot.region));
+                deltas.add(Address::new(index, slot.generation), &slot.region);
                 slot.region.clone()
             } else {
                 free.push(index);
@@ -219,7 +191,7 @@ impl Space {
     /// kernel memory. The table does not move while the space lives.
     #[must_use]
     pub(crate) const fn deltas(&self) -> &SharedBytes {
-        &self.deltas.0
+        self.deltas.table()
     }
 
     /// Inserts a region and returns the address of its offset 0.
@@ -242,7 +214,7 @@ impl Space {
             return Err(SpaceFull);
         }
         let address = Address::new(index, 0);
-        self.deltas.set(address, Some(&region));
+        self.deltas.add(address, &region);
         self.slots.push(Slot {
             generation: 0,
             region,
