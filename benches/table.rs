@@ -5,6 +5,7 @@
 //! cargo bench --bench table -- --write           and writes it into the page, and the chart
 //! cargo bench --bench table -- --quick           fewer and shorter samples
 //! cargo bench --bench table -- sum fnv           only these programs
+//! cargo bench --bench table -- compile           only this part: compile, loading, verifying, events
 //! ```
 
 mod chart;
@@ -28,6 +29,9 @@ use suite::llvmbpf::LLVMBPF;
 use suite::programs::{Group, PROGRAMS};
 use suite::ubpf::UBPF;
 
+/// Parts of the table that are measured alone if they are named.
+const PARTS: [&str; 4] = ["compile", "loading", "verifying", "events"];
+
 /// The page with the table, and the lines around the table.
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/benchmarks.md");
 const BEGIN: &str = "<!-- table -->\n";
@@ -41,11 +45,11 @@ fn main() {
     let (options, names): (Vec<_>, Vec<_>) = words.partition(|word| word.starts_with("--"));
     let quick = options.iter().any(|option| option == "--quick");
     let write = options.iter().any(|option| option == "--write");
-    let known = |name: &&String| PROGRAMS.iter().any(|program| program.name == **name);
-    if let Some(unknown) = names.iter().find(|name| !known(name)) {
-        let all: Vec<_> = PROGRAMS.iter().map(|program| program.name).collect();
+    let all = PROGRAMS.iter().map(|program| program.name).chain(PARTS);
+    let all: Vec<_> = all.collect();
+    if let Some(unknown) = names.iter().find(|name| !all.contains(&name.as_str())) {
         eprintln!(
-            "error: no program '{unknown}'; there are {}",
+            "error: no program or part '{unknown}'; there are {}",
             all.join(", ")
         );
         std::process::exit(2);
@@ -73,35 +77,46 @@ fn main() {
     }
 }
 
-/// Measures everything, or the programs with these names, and prints the parts in turn.
+/// Measures everything, or the programs and parts with these names, and prints the parts in turn.
 fn measure_all(names: &[String], effort: Effort, show: &mut dyn FnMut(&str)) -> (Host, Vec<Row>) {
     let host = Host::this();
     show(&host.to_string());
     let engines: Vec<_> = Column::ALL.into_iter().map(Column::engine).collect();
     let table = programs(&engines, names, effort);
     let mut figures = Rows(&table).figures();
-    let mut details = String::new();
-    if names.is_empty() {
+    let mut details = Vec::new();
+    let is_wanted = |part: &str| names.is_empty() || names.iter().any(|name| name == part);
+    if is_wanted("compile") {
         let compiled = rows::compile::measure(effort);
         figures.extend(rows::compile::figures(&compiled));
+        details.push(rows::compile::table(&compiled));
+    }
+    if is_wanted("loading") {
         figures.push(rows::loading::figure(effort));
+    }
+    if is_wanted("verifying") {
         figures.push(rows::verifying::figure(effort));
+    }
+    if is_wanted("events") {
         figures.push(rows::events::figure(effort));
+    }
+    if names.is_empty() {
         let maps = rows::maps::all(effort);
         figures.extend(maps.figures());
-        let threads = rows::threads::table(effort);
-        let scaling = rows::scaling::table(effort);
-        let compiled = rows::compile::table(&compiled);
-        details = format!("{compiled}\n{maps}\n{threads}\n{scaling}");
+        details.push(maps.to_string());
+        details.push(rows::threads::table(effort));
+        details.push(rows::scaling::table(effort));
     }
     let shown = figures
         .iter()
         .filter(|figure| names.is_empty() || figure.measured.is_some());
     let lines = shown.map(ToString::to_string);
     show(&lines.fold(HEADING.to_owned(), |text, line| text + &line));
-    show(&ratios(&table));
-    show(&times(&table));
-    for part in [absences(&table), details] {
+    if !table.is_empty() {
+        show(&ratios(&table));
+        show(&times(&table));
+    }
+    for part in [absences(&table), details.join("\n")] {
         if !part.is_empty() {
             show(&part);
         }
@@ -109,8 +124,11 @@ fn measure_all(names: &[String], effort: Effort, show: &mut dyn FnMut(&str)) -> 
     (host, table)
 }
 
-/// Measures the programs (all or the named ones), and always the empty one.
+/// Measures the programs (all or the named ones), and with any of them the empty one.
 fn programs(engines: &[Box<dyn Engine>], names: &[String], effort: Effort) -> Vec<Row> {
+    if !names.is_empty() && names.iter().all(|name| PARTS.contains(&name.as_str())) {
+        return Vec::new();
+    }
     let wanted = PROGRAMS.iter().filter(|program| {
         let is_named = names.iter().any(|name| name == program.name);
         names.is_empty() || is_named || program.group == Group::Empty
