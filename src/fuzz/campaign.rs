@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::candidate::Candidate;
 use super::counts::Counts;
+use super::finding::Finding;
 use super::judge::Judge;
 use super::oracle::Oracle;
 use super::other_build::OtherBuild;
@@ -53,25 +54,6 @@ pub struct CampaignOptions {
     pub other_build: Option<OtherBuild>,
     /// Whether programs of findings are reduced.
     pub reduces: bool,
-}
-
-/// A program that an oracle objects to, reduced.
-#[derive(Debug, Clone)]
-pub struct Finding {
-    /// The program with its inputs.
-    pub candidate: Candidate,
-    /// The problem that it has.
-    pub problem: Problem,
-    /// The campaign's seed.
-    pub seed: u64,
-    /// The options of `bpflab fuzz` that the oracle needs, each after a space.
-    pub options: String,
-    /// Instructions before it was reduced.
-    pub insns_before: usize,
-    /// Programs judged before it was found.
-    pub programs: u64,
-    /// The time until it was found.
-    pub elapsed: Duration,
 }
 
 /// What a campaign tells while it runs.

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use super::campaign::Finding;
 use super::candidate::Candidate;
+use super::finding::Finding;
 use super::strategy::Strategy;
 use crate::btf::Btf;
 use crate::object::cases::{Case, CaseProblem, btf_name, read_case};

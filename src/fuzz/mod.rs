@@ -22,7 +22,7 @@
 //! | `verdicts`, `kernel` | two verdicts and their differences; the running kernel's |
 //! | `claims` | what the kernel's log claims about registers |
 //! | `reduce` | removes what a problem does not need |
-//! | `campaign`, `counts` | the threads of a campaign, its progress and findings |
+//! | `campaign`, `counts`, `finding` | the threads of a campaign, its progress and findings |
 //! | `case` | findings as cases |
 //! | `targets`, `corpus` | the bodies of the fuzz targets, and inputs to begin with |
 
@@ -35,6 +35,7 @@ mod case;
 mod claims;
 mod corpus;
 mod counts;
+mod finding;
 mod inputs;
 mod judge;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
@@ -60,11 +61,12 @@ mod values;
 mod verdicts;
 
 pub use answer::answer;
-pub use campaign::{Campaign, CampaignOptions, Event as CampaignEvent, Finding, Summary};
+pub use campaign::{Campaign, CampaignOptions, Event as CampaignEvent, Summary};
 pub use candidate::Candidate;
 pub use case::{FuzzCase, save_case, write_case};
 pub use corpus::write_corpus;
 pub use counts::Counts;
+pub use finding::Finding;
 pub use inputs::Inputs;
 pub use judge::Judge;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
