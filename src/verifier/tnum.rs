@@ -368,6 +368,26 @@ mod tests {
         }
     }
 
+    /// Nothing smaller contains all results.
+    #[test]
+    fn sums_and_differences_are_the_narrowest() {
+        let small: Vec<_> = small().into_iter().filter(|a| a.max() < 16).collect();
+        for &a in &small {
+            for &b in &small {
+                for (op, of_sets) in &OPERATIONS[..2] {
+                    let pairs = members(a).into_iter();
+                    let pairs = pairs.flat_map(|x| members(b).into_iter().map(move |y| (x, y)));
+                    let results = pairs.map(|(x, y)| Tnum::constant(op.eval64(x, y)));
+                    assert_eq!(
+                        Some(of_sets(a, b)),
+                        results.reduce(Tnum::union),
+                        "{a} {op:?} {b}"
+                    );
+                }
+            }
+        }
+    }
+
     #[test]
     fn the_lattice_is_that_of_sets() {
         let small = small();

@@ -7,6 +7,7 @@
 //! | `fields` | special fields of a map's value | ways to access memory |
 //! | `sections` | what is held during a call | calls |
 //! | `graphs` | what a program holds: objects, elements of lists and trees, locks | what it does then |
+//! | `pointers` | kinds of pointers | loads, stores, atomic operations; strict alignment; another kind on another path |
 //! | `attributes` | program types | attributes of `BPF_PROG_LOAD` |
 //!
 //! A line of a file is `mark name | the kernel's verdict`. The mark is `=` if our verdict
@@ -20,6 +21,7 @@
 mod attributes;
 mod fields;
 mod graphs;
+mod pointers;
 mod sections;
 use crate::shared;
 mod text;
@@ -179,6 +181,11 @@ fn objects_lists_and_trees() {
         return;
     }
     hold("graphs", &cases);
+}
+
+#[test]
+fn pointers_and_accesses() {
+    hold("pointers", &pointers::cases());
 }
 
 #[test]

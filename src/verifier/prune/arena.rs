@@ -301,3 +301,88 @@ impl Arena {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::state;
+    use super::*;
+
+    const LIST: ListId = ListId(2);
+
+    fn insert(arena: &mut Arena) -> StateId {
+        let id = arena.insert(&mut state(&[], Pc(0)), LIST);
+        arena.note_peak();
+        id
+    }
+
+    /// What the last line of a log says of checkpoints.
+    #[test]
+    fn checkpoints_are_counted() {
+        let mut arena = Arena::new(8);
+        let counts = |arena: &Arena| (arena.total(), arena.peak());
+        let [first, second, third] = [(); 3].map(|()| insert(&mut arena));
+        assert_eq!(counts(&arena), (3, 3));
+        assert_eq!(arena.list(LIST).head, Some(third));
+
+        // All of its paths are explored: its memory is reused.
+        arena.drop_from_list(second, Some(third));
+        assert_eq!(arena.checkpoint(third).next, Some(first));
+        assert_eq!(insert(&mut arena), second);
+        assert_eq!(counts(&arena), (4, 3));
+
+        // A path from it is not explored yet: it has left its list, but counts.
+        arena.get_mut(first).branches = 1;
+        arena.drop_from_list(first, Some(third));
+        let fourth = insert(&mut arena);
+        assert_ne!(fourth, first);
+        assert_eq!(counts(&arena), (5, 4));
+        arena.free_if_done(first);
+        assert_ne!(insert(&mut arena), first);
+        arena.get_mut(first).branches = 0;
+        arena.free_if_done(first);
+        assert_eq!(insert(&mut arena), first);
+        assert_eq!(counts(&arena), (7, 5));
+
+        // Back edges that wait count, too.
+        arena.visits.backedges = 2;
+        arena.note_peak();
+        assert_eq!(arena.peak(), 7);
+
+        for (count, most) in [(3, 3), (2, 3), (4, 4)] {
+            arena.note_list(count);
+            assert_eq!(arena.max_per_insn(), most);
+        }
+
+        // The next function begins with none; the kernel goes on counting (`free_states`).
+        arena.clear();
+        assert_eq!(arena.list(LIST).head, None);
+        assert_eq!(insert(&mut arena), StateId(0));
+        assert_eq!(counts(&arena), (8, 8));
+    }
+
+    /// `(pc ^ callsite) % length`, with -1 for the callsite of the main function
+    /// (`explored_state`, `kernel/bpf/verifier.c`).
+    #[test]
+    fn lists_are_those_of_the_kernel() {
+        for slots in [1u32, 7, 10, 4096] {
+            let arena = Arena::new(slots as usize);
+            for pc in [0, 1, 5, 6].into_iter().filter(|pc| *pc < slots) {
+                let list = (u32::MAX ^ pc) % slots;
+                assert_eq!(arena.list_of(Pc(pc), None).0, list);
+            }
+        }
+        let arena = Arena::new(10);
+        for (pc, callsite, list) in [(6, 3, 5), (9, 5, 2), (7, 9, 4), (4, 4, 0)] {
+            assert_eq!(arena.list_of(Pc(pc), Some(Pc(callsite))).0, list);
+        }
+    }
+
+    #[test]
+    fn the_id_map_is_reused() {
+        let mut arena = Arena::new(1);
+        let mut ids = arena.take_ids(100);
+        assert!(ids.same(3, 7) && !ids.same(4, 7));
+        arena.return_ids(ids);
+        assert!(arena.take_ids(100).same(4, 7), "forgotten");
+    }
+}

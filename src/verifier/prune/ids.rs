@@ -80,6 +80,7 @@ impl IdMap {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::verifier::reg::ADD_CONST32;
 
     #[test]
     fn an_id_has_one_partner() {
@@ -113,5 +114,25 @@ mod tests {
         assert!(!ids.same_number(1 | ADD_CONST, 3 | ADD_CONST));
         ids.reset(100);
         assert!(ids.same_number(1, 2) && ids.same_number(1 | ADD_CONST, 2 | ADD_CONST));
+    }
+
+    /// A scalar without id is linked to no other: it counts as one with an id of its own.
+    #[test]
+    fn a_number_without_id_is_linked_to_no_other() {
+        let mut ids = IdMap::default();
+        ids.reset(100);
+        assert!(ids.same_number(0, 7) && ids.same_number(0, 0), "any");
+        assert!(ids.same_number(3, 0) && ids.same_number(4, 0));
+        assert!(!ids.same_number(3, 0), "another one");
+        for taken in [99, 100] {
+            assert!(ids.same_number(taken, taken), "{taken} is in use");
+        }
+        // Only an old id with a distance has a base.
+        assert!(ids.same_number(5, 8 | ADD_CONST32) && ids.same_number(6, 8));
+        assert!(ids.same_number(9 | ADD_CONST32, 10 | ADD_CONST32));
+        assert!(
+            ids.same_number(9, 10) && !ids.same_number(11, 10),
+            "the base"
+        );
     }
 }

@@ -7,6 +7,7 @@
 
 mod arithmetic;
 mod branches;
+mod exact;
 mod known;
 mod lattice;
 mod wide;
