@@ -21,6 +21,7 @@ use super::case::FuzzCase;
 use super::oracle::Oracle;
 use super::problem::Problem;
 use crate::compare::Answer;
+use crate::harness::converts;
 use crate::object::cases::Hex;
 use crate::spec::ProgType;
 
@@ -106,6 +107,10 @@ pub enum OtherBuildError {
         /// What it printed instead.
         said: String,
     },
+}
+
+converts! {
+    OtherBuildError;
 }
 
 /// Another build of bpflab, whose engines are compared by the oracle *value*.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use bpflab::harness::Error;
-use bpflab::{btf, compare, coverage, isa, object, report, spec, util, verifier, vm};
+use bpflab::{btf, compare, coverage, fuzz, isa, object, report, spec, util, verifier, vm};
 
 use crate::layering::rust_files;
 
@@ -55,6 +55,7 @@ fn of_all_builds() -> Vec<String> {
         converts::<vm::memory::SpaceFull>(),
         converts::<vm::world::NetError>(),
         converts::<compare::Unable>(),
+        converts::<fuzz::OtherBuildError>(),
         converts::<compare::recording::RecordingError>(),
         converts::<compare::recording::WriteError>(),
         converts::<compare::replay::ReplayError>(),
