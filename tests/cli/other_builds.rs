@@ -85,6 +85,9 @@ fn what_is_no_other_bpflab_is_said() {
 /// The same C for three versions of the instruction set.
 #[test]
 fn builds_of_one_source_are_compared() {
+    if is_emulated() {
+        return;
+    }
     let builds = ["v1", "v2", "v3"].map(|it| format!("tests/objects/cpu_versions.{it}.bpf.o"));
     for other in &builds[1..] {
         let (code, out, err) = fuzz(&["--replay", &builds[0], "--rebuilt", other]);
@@ -108,6 +111,9 @@ fn builds_of_one_source_are_compared() {
 
 #[test]
 fn rebuilt_takes_objects_only() {
+    if is_emulated() {
+        return;
+    }
     let object = "examples/bpf/exits.bpf.o";
     let (code, _, err) = fuzz(&["--replay", object, "--rebuilt", "cases.jsonl"]);
     assert_eq!(code, Some(2));
