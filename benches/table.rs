@@ -54,6 +54,10 @@ fn main() {
         );
         std::process::exit(2);
     }
+    if write && !names.is_empty() {
+        eprintln!("error: --write replaces the whole table: leave out the names");
+        std::process::exit(2);
+    }
     let mut text = String::new();
     let (host, table) = measure_all(
         &names,
@@ -70,9 +74,9 @@ fn main() {
         let (_, after) = rest.split_once(END).expect("the table has an end");
         let page = format!("{before}{BEGIN}{text}{END}{after}");
         std::fs::write(PAGE, page).expect("the page can be written");
-        match chart::chart(&table, &host).filter(|_| names.is_empty()) {
+        match chart::chart(&table, &host) {
             Some(chart) => std::fs::write(CHART, chart).expect("the chart can be written"),
-            None => eprintln!("the chart was not written: it needs all programs, and a kernel"),
+            None => eprintln!("the chart was not written: it needs a kernel"),
         }
     }
 }

@@ -77,7 +77,15 @@ impl Answer {
         fn text(what: impl Into<String>, value: &dyn fmt::Debug) -> (String, String) {
             (what.into(), format!("{value:?}"))
         }
-        let details = self.details.iter().flat_map(|details| {
+        let Self {
+            retval,
+            packet,
+            context,
+            maps,
+            records,
+            details,
+        } = self;
+        let details = details.iter().flat_map(|details| {
             let Details { outcome, fault, .. } = details;
             [
                 text("fault", fault),
@@ -87,13 +95,14 @@ impl Answer {
             ]
         });
         let results = [
-            text("return value", &self.retval),
-            text("packet", &self.packet),
-            text("context", &self.context),
+            text("return value", retval),
+            text("packet", packet),
+            text("context", context),
         ];
-        let maps = self.maps.iter();
-        let maps = maps.map(|map| text(format!("map {}", map.name), &map.entries));
-        let rings = [text("ring buffers", &self.records)];
+        let maps = maps
+            .iter()
+            .map(|map| text(format!("map {}", map.name), &map.entries));
+        let rings = [text("ring buffers", records)];
         details.chain(results).chain(maps).chain(rings).collect()
     }
 }

@@ -1,9 +1,11 @@
 //! The other side of [`OtherBuild`](super::OtherBuild): runs the candidates that it is sent.
 
+use std::error::Error;
 use std::io::{self, BufRead, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::case::FuzzCase;
+use super::judge::text_of;
 use super::other_build::{Hello, Reply, Request};
 use super::values;
 use crate::btf::Btf;
@@ -35,8 +37,8 @@ pub fn answer<E: From<io::Error>>(
         let ran = catch_unwind(AssertUnwindSafe(|| run(&line, kernel.as_ref())));
         let reply = match ran {
             Ok(Ok(reply)) => reply,
-            Ok(Err(why)) => Reply::Failed(why),
-            Err(panic) => Reply::Failed(format!("panic: {}", super::judge::text_of(&*panic))),
+            Ok(Err(why)) => Reply::Failed(why.to_string()),
+            Err(panic) => Reply::Failed(format!("panic: {}", text_of(&*panic))),
         };
         write(serde_json::to_string(&reply))?;
         match lines.next().transpose()? {
@@ -47,15 +49,12 @@ pub fn answer<E: From<io::Error>>(
 }
 
 /// Runs the candidate of a request on all engines.
-fn run(request: &str, kernel: Option<&Btf>) -> Result<Reply, String> {
-    let text = |error: &dyn std::fmt::Display| error.to_string();
-    let request: Request = serde_json::from_str(request).map_err(|error| text(&error))?;
-    let case = read_case(&request.case.to_string()).map_err(|error| text(&error))?;
-    let btf = request.btf.map(|hex| Btf::parse(&hex.0)).transpose();
-    let btf = btf.map_err(|error| text(&error))?;
-    let program = case.to_program(btf, kernel.cloned());
-    let program = program.map_err(|error| text(&error))?;
-    let candidate = FuzzCase::candidate(&case, program, kernel).map_err(|error| text(&error))?;
+fn run(request: &str, kernel: Option<&Btf>) -> Result<Reply, Box<dyn Error>> {
+    let request: Request = serde_json::from_str(request)?;
+    let case = read_case(&request.case.to_string())?;
+    let btf = request.btf.map(|hex| Btf::parse(&hex.0)).transpose()?;
+    let program = case.to_program(btf, kernel.cloned())?;
+    let candidate = FuzzCase::candidate(&case, program, kernel)?;
     let judged: Vec<_> = candidate.programs().cloned().map(Judged::new).collect();
     for Judged { verification, .. } in &judged {
         let verdict = &verification.verdict;
@@ -64,9 +63,7 @@ fn run(request: &str, kernel: Option<&Btf>) -> Result<Reply, String> {
         }
     }
     let values = values::compare(&candidate, &judged, false);
-    let Some(checked) = values.checked else {
-        return Err("the checked engine does not run it".to_owned());
-    };
+    let checked = values.checked.ok_or("the checked engine does not run it")?;
     Ok(Reply::Ran {
         runs: values.runs + 1,
         answer: checked.texts(),

@@ -12,7 +12,7 @@ use super::oracle::Oracle;
 use super::other_build::{OtherBuild, OtherEngines};
 use super::problem::Problem;
 use super::random::Random;
-use super::runs::Prepared;
+use super::runs::{CPUS, Prepared};
 use super::verdicts::template;
 use super::{round_trip, runs, sameness, values};
 use crate::harness::Judged;
@@ -27,8 +27,6 @@ const MAX_PROCESSED: u64 = 20_000;
 /// kernel seconds, one of so many is compared with the kernel.
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 const LONG: u64 = 16;
-/// CPUs of machines, if no kernel is asked: its number of CPUs is that of the machines, too.
-const CPUS: u32 = 4;
 /// One of so many programs is written to a recording, which depends little on the program.
 const RECORDED: u64 = 16;
 /// Inputs that an accepted program runs on.

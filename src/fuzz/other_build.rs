@@ -196,15 +196,14 @@ impl OtherBuild {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()?;
-        let (input, output) = (child.stdin.take(), child.stdout.take());
+        let (sender, lines) = channel();
+        let output = child.stdout.take();
         let mut process = Process {
+            input: child.stdin.take(),
             child,
-            input,
-            lines: channel().1,
+            lines,
         };
         let output = output.ok_or(io::ErrorKind::BrokenPipe)?;
-        let (sender, lines) = channel();
-        process.lines = lines;
         // It ends with the process, or with the receiver.
         thread::Builder::new().spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {

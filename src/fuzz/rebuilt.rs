@@ -1,7 +1,7 @@
 //! The *sameness* oracle on two builds of one source: a compiler chooses the instructions, not what
 //! the program does.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::candidate::Candidate;
 use super::inputs::Inputs;
 use super::oracle::Oracle;
 use super::problem::Problem;
-use super::runs::Prepared;
+use super::runs::{CPUS, Prepared};
 use crate::compare::MapContents;
 use crate::harness::{Error, Judged, Vm};
 use crate::program::{MapDef, MapOrigin, Program};
@@ -18,8 +18,6 @@ use crate::vm::Outcome;
 
 /// Inputs that two accepted builds run on.
 const INPUTS: u64 = 16;
-/// CPUs of their machines.
-const CPUS: u32 = 4;
 
 /// What a comparison of a program in two builds showed.
 #[derive(Debug)]
@@ -49,7 +47,8 @@ pub fn compare_builds(builds: [&[Arc<Program>]; 2], seed: u64) -> BTreeMap<Strin
     let [one, other] = builds.map(|build| build.iter().map(judge).collect::<Vec<_>>());
     let find = |build: &[Judged], name: &str| build.iter().position(|it| it.program.name == name);
     let names = one.iter().chain(&other).map(|it| it.program.name.clone());
-    let compared = names.map(|name| {
+    let names: BTreeSet<_> = names.collect();
+    let compared = names.into_iter().map(|name| {
         let result = match (find(&one, &name), find(&other, &name)) {
             (Some(at), Some(other_at)) => compare([(&one, at), (&other, other_at)], seed),
             (Some(_), _) => Rebuilt::OnlyIn(0),

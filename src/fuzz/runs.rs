@@ -14,6 +14,9 @@ const STEPS: u64 = 20_000;
 /// The maximum number of instructions of a run.
 const BUDGET: u64 = 200_000;
 
+/// CPUs of machines, if no kernel is asked: its number of CPUs is that of the machines, too.
+pub(super) const CPUS: u32 = 4;
+
 /// The fault of a run that the verifier should have prevented.
 #[must_use]
 pub fn fault(error: &Error) -> Option<String> {

@@ -110,7 +110,7 @@ fn builds_of_one_source_are_compared() {
 }
 
 #[test]
-fn rebuilt_takes_objects_only() {
+fn options_that_do_not_fit_are_said() {
     if is_emulated() {
         return;
     }
@@ -126,4 +126,10 @@ fn rebuilt_takes_objects_only() {
     assert!(err.contains("belongs to the oracle `sameness`"), "{err}");
     let (code, ..) = fuzz(&["--rebuilt", object]);
     assert_eq!(code, Some(2));
+    let other = ["--other-bpflab", env!("CARGO_BIN_EXE_bpflab")];
+    let both = ["--replay", object, "--rebuilt", object];
+    assert_eq!(fuzz(&[&both[..], &other].concat()).0, Some(2));
+    let (code, _, err) = fuzz(&[&other[..], &["--oracle", "state"]].concat());
+    assert_eq!(code, Some(2));
+    assert!(err.contains("belongs to the oracle `value`"), "{err}");
 }

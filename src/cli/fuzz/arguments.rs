@@ -57,7 +57,7 @@ pub(in crate::cli) struct Arguments {
     #[arg(long)]
     pub(super) no_kernel: bool,
     /// Compare the engines of this bpflab, too: one built for another architecture, which
-    /// qemu-aarch64 or qemu-x86_64 runs
+    /// qemu-aarch64 or qemu-x86_64 runs; for the oracle value
     #[arg(long, value_name = "FILE", conflicts_with = "corpus")]
     pub(super) other_bpflab: Option<PathBuf>,
     /// Run the candidates of another bpflab, which come on the standard input
@@ -81,7 +81,12 @@ pub(in crate::cli) struct Arguments {
     pub(super) corpus: Option<PathBuf>,
     /// Judge that the programs of this object, which has the source of the other one and another
     /// compiler, have the same verdicts and results
-    #[arg(long, value_name = "OBJ", requires = "replay")]
+    #[arg(
+        long,
+        value_name = "OBJ",
+        requires = "replay",
+        conflicts_with = "other_bpflab"
+    )]
     pub(super) rebuilt: Option<PathBuf>,
     /// Judge the programs of this case file or object instead of generated ones
     #[arg(long, value_name = "FILE", conflicts_with_all = ["programs", "seconds", "from", "strategy"])]

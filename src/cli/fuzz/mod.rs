@@ -71,6 +71,9 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
                     leave out --no-kernel";
         return Err(Failure::with(Exit::Unavailable, text));
     }
+    if arguments.other_bpflab.is_some() && !oracles.contains(Oracle::VALUE) {
+        return Err(Failure::bad("--other-bpflab belongs to the oracle `value`"));
+    }
     let other_build = arguments.other_bpflab.as_deref();
     let other_build = other_build
         .map(|file| OtherBuild::find(file, arguments.btf.as_deref()))

@@ -35,9 +35,14 @@ pub(super) fn fuse(program: &Lowered) -> Overlay {
     let rest = |at: u32| program.ops.get(at as usize..);
     while let Some([first, second, ..]) = rest(at) {
         let is_led_to = leads.get(at as usize + 1) != Some(&false);
-        let found = match is_led_to || !may_begin(first, second) {
-            true => None,
-            false => found(first, &Window::at(program, &live, &leads, at)),
+        let try_all = || found(first, &Window::at(program, &live, &leads, at));
+        let found = match may_begin(first, second) {
+            _ if is_led_to => None,
+            true => try_all(),
+            false => {
+                debug_assert!(try_all().is_none(), "{first:?} {second:?}");
+                None
+            }
         };
         let Some((fused, n)) = found else {
             at += 1;
