@@ -86,8 +86,16 @@ impl Btf {
             .iter()
             .map(|word| u32::from_le_bytes(*word))
             .collect();
-        let strings = readable(parts.strings);
+        Self::checked(words, readable(parts.strings), base, parts.types_start)
+    }
 
+    /// Checks words and strings; `start` is the offset of the words in the blob, for errors.
+    pub(super) fn checked(
+        words: Box<[u32]>,
+        strings: Box<str>,
+        base: Option<Self>,
+        start: usize,
+    ) -> Result<Self, BtfError> {
         let first_id = base.as_ref().map_or(1, Self::count);
         let first_string = base.as_ref().map_or(0, Self::string_end);
         let too_big = || BtfError::btf(0, Problem::BaseTooBig);
@@ -96,7 +104,7 @@ impl Btf {
         let long = long_strings(&strings, first_string);
         let limits = Limits {
             long: &long,
-            start: parts.types_start,
+            start,
             first_id,
             strings: string_end,
         };
@@ -191,6 +199,16 @@ impl Btf {
             pairs.sort_unstable();
             pairs
         })
+    }
+
+    /// The records of the own types, one after the other.
+    pub(super) fn words(&self) -> &[u32] {
+        &self.0.words
+    }
+
+    /// Start of each own type's record in the words.
+    pub(super) fn index(&self) -> &[u32] {
+        &self.0.index
     }
 
     /// The own string section.
@@ -355,6 +373,9 @@ fn long_strings(strings: &str, first: u32) -> Vec<Range<u32>> {
 /// The strings as UTF-8 text of the same length: a byte that is not UTF-8 (a source line in
 /// Latin-1) becomes `?`, so that offsets stay valid.
 fn readable(strings: &[u8]) -> Box<str> {
+    if let Ok(text) = str::from_utf8(strings) {
+        return text.into();
+    }
     let mut text = String::with_capacity(strings.len());
     for chunk in strings.utf8_chunks() {
         text.push_str(chunk.valid());

@@ -187,6 +187,16 @@ pub(super) fn references(
     limits: Limits<'_>,
     count: u32,
 ) -> Result<(), BtfError> {
+    let fault = |word: u32, meaning: Word| match meaning {
+        Word::Name if word >= limits.strings => Some(TypeFault::Name(word)),
+        Word::Name if limits.is_long(word) => Some(TypeFault::LongName(word)),
+        Word::Type if word >= count => Some(TypeFault::Reference { to: word, count }),
+        _ => None,
+    };
+    let first = |words: &[u32], meanings: &[Word]| {
+        let mut pairs = words.iter().zip(meanings);
+        pairs.find_map(|(word, meaning)| fault(*word, *meaning))
+    };
     for (number, &start) in index.iter().enumerate() {
         let start = start as usize;
         let record = words.get(start..).unwrap_or_default();
@@ -194,13 +204,17 @@ pub(super) fn references(
         let (Some(kind), vlen, _) = split_info(info) else {
             continue;
         };
-        for (&word, meaning) in record.iter().zip(kind.shape().meanings(vlen)) {
-            let fault = match meaning {
-                Word::Name if word >= limits.strings => TypeFault::Name(word),
-                Word::Name if limits.is_long(word) => TypeFault::LongName(word),
-                Word::Type if word >= count => TypeFault::Reference { to: word, count },
-                _ => continue,
-            };
+        let shape = kind.shape();
+        let record = record.get(..shape.words(vlen)).unwrap_or(record);
+        let (header, tail) = record.split_at(HEADER_WORDS.min(record.len()));
+        let (fixed, items) = tail.split_at(shape.fixed.len().min(tail.len()));
+        let found = first(header, &[Word::Name, Word::Data, shape.third])
+            .or_else(|| first(fixed, shape.fixed))
+            .or_else(|| {
+                let mut items = items.chunks(shape.item.len().max(1));
+                items.find_map(|item| first(item, shape.item))
+            });
+        if let Some(fault) = found {
             return Err(limits.error(start, number, fault));
         }
     }

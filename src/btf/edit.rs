@@ -2,7 +2,7 @@
 //! offsets in sections, linkage, the type of a variable. Types and strings are only added
 //! at the end, so that ids and string offsets elsewhere (`.BTF.ext`) stay valid.
 
-use super::blob::{self, Btf};
+use super::blob::{Btf, HEADER_LEN};
 use super::check::join_info;
 use super::error::BtfError;
 use super::kind::{HEADER_WORDS, Kind};
@@ -16,7 +16,7 @@ pub struct Editor {
     btf: Btf,
     words: Vec<u32>,
     /// Start of each own type's record in `words`.
-    starts: Vec<usize>,
+    starts: Vec<u32>,
     strings: String,
 }
 
@@ -24,16 +24,10 @@ impl Editor {
     /// A copy of `btf`'s own types.
     #[must_use]
     pub fn new(btf: &Btf) -> Self {
-        let mut words = Vec::new();
-        let mut starts = Vec::new();
-        for ty in btf.own_types() {
-            starts.push(words.len());
-            words.extend(ty.record().map(|(word, _)| word));
-        }
         Self {
             btf: btf.clone(),
-            words,
-            starts,
+            words: btf.words().to_vec(),
+            starts: btf.index().to_vec(),
             strings: btf.own_strings().to_owned(),
         }
     }
@@ -45,7 +39,7 @@ impl Editor {
             return None;
         }
         let own = id.index().checked_sub(self.btf.first_id().index())?;
-        self.words.get_mut(self.starts.get(own)? + at)
+        self.words.get_mut(*self.starts.get(own)? as usize + at)
     }
 
     fn set(&mut self, id: TypeId, kind: Kind, at: usize, value: u32) {
@@ -109,7 +103,9 @@ impl Editor {
 
     fn add(&mut self, record: &[u32]) -> TypeId {
         let id = self.btf.first_id().index() + self.starts.len();
-        self.starts.push(self.words.len());
+        // A table that is too long is refused at the end.
+        let start = u32::try_from(self.words.len()).unwrap_or(u32::MAX);
+        self.starts.push(start);
         self.words.extend(record);
         TypeId::from_index(id)
     }
@@ -118,12 +114,13 @@ impl Editor {
     ///
     /// # Errors
     /// [`BtfError`] if a change violates a check of [`Btf::parse`].
-    pub fn finish(&self) -> Result<Btf, BtfError> {
-        let bytes = blob::to_bytes(&self.words, self.strings.as_bytes());
-        match self.btf.base() {
-            Some(base) => Btf::parse_split(&bytes, base),
-            None => Btf::parse(&bytes),
-        }
+    pub fn finish(self) -> Result<Btf, BtfError> {
+        Btf::checked(
+            self.words.into(),
+            self.strings.into(),
+            self.btf.base().cloned(),
+            HEADER_LEN as usize,
+        )
     }
 }
 

@@ -159,12 +159,14 @@ impl<'a> Access<'a> {
     pub fn c(&self) -> String {
         let mut text = self.btf.type_name(self.root);
         for (position, step) in self.steps.iter().enumerate() {
-            let _ = match (step.name, self.kind.group()) {
-                (Some(name), Group::Enumerator) => write!(text, "::{name}"),
-                (Some(name), _) => write!(text, ".{name}"),
-                (None, _) if position == 0 && step.index == 0 => Ok(()),
-                (None, _) => write!(text, "[{}]", step.index),
-            };
+            match (step.name, self.kind.group()) {
+                (Some(name), Group::Enumerator) => text.extend(["::", name]),
+                (Some(name), _) => text.extend([".", name]),
+                (None, _) if position == 0 && step.index == 0 => {}
+                (None, _) => {
+                    let _ = write!(text, "[{}]", step.index);
+                }
+            }
         }
         text
     }
@@ -172,10 +174,19 @@ impl<'a> Access<'a> {
     /// The access in C and as in libbpf's log:
     /// `struct task_struct.pid (0:77 @ offset 2312)`.
     pub fn text(&self) -> String {
-        let mut text = self.c();
+        self.with_place(self.c())
+    }
+
+    /// The same, from the access in C.
+    pub fn with_place(&self, c: String) -> String {
+        let mut text = c;
         if self.kind.group() == Group::Field {
-            let raw: Vec<_> = self.raw.iter().map(u32::to_string).collect();
-            let _ = write!(text, " ({} @ offset {}", raw.join(":"), self.bit_offset / 8);
+            let mut separator = " (";
+            for index in &self.raw {
+                let _ = write!(text, "{separator}{index}");
+                separator = ":";
+            }
+            let _ = write!(text, " @ offset {}", self.bit_offset / 8);
             if !self.bit_offset.is_multiple_of(8) {
                 let _ = write!(text, ".{}", self.bit_offset % 8);
             }

@@ -163,10 +163,11 @@ impl<'a> Relocator<'a> {
     ) -> Result<Resolution, Fault> {
         let access = self.parse(record)?;
         let (target, new) = self.resolve(&access)?;
+        let c = access.c();
         let mut resolution = Resolution {
             kind: access.kind,
-            access: access.c(),
-            local: access.text(),
+            local: access.with_place(c.clone()),
+            access: c,
             target: target.as_ref().map(Access::text),
             result: Relocated::Missing,
         };
