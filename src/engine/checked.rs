@@ -454,7 +454,9 @@ impl<'a> Run<'a> {
     /// Prepares the innermost frame for the function at a slot.
     pub(super) fn begin(&mut self, machine: &mut Machine, at: i64) {
         let depth = self.depth().saturating_sub(1);
-        self.stack.name(machine, depth, &self.image.frame_name(at));
+        if let Some(name) = self.image.frame_name(at) {
+            self.stack.name(machine, depth, name);
+        }
         self.set(Reg::FP, self.stack.number(depth));
     }
 

@@ -480,14 +480,13 @@ impl Image {
     }
 
     /// The name in messages of the stack frame of the function that contains a slot.
-    pub(super) fn frame_name(&self, at: i64) -> Arc<str> {
+    pub(super) fn frame_name(&self, at: i64) -> Option<&Arc<str>> {
         let pc = Pc::from_index(usize::try_from(at).unwrap_or_default());
         let after = self
             .program
             .subprograms
             .partition_point(|sub| sub.start <= pc);
-        let name = self.frame_names.get(after.saturating_sub(1));
-        name.cloned().unwrap_or_else(|| "stack".into())
+        self.frame_names.get(after.saturating_sub(1))
     }
 }
 

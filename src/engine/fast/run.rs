@@ -310,6 +310,9 @@ impl<'a> Run<'a> {
 
     /// Runs a function of the program in a new frame to its end; returns r0. The operation
     /// at `from` causes the call.
+    // Inlined, so that the arguments get into the registers without an array in memory, which
+    // would be written in other pieces than it is read: the processor waits for that.
+    #[inline(always)]
     pub(super) fn function(
         &mut self,
         machine: &mut Machine,
@@ -319,6 +322,16 @@ impl<'a> Run<'a> {
     ) -> Result<u64, Box<Fault>> {
         let [_, r1, r2, r3, r4, r5, ..] = &mut self.host.regs;
         [*r1, *r2, *r3, *r4, *r5] = args;
+        self.function_on(machine, from, function)
+    }
+
+    /// The same, on the arguments in r1 to r5.
+    fn function_on(
+        &mut self,
+        machine: &mut Machine,
+        from: Target,
+        function: u16,
+    ) -> Result<u64, Box<Fault>> {
         self.forget_freed(machine);
         if let Some(native) = self.native() {
             return self.execute_native(machine, native.entry_point(function));
