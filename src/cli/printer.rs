@@ -153,20 +153,24 @@ impl Printer {
     /// Prints an error to standard error only.
     pub fn complain(&mut self, text: &str) -> Result<(), Failure> {
         self.progress.clear();
-        // Output before the error comes first.
-        self.out.flush()?;
+        // Output before the error comes first. If nobody reads it, the error is told all the same.
+        let flushed = self.out.flush();
         say(ERROR, "error", text);
-        Ok(())
+        Ok(flushed?)
     }
 
     /// Flushes the output, prints a failure, and returns the exit code. A reader that closes
-    /// the pipe (`| head`) is no error.
+    /// the pipe (`| head`) is no error; the result, if it was known by then, is the exit code.
     pub fn finish(mut self, done: Result<Exit, Failure>) -> Exit {
         self.progress.clear();
+        let exit = match &done {
+            Ok(exit) | Err(Failure::Error { exit, .. }) => *exit,
+            Err(Failure::Output(_)) => Exit::Fine,
+        };
         let told = done.or_else(|failure| self.failure(failure));
         match told.and_then(|exit| Ok(self.out.flush().map(|()| exit)?)) {
             Ok(exit) | Err(Failure::Error { exit, .. }) => exit,
-            Err(Failure::Output(error)) if error.kind() == ErrorKind::BrokenPipe => Exit::Fine,
+            Err(Failure::Output(error)) if error.kind() == ErrorKind::BrokenPipe => exit,
             Err(Failure::Output(error)) => {
                 say(
                     ERROR,

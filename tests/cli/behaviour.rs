@@ -151,9 +151,8 @@ fn bad_usage_is_told_in_both_forms() {
     );
 }
 
-#[test]
-fn a_closed_pipe_is_no_error() {
-    let arguments = ["disasm", "--json", "tests/objects/map_kinds.bpf.o"];
+/// The exit code and the errors of a command whose output nobody reads.
+fn unread(arguments: &[&str]) -> (Option<i32>, String) {
     let mut child = bpflab()
         .args(arguments)
         .stdout(Stdio::piped())
@@ -162,7 +161,15 @@ fn a_closed_pipe_is_no_error() {
         .expect("the command starts");
     drop(child.stdout.take());
     let output = child.wait_with_output().expect("the command ends");
-    assert_eq!((output.status.code(), stderr(&output)), (Some(0), ""));
+    (output.status.code(), stderr(&output).to_owned())
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let listing = unread(&["disasm", "--json", "tests/objects/map_kinds.bpf.o"]);
+    assert_eq!(listing, (Some(0), String::new()));
+    let rejected = "tests/verifier_mistakes/access_misaligned.bpf.o";
+    assert_eq!(unread(&["verify", rejected]), (Some(1), String::new()));
 }
 
 /// The machine code depends on the machine; the BPF instructions next to it do not.
