@@ -370,10 +370,9 @@ fn record_struct<'a>(btf: &'a Btf, name: &str) -> Result<Type<'a>, Vec<String>> 
     let classes = |fits: &dyn Fn(Type<'_>) -> bool| -> Vec<(&'a str, Type<'a>)> {
         let mut found = Vec::new();
         for function in btf.types().filter(|ty| ty.kind() == Kind::Func) {
-            let Some(class) = function.name().strip_prefix("__bpf_trace_") else {
-                continue;
-            };
+            // Most functions have another prototype, and names take longer to compare.
             if prototype(function).is_some_and(fits)
+                && let Some(class) = function.name().strip_prefix("__bpf_trace_")
                 && found.iter().all(|(other, _)| *other != class)
                 && let Some(record) = class_struct(class)
             {
