@@ -45,7 +45,7 @@ const STEPS: [Step; 3] = [
 ];
 
 /// How long a step may take: several times what the slowest one takes.
-const MOST: Duration = Duration::from_secs(20);
+const MOST: Duration = Duration::from_secs(90);
 
 /// The variable that names the folder with the programs.
 const SHARED: &str = "BPFLAB_SHARED";
