@@ -153,7 +153,7 @@ impl Printer {
     /// Prints an error to standard error only.
     pub fn complain(&mut self, text: &str) -> Result<(), Failure> {
         self.progress.clear();
-        // Output before the error comes first. If nobody reads it, the error is told all the same.
+        // Output before the error comes first. The error is printed even if nobody reads the output.
         let flushed = self.out.flush();
         say(ERROR, "error", text);
         Ok(flushed?)
