@@ -58,9 +58,14 @@ impl Shape {
         }
     }
 
+    /// The meanings of the words that every record starts with.
+    pub fn header(&self) -> [Word; HEADER_WORDS] {
+        [Word::Name, Word::Data, self.third]
+    }
+
     /// The meaning of every word of a record with this `vlen`, in order.
     pub fn meanings(&self, vlen: u16) -> impl Iterator<Item = Word> {
-        [Word::Name, Word::Data, self.third]
+        self.header()
             .into_iter()
             .chain(self.fixed.iter().copied())
             .chain(
