@@ -8,6 +8,8 @@
 //! | `sections` | what is held during a call | calls |
 //! | `graphs` | what a program holds: objects, elements of lists and trees, locks | what it does then |
 //! | `pointers` | kinds of pointers | loads, stores, atomic operations; strict alignment; another kind on another path |
+//! | `arithmetic` | kinds of pointers | arithmetic and comparisons, then a load |
+//! | `paths` | what one path leaves in a register or slot, and what another one does | uses of it where they meet |
 //! | `attributes` | program types | attributes of `BPF_PROG_LOAD` |
 //!
 //! A line of a file is `mark name | the kernel's verdict`. The mark is `=` if our verdict
@@ -18,9 +20,11 @@
 
 #![cfg(all(feature = "kernel", target_os = "linux"))]
 
+mod arithmetic;
 mod attributes;
 mod fields;
 mod graphs;
+mod paths;
 mod pointers;
 mod sections;
 use crate::shared;
@@ -32,10 +36,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bpflab::isa::assemble;
-use bpflab::kernel::{Availability, LoadOptions, LoadedMaps, load, running_config};
+use bpflab::kernel::{Availability, LoadOptions, LoadedMaps, Loader, load, running_config};
 use bpflab::program::{MapDef, Program};
 use bpflab::spec::helpers::{Caller, Helper, helpers};
-use bpflab::spec::{BuildOptions, KernelConfig, Lockdown, ProgFlags, ProgType, Traits};
+use bpflab::spec::{
+    BuildOptions, Capabilities, KernelConfig, Lockdown, ProgFlags, ProgType, Traits,
+};
 use bpflab::verifier::{Decision, Options, Verdict, verify};
 
 use shared::{Need, skip_part};
@@ -65,8 +71,9 @@ fn words(verdict: &Verdict) -> String {
 }
 
 /// Our verdict; `None` if the program is unjudged.
-fn ours(program: &Arc<Program>) -> Option<String> {
-    let verdict = verify(program, &Options::default()).verdict;
+fn ours(program: &Arc<Program>, loader: Capabilities) -> Option<String> {
+    let options = Options::default().with_capabilities(loader);
+    let verdict = verify(program, &options).verdict;
     (verdict.decision != Decision::Unjudged).then(|| words(&verdict))
 }
 
@@ -74,19 +81,24 @@ fn ours(program: &Arc<Program>) -> Option<String> {
 /// no verdicts.
 struct Judge {
     there: bool,
+    loader: Loader,
     /// The maps of the previous case, which are often the same.
     maps: Option<(Arc<[MapDef]>, LoadedMaps)>,
 }
 
 impl Judge {
-    fn new() -> Self {
+    fn new(loader: Capabilities) -> Self {
         let kernel = Availability::probe();
         let there = kernel.usable() && kernel.btf && kernel.release.starts_with(JUDGE);
         if !there {
             let text = format!("asking Linux {JUDGE}x: what it said once stands in for it");
             skip_part(Need::Release, text);
         }
-        Self { there, maps: None }
+        Self {
+            there,
+            loader: loader.into(),
+            maps: None,
+        }
     }
 
     fn ask(&mut self, program: &Program) -> Option<String> {
@@ -95,8 +107,8 @@ impl Judge {
         }
         let same = |maps: &Arc<[_]>| Arc::ptr_eq(maps, &program.maps);
         if !self.maps.as_ref().is_some_and(|(defs, _)| same(defs)) {
-            let maps = LoadedMaps::create(&program.maps, program.btf.as_ref());
-            let maps = maps.unwrap_or_else(|why| panic!("{}: {why}", program.name));
+            let maps = LoadedMaps::create_as(&program.maps, program.btf.as_ref(), &self.loader);
+            let maps = maps.unwrap_or_else(|why| panic!("{}: {why:?}", program.name));
             self.maps = Some((Arc::clone(&program.maps), maps));
         }
         let (_, maps) = self.maps.as_ref()?;
@@ -104,7 +116,8 @@ impl Judge {
             // Programs are loaded without BTF then, which tests something else.
             return Some(format!("{NONE}: BTF"));
         }
-        match load(program, maps, &LoadOptions::default()) {
+        let options = LoadOptions::default().with_loader(self.loader.clone());
+        match load(program, maps, &options) {
             Ok(loaded) => Some(words(&loaded.verdict)),
             Err(why) => Some(format!("{NONE}: {:?}", why.kind)),
         }
@@ -113,6 +126,14 @@ impl Judge {
 
 /// Compares every case of a matrix with the kernel, or with its recorded verdict.
 fn hold(matrix: &str, cases: &[Case]) {
+    hold_for(Capabilities::all(), matrix, cases);
+}
+
+/// A loader without `CAP_PERFMON`: speculative paths are explored, and pointers must not leak.
+const BPF_ONLY: Capabilities = Capabilities::BPF.union(Capabilities::NET_ADMIN);
+
+/// The same for a loader with these capabilities. `matrix` is the file's name.
+fn hold_for(loader: Capabilities, matrix: &str, cases: &[Case]) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join(format!("tests/verifier/matrix/{matrix}.txt"));
     let bless = std::env::var_os("BLESS").is_some();
@@ -124,7 +145,7 @@ fn hold(matrix: &str, cases: &[Case]) {
             Some((left.get(2..)?, (left.chars().next()?, said)))
         })
         .collect();
-    let mut judge = Judge::new();
+    let mut judge = Judge::new(loader);
     let (mut text, mut wrong) = (String::new(), String::new());
     let mut unjudged = 0;
     for Case { name, program } in cases {
@@ -135,7 +156,7 @@ fn hold(matrix: &str, cases: &[Case]) {
             writeln!(wrong, "{name}: no verdict of a kernel is recorded").unwrap();
             continue;
         };
-        let ours = ours(&program);
+        let ours = ours(&program, loader);
         unjudged += usize::from(ours.is_none());
         let mark = match &ours {
             _ if said.starts_with(NONE) => '-',
@@ -189,6 +210,22 @@ fn pointers_and_accesses() {
 }
 
 #[test]
+fn pointers_and_arithmetic() {
+    let cases = arithmetic::cases();
+    hold("arithmetic", &cases);
+    hold_for(BPF_ONLY, "arithmetic_without_perfmon", &cases);
+}
+
+#[test]
+fn paths_that_meet() {
+    let mut cases = paths::cases();
+    hold("paths", &cases);
+    // With speculative paths, a loop without pruning takes a million instructions.
+    cases.retain(|case| !case.name.ends_with("loop"));
+    hold_for(BPF_ONLY, "paths_without_perfmon", &cases);
+}
+
+#[test]
 fn program_types_and_load_attributes() {
     hold("attributes", &attributes::cases());
 }
@@ -225,7 +262,7 @@ fn helpers_that_a_kernel_is_built_or_started_without() {
     let levels = [Lockdown::Integrity, Lockdown::Confidentiality];
     let levels = levels.map(|lockdown| all.with_lockdown(lockdown));
     let mut kernels: Vec<KernelConfig> = options.chain(levels).collect();
-    let mut judge = Judge::new();
+    let mut judge = Judge::new(Capabilities::all());
     // With a running kernel, compare with its verdict on each helper, too.
     let running = judge.there.then(|| running_config().unwrap());
     kernels.extend(running);

@@ -11,18 +11,18 @@ use super::Case;
 use super::text::{Types, function_address, map_address, value_address};
 
 /// A way to get a pointer into r6.
-struct Pointer {
-    name: &'static str,
-    prog_type: ProgType,
+pub struct Pointer {
+    pub name: &'static str,
+    pub prog_type: ProgType,
     /// The code. r9 is the context; `out` is the label of the end.
-    code: String,
+    pub code: String,
     /// The code that releases it; the pointer is in r8, too.
-    release: &'static str,
+    pub release: &'static str,
     /// Whether the rest of the program is the callback.
     in_callback: bool,
 }
 
-fn maps() -> Arc<[MapDef]> {
+pub fn maps() -> Arc<[MapDef]> {
     Arc::new([
         MapDef::new("array", MapType::Array, 4, 32, 4),
         MapDef::new("hash", MapType::Hash, 16, 32, 4),
@@ -32,13 +32,13 @@ fn maps() -> Arc<[MapDef]> {
     ])
 }
 
-fn types() -> Types {
+pub fn types() -> Types {
     let mut builder = Builder::new();
     let number = builder.int("unsigned int", 4, Encoding::Unsigned);
     Types::new(builder, &[("callback", Linkage::Static, &[number])])
 }
 
-fn pointers() -> Vec<Pointer> {
+pub fn pointers() -> Vec<Pointer> {
     let tc = |name, code: &str| Pointer {
         name,
         prog_type: ProgType::SchedCls,
@@ -193,11 +193,11 @@ fn accesses() -> Vec<(String, String)> {
 }
 
 /// Everything before the pointer: zeros on the stack, and a number in r7.
-const BEGIN: &str = "r9 = r1\nr1 = 0\n*(u64 *)(r10 -8) = r1\n*(u64 *)(r10 -16) = r1\n\
+pub const BEGIN: &str = "r9 = r1\nr1 = 0\n*(u64 *)(r10 -8) = r1\n*(u64 *)(r10 -16) = r1\n\
     *(u64 *)(r10 -24) = r1\n*(u64 *)(r10 -32) = r1\n*(u64 *)(r10 -40) = r1\n\
     *(u64 *)(r10 -48) = r1\n*(u64 *)(r10 -56) = r1\n*(u64 *)(r10 -64) = r1\n";
-const NUMBER: &str = "r8 = r6\ncall 7\nr7 = r0\nr7 &= 255\n";
-const END: &str = "out:\nr0 = 0\nexit\n";
+pub const NUMBER: &str = "r8 = r6\ncall 7\nr7 = r0\nr7 &= 255\n";
+pub const END: &str = "out:\nr0 = 0\nexit\n";
 
 pub fn cases() -> Vec<Case> {
     let (types, maps, pointers) = (types(), maps(), pointers());
