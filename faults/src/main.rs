@@ -16,6 +16,8 @@ use std::error::Error;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
@@ -35,7 +37,7 @@ struct Options {
     /// Programs for each fault at most, besides the time.
     #[arg(long, value_name = "N")]
     programs: Option<u64>,
-    /// Threads of each campaign.
+    /// Threads of each campaign; with --tests, how many faults are tried side by side.
     #[arg(long, value_name = "N", default_value_t = 2)]
     threads: u32,
     /// Seed of each campaign.
@@ -189,24 +191,55 @@ fn campaigns(
     if let Some(tests) = &tests {
         tests.without_fault()?;
     }
-    for (number, fault) in left {
-        let id = &fault.id;
+    // With tests, each of which is one thread, mutants run side by side; a campaign alone has all threads.
+    let workers = if tests.is_some() { options.threads } else { 1 };
+    let campaign = Campaign {
+        threads: options.threads / workers,
+        ..campaign
+    };
+    let judge = |number: u32, id: &str| -> Result<Outcome, Box<dyn Error>> {
         let failed = match &tests {
             Some(tests) => tests.with_fault(number, id)?,
             None => None,
         };
-        let outcome = match failed {
-            Some(outcome) => outcome,
-            None => campaign.with_fault(number, id, &known)?,
-        };
-        results.retain(|known| known.id != fault.id);
-        eprintln!("{}", table::line(&outcome));
-        results.push(outcome);
-        if let Some(path) = &options.json {
-            table::write(path, results)?;
+        match failed {
+            Some(outcome) => Ok(outcome),
+            None => campaign.with_fault(number, id, &known),
         }
-    }
+    };
+    let queue = Mutex::new(left.into_iter());
+    let results = Mutex::new(results);
+    let work = || -> Result<(), String> {
+        loop {
+            let next = lock(&queue).next();
+            let Some((number, fault)) = next else {
+                return Ok(());
+            };
+            let outcome = judge(number, &fault.id).map_err(|why| {
+                // The other workers stop, too.
+                lock(&queue).by_ref().for_each(drop);
+                why.to_string()
+            })?;
+            eprintln!("{}", table::line(&outcome));
+            let mut results = lock(&results);
+            results.retain(|known| known.id != fault.id);
+            results.push(outcome);
+            if let Some(path) = &options.json {
+                table::write(path, &results).map_err(|why| why.to_string())?;
+            }
+        }
+    };
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        let mut ends = workers.into_iter().map(|it| it.join());
+        ends.try_for_each(|end| end.unwrap_or_else(|_| Err("a worker panicked".into())))
+    })?;
     Ok(())
+}
+
+/// The lock, which a panic can't leave half done: it ends the study.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Seconds with one decimal.

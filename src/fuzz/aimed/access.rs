@@ -164,6 +164,12 @@ impl Maker {
         self.emit(0x62 | size, FP, 0, at, 0);
         let dst = self.free();
         if self.random.chance(30) {
+            if self.random.chance(50) {
+                // Beside a part of a number, which is one.
+                let number = self.number();
+                let size = self.random.pick(&[0x10, 0x08, 0x00]);
+                self.emit(0x63 | size, FP, number, slot, 0);
+            }
             self.emit(0x79, dst, FP, slot, 0);
             return self.set_number(dst);
         }

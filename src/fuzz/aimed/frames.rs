@@ -3,7 +3,7 @@
 
 use crate::spec::helpers::id;
 
-use super::{AREA, FP, HASH, Maker};
+use super::{AREA, CONTEXT, FP, HASH, Maker};
 
 /// Where the function at the end keeps its arguments.
 const NUMBER: u8 = 6;
@@ -37,6 +37,12 @@ impl Maker {
         self.load_slot(slot);
     }
 
+    /// A number of the context.
+    pub(super) fn input(&mut self, dst: u8) {
+        let off = i16::from(self.random.byte(8)) * 8;
+        self.emit(0x79, dst, CONTEXT, off, 0);
+    }
+
     fn constant_in_slot(&mut self) -> i16 {
         let (slot, imm) = (self.random.slot(8), self.random.imm());
         self.emit(0x7a, FP, 0, slot, imm);
@@ -62,9 +68,9 @@ impl Maker {
                 (6, Self::store_to_slot),
                 (4, |maker| maker.emit(0x79, NUMBER, POINTER, 0, 0)),
                 (4, |maker| {
-                    maker.branch();
+                    let skip = maker.around(NUMBER);
                     maker.store_to_slot();
-                    maker.close();
+                    maker.land(skip);
                 }),
                 (6, |maker| {
                     let len = maker.random.pick(&[1, 4, 8]);
@@ -107,9 +113,11 @@ impl Maker {
         let before = self.known;
         let null = self.jump(0x15, 0, 0, 0);
         self.emit(0xbf, 8, 0, 0, 0);
-        let number = (0..6).find(|reg| self.is_number(*reg));
-        let keeps = number.filter(|_| self.random.chance(50));
-        let keeps = keeps.map(|reg| self.around(reg));
+        // One path goes around what deletes the element.
+        let keeps = self.random.chance(50).then(|| {
+            self.input(1);
+            self.around(1)
+        });
         if self.random.chance(70) {
             self.element(HASH, slot);
             self.helper(id::map_delete_elem);

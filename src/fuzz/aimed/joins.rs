@@ -229,7 +229,10 @@ impl Maker {
             }
             _ => {
                 self.store_slot(slot);
-                self.emit(0xb7, 1, 0, 0, 0);
+                match self.random.chance(50) {
+                    true => self.input(1),
+                    false => self.emit(0xb7, 1, 0, 0, 0),
+                }
                 self.address(2, slot);
                 self.call_function();
                 match self.random.chance(50) {

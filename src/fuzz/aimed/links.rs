@@ -1,7 +1,7 @@
 //! Paths that meet with other links between numbers: a bound of one register then holds for other
 //! copies.
 
-use super::{AREA, CONTEXT, FP, Maker, VALUE};
+use super::{AREA, CONTEXT, FP, JUMPS, Maker, VALUE};
 
 /// The register of which others are copies.
 const COPIED: u8 = 1;
@@ -45,6 +45,26 @@ impl Maker {
         self.forget_all();
     }
 
+    /// A copy of which a part is spilled: linked to it only if that is all of it. A branch on the
+    /// number says nothing of the part then.
+    pub(super) fn spill_part(&mut self) {
+        let (number, copy) = (self.number(), self.free());
+        self.emit(0xbf, copy, number, 0, 0);
+        self.set_number(copy);
+        let (size, bytes) = self.random.pick(&[(0x00, 4), (0x08, 2), (0x10, 1)]);
+        let slot = self.random.slot(8);
+        self.emit(0x63 | size, FP, copy, slot, 0);
+        self.known.stack |= Self::mask(AREA + i32::from(slot), bytes);
+        let op = self.random.pick(&JUMPS);
+        let imm = self.random.imm();
+        let jump = self.jump(op | 5, copy, 0, imm);
+        let there = self.known;
+        let dst = self.free();
+        self.emit(0x61 | size, dst, FP, slot, 0);
+        self.set_number(dst);
+        self.open.push((jump, there));
+    }
+
     fn copies(&mut self, to: &[u8]) {
         for reg in to {
             let from = self.random.byte(2);
@@ -65,9 +85,8 @@ impl Maker {
         }
         let tested = self.random.pick(&[1, 2, 3, 4]);
         if self.random.chance(60) {
-            let imm = self.random.int(16);
             self.emit(0x79, 5, CONTEXT, 8, 0);
-            let kept = self.jump(0xa5, 5, 0, imm);
+            let kept = self.around(5);
             self.emit(0x61, tested, CONTEXT, 16, 0);
             self.land(kept);
             if self.random.chance(50) {

@@ -141,22 +141,34 @@ impl Maker {
 
     /// Something is done with the element that has the key.
     fn element_step(&mut self) {
-        self.map(MAP);
-        self.address(2, KEY);
         match self.random.below(10) {
             0..5 => {
-                self.new_value();
-                self.address(3, VALUE);
                 let flags = self.update_flags();
-                self.emit(0xb7, 4, 0, 0, flags);
-                self.add_result(id::map_update_elem);
+                self.update_with(flags);
             }
-            5 => self.add_result(id::map_delete_elem),
+            5 => self.delete(),
             _ => {
+                self.map(MAP);
+                self.address(2, KEY);
                 self.helper(id::map_lookup_elem);
                 self.use_value();
             }
         }
+    }
+
+    fn update_with(&mut self, flags: i32) {
+        self.new_value();
+        self.map(MAP);
+        self.address(2, KEY);
+        self.address(3, VALUE);
+        self.emit(0xb7, 4, 0, 0, flags);
+        self.add_result(id::map_update_elem);
+    }
+
+    fn delete(&mut self) {
+        self.map(MAP);
+        self.address(2, KEY);
+        self.add_result(id::map_delete_elem);
     }
 
     /// Adds the value that r0 points to, if it does, and perhaps writes another one.
@@ -171,14 +183,25 @@ impl Maker {
         self.land(null);
     }
 
-    /// The same for values of the own CPU and of its neighbour: whichever the own one is, results
-    /// are the same.
+    /// The same for values of the own CPU and of its neighbour.
     fn per_cpu_step(&mut self) {
         let key = self.random.int(2);
         self.emit(0x62, FP, 0, KEY, key);
-        if self.random.chance(60) {
-            return self.element_step();
+        match self.random.below(20) {
+            0..11 => self.element_step(),
+            11..18 => self.value_of_neighbour(),
+            _ => {
+                // In place of the element comes a new one, of which nobody wrote the other value.
+                self.value_of_neighbour();
+                self.delete();
+                self.update_with(0);
+                self.value_of_neighbour();
+            }
         }
+    }
+
+    /// Whichever the own CPU is, results are the same.
+    fn value_of_neighbour(&mut self) {
         self.helper(id::get_smp_processor_id);
         self.emit(0xbf, 3, 0, 0, 0);
         if self.random.chance(70) {

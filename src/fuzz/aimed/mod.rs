@@ -106,6 +106,7 @@ fn steps(aim: Aim) -> &'static [(u64, Step)] {
             (16, Maker::branch),
             (8, Maker::close),
             (16, Maker::linked_access),
+            (5, Maker::spill_part),
             (5, Maker::spill),
             (5, Maker::fill),
         ],
