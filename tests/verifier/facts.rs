@@ -9,11 +9,19 @@ use bpflab::spec::{MapType, ProgType};
 use bpflab::util::{MapId, Pc};
 use bpflab::verifier::{Options, Through, Verified, verify};
 
-/// The facts about an accepted program with two array maps.
+/// The facts about an accepted socket filter.
 fn facts(text: &str) -> Verified {
+    facts_of(ProgType::SocketFilter, text)
+}
+
+/// The facts about an accepted program with two array maps, a ring buffer, and a map of maps.
+fn facts_of(prog_type: ProgType, text: &str) -> Verified {
     let array = |name: &str| MapDef::new(name, MapType::Array, 4, 8, 1);
-    let mut program = Program::new("facts", ProgType::SocketFilter, assemble(text).unwrap());
-    program.maps = Arc::new([array("one"), array("two")]);
+    let mut outer = MapDef::new("outer", MapType::ArrayOfMaps, 4, 4, 1);
+    outer.inner = Some(Box::new(array("inner")));
+    let mut program = Program::new("facts", prog_type, assemble(text).unwrap());
+    let ring = MapDef::new("ring", MapType::Ringbuf, 0, 0, 4096);
+    program.maps = Arc::new([array("one"), array("two"), ring, outer]);
     program.license = "GPL".to_owned();
     let verification = verify(&Arc::new(program), &Options::default());
     assert!(
@@ -79,6 +87,56 @@ fn an_access_goes_through_what_it_does_on_every_path() {
     assert_eq!(facts.through(Pc(5)), Some(Through::Other));
     assert_eq!(facts.through(Pc(6)), Some(Through::Stack { off: -8 }));
     assert_eq!(facts.through(Pc(7)), None, "no access");
+}
+
+/// Each kind of pointer to memory that an engine knows, and some that it doesn't.
+#[test]
+fn an_access_goes_through_a_kind_of_pointer() {
+    let look_up = |map: &str| {
+        format!("{map}r2 = r10\nr2 += -4\ncall 1\nif r0 == 0 goto out\nr1 = *(u64 *)(r0 + 0)\n")
+    };
+    let text = format!(
+        "*(u32 *)(r10 - 4) = 0
+         r6 = *(u32 *)(r1 + 0)
+         r7 = *(u32 *)(r1 + 4)
+         r8 = r6
+         r8 += 8
+         if r8 > r7 goto out
+         r1 = *(u8 *)(r6 + 0)
+         {}r1 = map[idx:3]
+         r2 = r10
+         r2 += -4
+         call 1
+         if r0 == 0 goto out
+         {}r1 = map[idx:2]
+         r2 = 8
+         r3 = 0
+         call 131
+         if r0 == 0 goto out
+         *(u64 *)(r0 + 0) = 1
+         r1 = r0
+         r2 = 0
+         call 133
+         out:
+         r0 = 0
+         exit",
+        look_up("r1 = map[idx:1]\n"),
+        look_up("r1 = r0\n"),
+    );
+    let facts = facts_of(ProgType::Xdp, &text);
+    let through: Vec<_> = (0..50).filter_map(|pc| facts.through(Pc(pc))).collect();
+    let expected = [
+        Through::Stack { off: -4 },
+        Through::Context { off: 0 },
+        Through::Context { off: 4 },
+        Through::Packet,
+        Through::MapValue { map: MapId(1) },
+        // A value of an inner map: which one is known at run time.
+        Through::Other,
+        // A record.
+        Through::Other,
+    ];
+    assert_eq!(through, expected);
 }
 
 /// A call that looks up either map, and one that always looks up the same.

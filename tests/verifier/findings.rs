@@ -18,6 +18,20 @@ struct Told {
     bpflab: String,
 }
 
+/// A program with two maps: an array and an arena.
+fn program(name: &str, prog_type: ProgType, text: &str) -> Program {
+    let mut program = Program::new(name, prog_type, Vec::new());
+    program.license = "GPL".into();
+    let arena = MapDef::new("arena", MapType::Arena, 0, 0, 1);
+    program.maps = Arc::new([
+        MapDef::new("values", MapType::Array, 4, 8, 1),
+        arena.with_flags(MapFlags::MMAPABLE),
+    ]);
+    program.insns = assemble_with(text, &program).unwrap().slots;
+    add_callbacks(&mut program);
+    program
+}
+
 /// The blocks of the page: ```` ```asm NAME TYPE [FLAG]: Linux VERDICT N, bpflab VERDICT N ````.
 fn told() -> Vec<Told> {
     let page = include_str!("../../docs/findings.md");
@@ -29,15 +43,7 @@ fn told() -> Vec<Told> {
         let (linux, bpflab) = verdicts.split_once(", bpflab ").unwrap();
         let words: Vec<&str> = what.split(' ').collect();
         let prog_type = ProgType::from_name(words[1]).unwrap();
-        let mut program = Program::new(words[0], prog_type, Vec::new());
-        program.license = "GPL".into();
-        let arena = MapDef::new("arena", MapType::Arena, 0, 0, 1);
-        program.maps = Arc::new([
-            MapDef::new("values", MapType::Array, 4, 8, 1),
-            arena.with_flags(MapFlags::MMAPABLE),
-        ]);
-        program.insns = assemble_with(text, &program).unwrap().slots;
-        add_callbacks(&mut program);
+        let mut program = program(words[0], prog_type, text);
         program.flags = match words.get(2) {
             None => ProgFlags::empty(),
             Some(&"sleepable") => ProgFlags::SLEEPABLE,
@@ -131,6 +137,34 @@ fn the_kernel_does_not_see_that_an_iterator_is_left() {
     let maps = LoadedMaps::create(&[], None).unwrap();
     let loaded = load(&program, &maps, &LoadOptions::default()).unwrap();
     assert_eq!(words(&loaded.verdict), "accept 29");
+}
+
+/// What an atomic operation of four bytes fetches from an arena may be any number of 64 bits,
+/// since nothing is fetched on a missing page. A number of a plain load has four bytes.
+#[test]
+fn a_number_fetched_from_an_arena_has_no_bounds() {
+    let verdict = |load: &str| {
+        let text = format!(
+            "r3 = *(u64 *)(r1 +0)\nr2 = map[idx:1]\nr1 = 0\nr1 = addr_space_cast(r1, 0, 1)\n\
+             r0 = 0\n{load}\nr2 = map[idx:0][0]+0\nr3 >>= 32\nr2 += r3\n\
+             r0 = *(u8 *)(r2 +0)\nexit\n"
+        );
+        let mut program = program("fetch", ProgType::Syscall, &text);
+        program.flags = ProgFlags::SLEEPABLE;
+        verify(&Arc::new(program), &Options::default()).verdict
+    };
+    for load in [
+        "r3 = atomic_fetch_add((u32 *)(r1 +0), r3)",
+        "r3 = atomic_xchg((u32 *)(r1 +0), r3)",
+        "r3 = load_acquire((u32 *)(r1 +0))",
+    ] {
+        let verdict = verdict(load);
+        assert!(!verdict.is_accepted(), "{load}");
+        let message = &verdict.message;
+        assert!(message.contains("unbounded memory access"), "{message}");
+    }
+    let plain = verdict("r3 = *(u32 *)(r1 +0)");
+    assert!(plain.is_accepted(), "{}", plain.message);
 }
 
 fn words(verdict: &bpflab::verifier::Verdict) -> String {

@@ -62,14 +62,15 @@ impl Maker {
         self.emit(0xbf, NUMBER, 1, 0, 0);
         self.emit(0xbf, POINTER, 2, 0, 0);
         self.known.numbers = 1 << NUMBER;
-        for _ in 0..1 + self.random.below(3) {
+        for _ in 0..1 + self.random.below(2) {
             self.step(&[
                 (5, |maker| maker.compute(NUMBER)),
                 (6, Self::store_to_slot),
                 (4, |maker| maker.emit(0x79, NUMBER, POINTER, 0, 0)),
-                (4, |maker| {
+                (10, |maker| {
+                    // The whole slot, on one path.
                     let skip = maker.around(NUMBER);
-                    maker.store_to_slot();
+                    maker.emit(0x7b, POINTER, NUMBER, 0, 0);
                     maker.land(skip);
                 }),
                 (6, |maker| {

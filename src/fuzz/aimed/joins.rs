@@ -83,6 +83,30 @@ impl Maker {
         self.forget_all();
     }
 
+    /// Two paths leave different constants in a slot, whose address a function gets, which may
+    /// overwrite the slot on one of its own paths only.
+    pub(super) fn join_and_call(&mut self) {
+        let (slot, one) = (self.random.slot(8), self.constant());
+        // Out of bounds, if it is still there in the end.
+        let other = match self.random.chance(50) {
+            true => AREA,
+            false => self.constant(),
+        };
+        let asked = self.number();
+        let to_other = self.jump(0x25, asked, 0, 16);
+        self.two_paths(
+            to_other,
+            |maker| maker.leave(Place::Slot(slot), Left::Constant(one)),
+            |maker| maker.leave(Place::Slot(slot), Left::Constant(other)),
+        );
+        self.input(1);
+        self.address(2, slot);
+        self.call_function();
+        self.emit(0x79, MOVED, FP, slot, 0);
+        self.use_offset(true);
+        self.forget_all();
+    }
+
     fn two_things(&mut self) -> (Left, Left) {
         let (a, b) = (self.constant(), self.constant());
         let off = self.random.pick(&[8, 16, 56]);
@@ -205,7 +229,7 @@ impl Maker {
     /// Moves the number on: through a slot, an atomic operation, a register, a function.
     fn carry(&mut self) {
         let slot = self.random.slot(8);
-        match self.random.below(12) {
+        match self.random.below(15) {
             0..4 => {
                 self.store_slot(slot);
                 let (base, off) = self.base(slot);
@@ -229,7 +253,7 @@ impl Maker {
             }
             _ => {
                 self.store_slot(slot);
-                match self.random.chance(50) {
+                match self.random.chance(60) {
                     true => self.input(1),
                     false => self.emit(0xb7, 1, 0, 0, 0),
                 }

@@ -191,10 +191,13 @@ impl Maker {
             0..11 => self.element_step(),
             11..18 => self.value_of_neighbour(),
             _ => {
-                // In place of the element comes a new one, of which nobody wrote the other value.
-                self.value_of_neighbour();
-                self.delete();
-                self.update_with(0);
+                // In place of the element comes a new one, of which nobody wrote the other value:
+                // where the element was, after as many as there are places.
+                for _ in 0..1 + self.random.below(u64::from(ENTRIES) + 1) {
+                    self.value_of_neighbour();
+                    self.delete();
+                    self.update_with(0);
+                }
                 self.value_of_neighbour();
             }
         }

@@ -192,6 +192,7 @@ fn steps(aim: Aim) -> &'static [(u64, Step)] {
         Aim::Joins => &[
             (6, Maker::arithmetic),
             (24, Maker::join),
+            (4, Maker::join_and_call),
             (4, Maker::join_links),
             (3, Maker::many_links),
             (4, Maker::join_records),
@@ -247,7 +248,7 @@ pub(super) fn program(random: &mut Random, aim: Aim) -> Program {
     let mut program = Program::new("aimed", ProgType::Syscall, insns);
     program.license = "GPL".to_owned();
     program.flags = ProgFlags::SLEEPABLE;
-    if random.chance(40) {
+    if random.chance(if aim == Aim::Joins { 70 } else { 40 }) {
         // A checkpoint wherever there may be one: what pruning gets wrong shows sooner.
         program.flags |= ProgFlags::TEST_STATE_FREQ;
     }

@@ -5,6 +5,7 @@ use bpflab::spec::limits::MAX_VAR_OFFSET;
 
 use super::Case;
 use super::pointers::{BEGIN, END, NUMBER, Pointer, maps, pointers, types};
+use super::text::value_address;
 
 /// What is done with the pointer in r6, before one byte at it is loaded. r7 is a number of at most
 /// 255, r8 the same pointer.
@@ -108,6 +109,16 @@ fn operations() -> Vec<(String, String)> {
                 &format!("if r6 {op} {right} goto use\ngoto out\nuse:"),
             );
         }
+        // One may be null, the other is not.
+        let value = value_address(1, 4);
+        add(
+            &format!("compare {op} a value, go there"),
+            &format!("{value}if r6 {op} r1 goto use\ngoto out\nuse:"),
+        );
+        add(
+            &format!("compare a value {op} it"),
+            &format!("{value}if r1 {op} r6 goto out"),
+        );
         add(
             &format!("compare a number {op} it"),
             &format!("if r7 {op} r6 goto out"),
