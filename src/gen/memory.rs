@@ -112,7 +112,7 @@ pub(super) fn context(body: &mut Body<'_>) {
     let setting = body.setting;
     match body.choices.below(4) {
         1 => {
-            if let Some(field) = body.choices.any(&setting.writes) {
+            if let Some(field) = body.choices.any(&setting.context.writes) {
                 let src = if body.choices.chance(60) {
                     Operand::Reg(body.number())
                 } else {
@@ -122,7 +122,7 @@ pub(super) fn context(body: &mut Body<'_>) {
             }
         }
         2 => {
-            if let Some(field) = body.choices.any(&setting.signed_reads)
+            if let Some(field) = body.choices.any(&setting.context.signed_reads)
                 && let Some(&from) = SignedSize::ALL.iter().find(|s| s.size() == field.size)
             {
                 let (dst, off) = (body.free(), field.off);
@@ -136,7 +136,7 @@ pub(super) fn context(body: &mut Body<'_>) {
             }
         }
         _ => {
-            if let Some(field) = body.choices.any(&setting.reads) {
+            if let Some(field) = body.choices.any(&setting.context.reads) {
                 let dst = body.free();
                 body.load(field.size, dst, base, field.off);
                 body.state.set(dst, Holds::Number);

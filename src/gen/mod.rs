@@ -17,6 +17,7 @@
 //! | `choices` | the bytes that determine a program |
 //! | `code` | instructions, jumps, labels |
 //! | `state` | the contents of registers and slots |
+//! | `context` | the accesses to its context that a program type allows |
 //! | `setting` | the program's type, its context, its functions |
 //! | `maps` | the maps |
 //! | `kernel`, `hooks` | the types and functions of a kernel that a program can use, and where it attaches |
@@ -32,6 +33,7 @@ mod calls;
 mod choices;
 mod code;
 mod compute;
+mod context;
 mod function;
 mod hooks;
 mod kernel;

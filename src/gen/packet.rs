@@ -11,7 +11,7 @@ const MOST: usize = 48;
 /// Accesses packet bytes after a comparison with the packet's end, of which there are many
 /// forms; sometimes from a variable offset on.
 pub(super) fn direct(body: &mut Body<'_>) {
-    let (Some((data, end)), Some(context)) = (body.setting.packet, body.context()) else {
+    let (Some((data, end)), Some(context)) = (body.setting.context.packet, body.context()) else {
         return;
     };
     let Some(dst) = body.free_and_kept() else {

@@ -1,22 +1,15 @@
 //! The environment of a generated program: its type, its context, its functions.
 
 use super::code::Label;
+use super::context::Context;
 use super::kernel::{Hook, Iterator, Kfunc};
 use super::state::{Area, BUFFER, Holds, MemoryKind};
 use super::{Options, maps};
-use crate::isa::Size;
-use crate::spec::context::{self, Arch, Mode, Yield, check, layout};
+use crate::spec::context::{Arch, layout};
 use crate::spec::helpers::{Caller, helper_by_name};
 use crate::spec::kfuncs::{self, KfuncFlags, ParameterKind, THROW};
 use crate::spec::{AttachType, ContextKind, PacketAccess, ProgType, ReturnRule, Traits};
 use crate::util::HelperId;
-
-/// An access to the context that the kernel allows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Field {
-    pub off: i16,
-    pub size: Size,
-}
 
 /// The common environment of a program's functions.
 #[derive(Debug)]
@@ -33,13 +26,7 @@ pub(super) struct Setting<'a> {
     pub iterators: Vec<Iterator>,
     /// What throws an exception.
     pub throw: Option<Kfunc>,
-    /// Bytes of the context, for types that get it as bytes.
-    pub context_len: usize,
-    pub reads: Vec<Field>,
-    pub signed_reads: Vec<Field>,
-    pub writes: Vec<Field>,
-    /// The context's offsets of the pointers to the packet's start and end.
-    pub packet: Option<(i16, i16)>,
+    pub context: &'static Context,
     pub functions: Vec<Function>,
 }
 
@@ -136,10 +123,6 @@ fn is_plain(row: &kfuncs::Kfunc) -> bool {
         && !row.name.contains("obj_new")
 }
 
-/// Fields of a packet's context that the test does not control: they differ between
-/// kernels.
-const NOT_OURS: &[&str] = &["hash", "napi_id", "hwtstamp", "queue_mapping"];
-
 impl<'a> Setting<'a> {
     /// Of programs of a type, at an attach point if their arguments are typed. `sleeps` says whether
     /// they may sleep; syscall programs always may.
@@ -149,18 +132,6 @@ impl<'a> Setting<'a> {
         hook: Option<&'a Hook>,
         sleeps: bool,
     ) -> Self {
-        let kind = prog_type.info().context;
-        let known = layout(kind, Arch::HOST);
-        let context_len = match (kind, known) {
-            (ContextKind::Syscall | ContextKind::Tracepoint, _) => 64,
-            // The arguments of raw_syscalls:sys_enter: the registers and the system call
-            // number.
-            (ContextKind::RawTracepoint, _) if options.recorded => 16,
-            // As many arguments as BPF_PROG_TEST_RUN takes.
-            (ContextKind::RawTracepoint, _) => 96,
-            (_, Some(layout)) => usize::try_from(layout.size).unwrap_or_default(),
-            (_, None) => 0,
-        };
         let mut setting = Self {
             prog_type,
             options,
@@ -169,50 +140,9 @@ impl<'a> Setting<'a> {
             kfuncs: Vec::new(),
             iterators: Vec::new(),
             throw: None,
-            context_len,
-            reads: Vec::new(),
-            signed_reads: Vec::new(),
-            writes: Vec::new(),
-            packet: None,
+            context: Context::of(prog_type, &options),
             functions: Vec::new(),
         };
-        let (mut data, mut end) = (None, None);
-        for offset in 0..u32::try_from(context_len).unwrap_or_default() {
-            let is_left_out = |field: &context::Field| NOT_OURS.contains(&field.name);
-            let field = known.and_then(|layout| layout.at(offset));
-            if options.defined && field.is_some_and(is_left_out) {
-                continue;
-            }
-            let Ok(off) = i16::try_from(offset) else {
-                break;
-            };
-            for &size in Size::ALL {
-                let allowed = |mode| {
-                    check(
-                        prog_type,
-                        None,
-                        Arch::HOST,
-                        offset,
-                        size.bytes().into(),
-                        mode,
-                    )
-                };
-                let field = Field { off, size };
-                match allowed(Mode::Read) {
-                    Some(Yield::Scalar) => setting.reads.push(field),
-                    Some(Yield::Packet) => data = Some(off),
-                    Some(Yield::PacketEnd) => end = Some(off),
-                    _ => {}
-                }
-                if size != Size::Dw && allowed(Mode::ReadSigned) == Some(Yield::Scalar) {
-                    setting.signed_reads.push(field);
-                }
-                if allowed(Mode::Write) == Some(Yield::Scalar) {
-                    setting.writes.push(field);
-                }
-            }
-        }
-        setting.packet = data.zip(end);
         if let Some(kernel) = options.kernel {
             // A program that throws can't be recorded.
             let mut throw = kernel.functions.iter().copied();

@@ -96,7 +96,7 @@ fn room_into(body: &mut Body<'_>, dst: Reg, len: i16) {
 fn address_into(body: &mut Body<'_>, dst: Reg) -> bool {
     match body.choices.below(5) {
         1 => {
-            let arguments = body.setting.reads.iter();
+            let arguments = body.setting.context.reads.iter();
             let words: Vec<_> = arguments
                 .filter(|field| field.size == Size::Dw)
                 .copied()

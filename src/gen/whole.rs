@@ -110,10 +110,10 @@ fn make_with<'a>(choices: &mut Choices, options: Options<'a>, types: &'a mut Typ
         .map(|name| Arc::new(maker.program(choices, name)))
         .collect();
     let setting = Setting::new(prog_type, options, hook, sleeps);
-    let len = if setting.packet.is_some() || setting.loads_packets() {
+    let len = if setting.context.packet.is_some() || setting.loads_packets() {
         choices.pick(&PACKETS)
     } else {
-        setting.context_len
+        setting.context.len
     };
     Made {
         program: Arc::new(program),
