@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use bpflab::isa::assemble;
-use bpflab::program::{MapDef, Program};
-use bpflab::spec::{MapType, ProgType};
+use bpflab::program::{Initial, MapDef, Program};
+use bpflab::spec::{MapFlags, MapType, ProgType};
 use bpflab::util::{MapId, Pc};
 use bpflab::verifier::{Options, Through, Verified, verify};
 
@@ -14,14 +14,23 @@ fn facts(text: &str) -> Verified {
     facts_of(ProgType::SocketFilter, text)
 }
 
-/// The facts about an accepted program with two array maps, a ring buffer, and a map of maps.
+/// The facts about an accepted program with two array maps, a ring buffer, a map of maps, and an
+/// array of constants.
 fn facts_of(prog_type: ProgType, text: &str) -> Verified {
     let array = |name: &str| MapDef::new(name, MapType::Array, 4, 8, 1);
     let mut outer = MapDef::new("outer", MapType::ArrayOfMaps, 4, 4, 1);
     outer.inner = Some(Box::new(array("inner")));
     let mut program = Program::new("facts", prog_type, assemble(text).unwrap());
     let ring = MapDef::new("ring", MapType::Ringbuf, 0, 0, 4096);
-    program.maps = Arc::new([array("one"), array("two"), ring, outer]);
+    let mut constants = array("constants").with_flags(MapFlags::RDONLY_PROG);
+    constants.frozen = true;
+    // The rest of the value is zero.
+    let value = [0x11, 0x22, 0x33, 0x44, 0x85, 0x66].into();
+    constants.initial = vec![Initial::Bytes {
+        key: vec![0; 4],
+        value,
+    }];
+    program.maps = Arc::new([array("one"), array("two"), ring, outer, constants]);
     program.license = "GPL".to_owned();
     let verification = verify(&Arc::new(program), &Options::default());
     assert!(
@@ -67,6 +76,33 @@ fn code_is_dead_only_if_no_path_gets_there() {
     );
     assert!((0..9).all(|pc| facts.is_reachable(Pc(pc))));
     assert!(!facts.is_reachable(Pc(9)), "r0 is 0 or 2");
+}
+
+/// What a program loads from a frozen map that it may only read is known, for each size and sign.
+#[test]
+fn what_a_constant_map_has_is_known() {
+    for (load, number) in [
+        ("r0 = *(u8 *)(r1 + 1)", "0x22"),
+        ("r0 = *(u16 *)(r1 + 2)", "0x4433"),
+        ("r0 = *(u32 *)(r1 + 0)", "0x44332211"),
+        ("r0 = *(u64 *)(r1 + 0)", "0x668544332211"),
+        ("r0 = *(s8 *)(r1 + 4)", "-123"),
+        ("r0 = *(u8 *)(r1 + 7)", "0"),
+    ] {
+        let text = format!(
+            "r1 = map[idx:4][0]+0
+             {load}
+             r2 = {number} ll
+             if r0 == r2 goto +2
+             r0 = 1
+             exit
+             r0 = 0
+             exit"
+        );
+        let facts = facts(&text);
+        let reachable = |pc| facts.is_reachable(Pc(pc));
+        assert!(!reachable(6) && !reachable(7) && reachable(8), "{load}");
+    }
 }
 
 /// A store to the stack at two different offsets, and one at the same offset on each path.

@@ -45,6 +45,7 @@ fn operations() -> Vec<(String, String)> {
         ("nothing", ""),
         ("up to 7", "r7 &= 7\n"),
         ("1 to 7", "r7 &= 7\nr7 |= 1\n"),
+        ("0 or 8", "r7 &= 8\n"),
         ("0 or 16", "r7 &= 16\n"),
         ("-8 to 7", "r7 <<= 56\nr7 s>>= 60\n"),
         ("-8 to -1", "r7 <<= 56\nr7 s>>= 60\nif r7 s>= 0 goto out\n"),
