@@ -88,7 +88,7 @@ impl Maker {
     pub(super) fn join_and_call(&mut self) {
         let (slot, one) = (self.random.slot(8), self.constant());
         // Out of bounds, if it is still there in the end.
-        let other = match self.random.chance(50) {
+        let other = match self.random.chance(25) {
             true => AREA,
             false => self.constant(),
         };

@@ -235,6 +235,8 @@ struct Maker {
 pub(super) fn program(random: &mut Random, aim: Aim) -> Program {
     let count = match random.below(8) {
         0 => 2 + random.below(30),
+        // Many ways of meeting are wrong: a program of several of them is seldom accepted.
+        _ if aim == Aim::Joins => 1 + random.below(4),
         _ => 2 + random.below(7),
     };
     let mut maker = Maker::new(Random(random.bits()), None);
