@@ -1,6 +1,7 @@
 //! A program's return value decides whether perf gets a sample: in the kernel and in bpflab's
 //! machine (`docs/attach.md`).
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use bpflab::Vm;
@@ -45,6 +46,36 @@ fn comparable(record: &[u8]) -> Vec<u8> {
     [pid, number, numbers].concat()
 }
 
+/// How often events are fired that perf may get no samples of.
+const TRIES: usize = 5;
+
+/// The records that perf gets of these events, of which there must be `expected`. Now and then perf
+/// has none of ten events while other tests of this process attach to the same tracepoint; no
+/// program counts a miss then. Why is not known. What is wrong about the results is wrong in
+/// each try.
+fn theirs(programs: &[Arc<Program>], way: Way, uids: Range<u32>, expected: usize) -> Vec<Vec<u8>> {
+    let point = point().with_way(way);
+    let mut tries = Vec::new();
+    for _ in 0..TRIES {
+        let attached: Vec<Attachment> = programs
+            .iter()
+            .map(|program| attached(program, &point).unwrap())
+            .collect();
+        let mut samples = samples_of(GROUP, NAME);
+        uids.clone().for_each(|uid| fire(uid, 9));
+        let records = records(&mut samples);
+        assert_eq!(samples.lost(), 0);
+        for attachment in attached {
+            assert_eq!(attachment.missed().unwrap(), 0, "{}", attachment.describe());
+        }
+        if records.len() == expected {
+            return records;
+        }
+        tries.push(records.len());
+    }
+    panic!("{expected} records are expected: {tries:?}");
+}
+
 #[test]
 fn perf_gets_the_events_for_which_the_and_of_the_results_is_not_zero() {
     if !is_there() {
@@ -53,27 +84,14 @@ fn perf_gets_the_events_for_which_the_and_of_the_results_is_not_zero() {
     for way in [Way::Classic, Way::Link] {
         for set in sets() {
             let programs: Vec<_> = set.iter().map(|number| returning(*number)).collect();
-            let point = point().with_way(way);
-            let attached: Vec<Attachment> = programs
-                .iter()
-                .map(|program| attached(program, &point).unwrap())
-                .collect();
-            let mut samples = samples_of(GROUP, NAME);
             let uids = 1000..1010u32;
-            uids.clone().for_each(|uid| fire(uid, 9));
-            let theirs = records(&mut samples);
-            assert_eq!(samples.lost(), 0);
-
             let and = set.iter().fold(1, |and, result| and & result);
             let expected = if and == 0 { 0 } else { uids.len() };
-            assert_eq!(theirs.len(), expected, "{set:?} {way:?}");
+            let theirs = theirs(&programs, way, uids.clone(), expected);
             for (index, uid) in uids.enumerate() {
                 let ours = ours(&programs, uid.into());
                 let theirs = theirs.get(index).map(|record| comparable(record));
                 assert_eq!(theirs, ours.as_deref().map(comparable), "{set:?}");
-            }
-            for attachment in attached {
-                assert_eq!(attachment.missed().unwrap(), 0, "{}", attachment.describe());
             }
         }
     }
