@@ -38,7 +38,7 @@ struct Options {
     #[arg(long, value_name = "N")]
     programs: Option<u64>,
     /// Threads of each campaign; with --tests, how many faults are tried side by side.
-    #[arg(long, value_name = "N", default_value_t = 2)]
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
     threads: u32,
     /// Seed of each campaign.
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -191,10 +191,13 @@ fn campaigns(
     if let Some(tests) = &tests {
         tests.without_fault()?;
     }
-    // With tests, each of which is one thread, mutants run side by side; a campaign alone has all threads.
-    let workers = if tests.is_some() { options.threads } else { 1 };
+    // A test has one thread, so with tests faults are tried side by side, and a campaign has one, too.
+    let (workers, threads) = match tests {
+        Some(_) => (options.threads, 1),
+        None => (1, options.threads),
+    };
     let campaign = Campaign {
-        threads: options.threads / workers,
+        threads,
         ..campaign
     };
     let judge = |number: u32, id: &str| -> Result<Outcome, Box<dyn Error>> {

@@ -48,13 +48,7 @@ static ALL: LazyLock<FxHashMap<Key, OnceLock<Context>>> = LazyLock::new(|| {
 impl Context {
     /// That of a program type, with these options.
     pub(super) fn of(prog_type: ProgType, options: &Options<'_>) -> &'static Self {
-        static NONE: Context = Context {
-            len: 0,
-            reads: Vec::new(),
-            signed_reads: Vec::new(),
-            writes: Vec::new(),
-            packet: None,
-        };
+        static NONE: LazyLock<Context> = LazyLock::new(Context::default);
         let key = (prog_type, options.recorded, options.defined);
         let known = ALL.get(&key);
         known.map_or(&NONE, |it| it.get_or_init(|| Self::new(key)))

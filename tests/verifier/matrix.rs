@@ -12,6 +12,9 @@
 //! | `paths` | what one path leaves in a register or slot, and what another one does | uses of it where they meet |
 //! | `attributes` | program types | attributes of `BPF_PROG_LOAD` |
 //!
+//! `arithmetic` and `paths` are also judged for a loader without `CAP_PERFMON`
+//! (`*_without_perfmon.txt`).
+//!
 //! A line of a file is `mark name | the kernel's verdict`. The mark is `=` if our verdict
 //! is the same (error number, error line, or number of processed instructions), `?` if the
 //! program is unjudged, and `-` if the kernel has no verdict (it was built without the

@@ -45,8 +45,8 @@ impl Maker {
         self.forget_all();
     }
 
-    /// A copy of which a part is spilled: linked to it only if that is all of it. A branch on the
-    /// number says nothing of the part then.
+    /// A part of a number is spilled, which is linked to the number only if no bit is lost. A branch on
+    /// the number, then the part is filled.
     pub(super) fn spill_part(&mut self) {
         let (number, copy) = (self.number(), self.free());
         self.emit(0xbf, copy, number, 0, 0);

@@ -148,8 +148,7 @@ impl Maker {
             }
             5 => self.delete(),
             _ => {
-                self.map(MAP);
-                self.address(2, KEY);
+                self.element(MAP, KEY);
                 self.helper(id::map_lookup_elem);
                 self.use_value();
             }
@@ -158,16 +157,14 @@ impl Maker {
 
     fn update_with(&mut self, flags: i32) {
         self.new_value();
-        self.map(MAP);
-        self.address(2, KEY);
+        self.element(MAP, KEY);
         self.address(3, VALUE);
         self.emit(0xb7, 4, 0, 0, flags);
         self.add_result(id::map_update_elem);
     }
 
     fn delete(&mut self) {
-        self.map(MAP);
-        self.address(2, KEY);
+        self.element(MAP, KEY);
         self.add_result(id::map_delete_elem);
     }
 
@@ -210,8 +207,7 @@ impl Maker {
         if self.random.chance(70) {
             self.emit(0xa7, 3, 0, 0, 1);
         }
-        self.map(MAP);
-        self.address(2, KEY);
+        self.element(MAP, KEY);
         self.helper(id::map_lookup_percpu_elem);
         self.use_value();
     }

@@ -51,8 +51,7 @@ const TRIES: usize = 5;
 
 /// The records that perf gets of these events, of which there must be `expected`. Now and then perf
 /// has none of ten events while other tests of this process attach to the same tracepoint; no
-/// program counts a miss then. Why is not known. What is wrong about the results is wrong in
-/// each try.
+/// program counts a miss then. Why is not known. A wrong result would be wrong in each try.
 fn theirs(programs: &[Arc<Program>], way: Way, uids: Range<u32>, expected: usize) -> Vec<Vec<u8>> {
     let point = point().with_way(way);
     let mut tries = Vec::new();
