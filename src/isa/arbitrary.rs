@@ -141,7 +141,7 @@ fn control() -> impl Strategy<Value = Insn> {
 }
 
 /// Any valid instruction.
-pub(super) fn insn() -> impl Strategy<Value = Insn> {
+pub(crate) fn insn() -> impl Strategy<Value = Insn> {
     prop_oneof![arithmetic(), memory(), control()]
 }
 

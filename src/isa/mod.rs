@@ -29,7 +29,7 @@
 //! it does not compile.
 
 #[cfg(test)]
-mod arbitrary;
+pub(crate) mod arbitrary;
 mod asm;
 mod code;
 mod decode;

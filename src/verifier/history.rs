@@ -227,6 +227,12 @@ impl Steps<'_> {
         last.filter(|step| step.pc() == pc)
     }
 
+    /// The instruction that the last step is to.
+    #[inline]
+    pub(crate) fn last_pc(&self) -> Option<Pc> {
+        self.words.last().map(|last| Step(*last).pc())
+    }
+
     /// How many equal steps come before the last step, if that is to `pc`.
     #[inline]
     pub(crate) fn repeats_at(&self, pc: Pc) -> u64 {

@@ -19,21 +19,6 @@ pub(super) enum Back {
 /// `bpf_tail_call`.
 const TAIL_CALL: HelperId = HelperId(12);
 
-/// Whether the same registers and slots are wanted before this instruction as after it.
-#[inline]
-pub(super) fn is_neutral(insn: &Insn) -> bool {
-    match insn {
-        Insn::Alu { op, src, .. } => *op != AluOp::Mov && src.reg().is_none(),
-        Insn::JumpIf { src, .. } => src.reg().is_none(),
-        Insn::Neg { .. }
-        | Insn::Endian { .. }
-        | Insn::Jump { .. }
-        | Insn::JumpLong { .. }
-        | Insn::MayGoto { .. } => true,
-        _ => false,
-    }
-}
-
 /// A step back.
 #[derive(Clone, Copy)]
 pub(super) struct StepBack<'a> {
@@ -96,7 +81,7 @@ impl StepBack<'_> {
             Insn::Call(target) => self.call(marks, target)?,
             Insn::CallReg { .. } => self.helper(marks, None)?,
             Insn::Exit => self.exit(marks)?,
-            // Neutral: the registers are still wanted before.
+            // The registers are still wanted before.
             _ => Back::Traced,
         };
         self.sync_links(marks);

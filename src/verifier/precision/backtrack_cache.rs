@@ -16,8 +16,8 @@
 //! ```
 //!
 //! Remembered are the registers and slots wanted at each step of the history (a loop has
-//! one in each iteration), and at each instruction since the last step, which are
-//! consecutive.
+//! one in each iteration), and at instructions since the last step, which are consecutive: at
+//! those where backtracking begins or changes something, and at every sixteenth.
 
 use super::marks::Marks;
 use crate::util::Pc;
@@ -69,6 +69,13 @@ impl BacktrackCache {
         if self.epoch == 0 {
             self.at_insns.clear();
         }
+    }
+
+    /// Whether backtracking may not skip this instruction: so it meets the way of an earlier one
+    /// after a few instructions.
+    #[inline]
+    pub(super) const fn has_to_see(pc: Pc) -> bool {
+        pc.0.is_multiple_of(16)
     }
 
     /// Whether each of `marks` was wanted after this instruction before; adds them.

@@ -6,12 +6,13 @@
 //! all of it is marked already. The current state gets no marks: only checkpoints are
 //! compared.
 
-use super::back::{Back, StepBack, is_neutral};
+use super::affected::Affected;
+use super::back::{Back, StepBack};
 use super::backtrack_cache::BacktrackCache;
 use super::marks::{Marks, bits};
 use crate::program::Program;
 use crate::util::Pc;
-use crate::verifier::history::{LinkedSet, NO_PC};
+use crate::verifier::history::{LinkedSet, NO_PC, Steps};
 use crate::verifier::log::{Loaded, Log, RegMask, SlotMask, StateText, Touched};
 use crate::verifier::maps::Maps;
 use crate::verifier::prune::Arena;
@@ -116,10 +117,19 @@ impl Chain<'_> {
         let mut executed = checkpoint.is_some();
         let mut iteration = None;
         loop {
-            // Skips the second slot of a 64-bit immediate.
-            if executed && let Some(insn) = code.insn(pc) {
-                if !full_log
-                    && steps.repeats_at(pc) > 1
+            if executed && !full_log {
+                if let Some(cache) = &mut cache
+                    && cache.visit(pc, steps, all, marks)
+                {
+                    return Ok(Backtracked::Done);
+                }
+                let earlier = self.skip_unaffected(steps, first, pc, marks.affected());
+                if earlier != pc {
+                    *next = Some(Pc(earlier.0 + 1));
+                    pc = earlier;
+                    continue;
+                }
+                if steps.repeats_at(pc) > 1
                     && let Some(here) = marks.only_here()
                 {
                     // An iteration of a loop that changes nothing, nor do equal ones before it.
@@ -128,11 +138,9 @@ impl Chain<'_> {
                         steps.skip_repeats();
                     }
                 }
-                if let Some(cache) = &mut cache
-                    && cache.visit(pc, steps, all, marks)
-                {
-                    return Ok(Backtracked::Done);
-                }
+            }
+            // Skips the second slot of a 64-bit immediate.
+            if executed && let Some(insn) = code.insn(pc) {
                 if full_log {
                     self.log.write(format_args!(
                         "mark_precise: frame{}: regs={} stack={} before {}: {}\n",
@@ -148,7 +156,7 @@ impl Chain<'_> {
                 }
                 let step = steps.last_at(pc);
                 let links = step.map_or(LinkedSet::default(), |_| steps.links());
-                if !links.is_empty() || !is_neutral(&insn) {
+                if !links.is_empty() || self.structure.info(pc).affected.meets(marks.affected()) {
                     let back = StepBack {
                         structure: self.structure,
                         pc,
@@ -179,6 +187,24 @@ impl Chain<'_> {
                 );
             }
         }
+    }
+
+    /// Goes back over instructions that change nothing of what is wanted: to one that may, to a
+    /// step of the history, to `first`, or to one that the cache has to see.
+    fn skip_unaffected(&self, steps: Steps<'_>, first: Pc, from: Pc, wanted: Affected) -> Pc {
+        let (insns, step) = (&self.structure.insns, steps.last_pc());
+        let mut pc = from;
+        let unaffected = |pc: Pc| {
+            let info = insns.get(pc.index());
+            info.is_some_and(|info| !info.affected.meets(wanted))
+        };
+        while pc != first && Some(pc) != step && pc.0 > 0 && unaffected(pc) {
+            pc = Pc(pc.0 - 1);
+            if BacktrackCache::has_to_see(pc) {
+                break;
+            }
+        }
+        pc
     }
 
     /// Marks the wanted scalars of a checkpoint. Those that are marked already, and

@@ -1,6 +1,7 @@
 //! The registers and slots wanted as precise during backtracking (`struct
 //! backtrack_state`).
 
+use super::affected::Affected;
 use crate::isa::Reg;
 use crate::spec::limits::MAX_CALL_FRAMES;
 use crate::verifier::history::Linked;
@@ -12,6 +13,8 @@ pub(crate) struct Marks {
     pub frame: usize,
     /// The frames whose sets are not empty, as a bit mask.
     wanted: u8,
+    /// The frames of which slots are wanted, as a bit mask.
+    wanted_slots: u8,
     regs: [u16; MAX_CALL_FRAMES],
     slots: [u64; MAX_CALL_FRAMES],
 }
@@ -36,6 +39,12 @@ impl Marks {
     pub(super) fn only_here(&self) -> Option<(u16, u64)> {
         let elsewhere = self.wanted & !(1 << self.frame) != 0;
         (!elsewhere).then(|| (self.regs(self.frame), self.slots(self.frame)))
+    }
+
+    /// What a step back may change.
+    #[inline]
+    pub(super) fn affected(&self) -> Affected {
+        Affected::wanted(self.regs(self.frame), self.wanted_slots != 0)
     }
 
     /// The registers of a frame, as a bit mask.
@@ -66,6 +75,7 @@ impl Marks {
         if let Some(slots) = self.slots.get_mut(frame) {
             *slots |= 1 << slot;
             self.wanted |= 1 << frame;
+            self.wanted_slots |= 1 << frame;
         }
     }
 
@@ -78,8 +88,11 @@ impl Marks {
 
     /// Updates the mask of frames after a register or slot of this one was removed.
     fn note_cleared(&mut self, frame: usize) {
-        if self.regs(frame) == 0 && self.slots(frame) == 0 {
-            self.wanted &= !(1 << frame);
+        if self.slots(frame) == 0 {
+            self.wanted_slots &= !(1 << frame);
+            if self.regs(frame) == 0 {
+                self.wanted &= !(1 << frame);
+            }
         }
     }
 

@@ -19,6 +19,7 @@
 //! Without the mark, the checkpoint at 4 would prune the other path, whose `r6 = -1000`
 //! writes outside the stack.
 
+pub(super) mod affected;
 mod back;
 pub(super) mod backtrack_cache;
 mod chain;

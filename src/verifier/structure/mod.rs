@@ -49,6 +49,7 @@ use self::summary::Callees;
 use super::Options;
 use super::liveness::registers;
 use super::log::Log;
+use super::precision::affected::Affected;
 use super::reject::VerifyResult;
 use std::sync::Arc;
 
@@ -57,7 +58,7 @@ use crate::isa::{Code, Insn, Pseudo};
 use crate::program::Program;
 use crate::spec::MapType;
 use crate::spec::helpers::Caller;
-use crate::util::MapId;
+use crate::util::{MapId, Pc};
 
 /// Checks a program's structure. `caller` is how the helper tables see the program;
 /// `attach` resolves the attach target of these functions, which the kernel does between two of
@@ -105,6 +106,9 @@ pub(crate) fn check<T>(
     let live = registers::live(&code, &graph, &callees);
     for (info, pc) in insns.iter_mut().zip(0..) {
         info.live = live.before(pc).bits();
+        if let Some(insn) = code.insn(Pc(pc)) {
+            info.affected = Affected::by(&insn);
+        }
     }
     let postorder = graph.postorder(subprograms.iter().map(|sub| sub.start.0));
     fastcall::mark(program, &callees, &mut subprograms, &mut insns);
@@ -136,4 +140,4 @@ fn refers_to_arena(program: &Program, insn: Option<Insn>) -> bool {
 }
 
 #[cfg(test)]
-mod tests;
+pub(in crate::verifier) mod tests;

@@ -6,6 +6,7 @@ use super::functions::SubprogramInfo;
 use crate::analysis::{Graph, Postorder};
 use crate::isa::Code;
 use crate::util::Pc;
+use crate::verifier::precision::affected::Affected;
 
 /// A program with a valid structure.
 #[derive(Debug)]
@@ -47,6 +48,8 @@ pub(crate) struct InsnInfo {
     pub fastcall_spills: u8,
     /// The registers that are live before it, as a bit mask with bit 0 for `r0`.
     pub live: u16,
+    /// What a step back over it may change during backtracking.
+    pub affected: Affected,
     /// The number of its loop, or 0: instructions with the same number can reach each
     /// other.
     pub scc: u32,

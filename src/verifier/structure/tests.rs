@@ -30,7 +30,7 @@ fn structure(program: &Program) -> VerifyResult<Structure> {
 }
 
 /// The structure of a program that is accepted.
-fn of(prog_type: ProgType, text: &str) -> Structure {
+pub(in crate::verifier) fn of(prog_type: ProgType, text: &str) -> Structure {
     structure(&program(prog_type, text)).unwrap()
 }
 
