@@ -8,7 +8,7 @@ use std::mem::take;
 
 use super::ids::IdMap;
 use super::scc::{VisitId, Visits};
-use super::subsume::Differed;
+use super::subsume::{Differed, PreciseRange};
 use crate::isa::Reg;
 use crate::util::Pc;
 use crate::verifier::explore::counts::Counts;
@@ -27,6 +27,8 @@ pub(super) struct Checkpoint {
     pub misses: u32,
     /// The register that differed last in a full comparison.
     pub hint: u8,
+    /// The range that this register has to have, if it is a precise scalar.
+    pub range: Option<PreciseRange>,
     /// The same in the quick comparison for loops.
     pub differed: Differed,
     /// Whether it left its list.
@@ -238,6 +240,7 @@ impl Arena {
             hits: 0,
             misses: 0,
             hint: 0,
+            range: None,
             differed: Differed::new(0, state.reg(Reg::R0)),
             dropped: false,
             visit: None,

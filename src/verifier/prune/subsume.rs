@@ -20,6 +20,7 @@ use super::ids::IdMap;
 use crate::spec::helpers::TypeFlags;
 use crate::verifier::pool::Pools;
 use crate::verifier::reg::{ADD_CONST, Kind, RegState};
+use crate::verifier::scalar::Scalar;
 use crate::verifier::stack::{SLOT, Slot, SlotKind};
 use crate::verifier::state::{Frame, Reference, SavedFrame, SavedState, State, ValueId};
 use crate::verifier::structure::InsnInfo;
@@ -90,6 +91,24 @@ impl Comparison<'_> {
             let live = self.live(old, number);
             self.frames(a, b, live)
         })
+    }
+
+    /// The range of the hinted register of the innermost frame, if it is a precise scalar, so
+    /// that no state is subsumed in which it is out of range, as in this one.
+    pub(super) fn violated_range(
+        &self,
+        old: &SavedState,
+        current: &[RegState],
+    ) -> Option<PreciseRange> {
+        let number = usize::from(self.hint);
+        let reg = self.pools.regs.get(*old.frame().regs.get(number)?);
+        let is_live = self.live(old, old.current()) >> number & 1 == 1;
+        let range = PreciseRange {
+            number: self.hint,
+            var: reg.var,
+        };
+        let violated = is_live && reg.is_scalar() && reg.precise && range.excludes(current);
+        violated.then_some(range)
     }
 
     /// The live registers of a frame.
@@ -300,6 +319,23 @@ impl Differed {
     pub fn still(&self, current: &[RegState]) -> bool {
         let reg = current.get(usize::from(self.number));
         reg.is_some_and(|reg| reg.var.bits != self.bits)
+    }
+}
+
+/// The range of a live and precise scalar in the innermost frame of a checkpoint: neither it nor
+/// its mark changes any more.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PreciseRange {
+    number: u8,
+    var: Scalar,
+}
+
+impl PreciseRange {
+    /// Whether the register is a scalar that is out of range.
+    #[inline]
+    pub(super) fn excludes(&self, current: &[RegState]) -> bool {
+        let reg = current.get(usize::from(self.number));
+        reg.is_some_and(|reg| reg.is_scalar() && !reg.var.is_subset_of(&self.var))
     }
 }
 

@@ -67,6 +67,12 @@ impl Search<'_> {
         pools: &Pools,
         level: ExactLevel,
     ) -> bool {
+        // Most often, the scalar that was out of range last is so again.
+        if let Some(range) = &checkpoint.range
+            && range.excludes(self.regs)
+        {
+            return false;
+        }
         let (insns, level) = if self.strictly {
             ([].as_slice(), ExactLevel::RangeWithin)
         } else {
@@ -84,6 +90,9 @@ impl Search<'_> {
         };
         let subsumed = comparison.states(&checkpoint.state, self.current);
         checkpoint.hint = comparison.hint;
+        if !subsumed {
+            checkpoint.range = comparison.violated_range(&checkpoint.state, self.regs);
+        }
         subsumed
     }
 

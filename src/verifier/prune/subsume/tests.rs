@@ -543,6 +543,33 @@ fn a_hint_leaves_no_ids_behind() {
     }
 }
 
+/// A state with a precise scalar subsumes none whose scalar there is out of its range.
+#[test]
+fn a_precise_range_excludes_all_values_outside() {
+    let with = |reg: RegState| {
+        let mut made = state(&[], Pc(0));
+        made.frame_mut().regs[6] = reg;
+        made
+    };
+    let (inside, outside) = (with(number(2, 3)), with(number(2, 10)));
+    for (old, excludes) in [(precise(0, 9), true), (number(0, 9), false)] {
+        let mut pools = Pools::default();
+        let old = saved(&with(old), &mut pools);
+        let range = compare_with(&pools, NotExact, |it| {
+            assert_eq!(it.states(&old, &outside), !excludes);
+            it.hint = 6;
+            it.violated_range(&old, &outside.frame().regs)
+        });
+        assert_eq!(range.is_some(), excludes);
+        if let Some(range) = range {
+            assert!(range.excludes(&outside.frame().regs));
+            assert!(!range.excludes(&inside.frame().regs));
+            // A pointer is for the whole comparison.
+            assert!(!range.excludes(&with(pointer(Kind::Ctx)).frame().regs));
+        }
+    }
+}
+
 #[test]
 fn a_loop_that_changes_nothing_may_be_endless() {
     let mut pools = Pools::default();
