@@ -12,6 +12,18 @@ pub(crate) struct Maps<'p> {
     fields: Vec<[Option<SpecialFields>; 2]>,
 }
 
+impl MapRef {
+    /// The definition of the map, which is one of the program's or of the inner maps.
+    pub(crate) fn def(self, program: &Program) -> Option<&MapDef> {
+        let def = program.map(self.id)?;
+        if self.inner {
+            def.inner.as_deref()
+        } else {
+            Some(def)
+        }
+    }
+}
+
 impl<'p> Maps<'p> {
     pub(crate) fn new(program: &'p Program) -> Self {
         let btf = program.btf.as_ref();
@@ -26,12 +38,7 @@ impl<'p> Maps<'p> {
 
     /// The definition of a map that a register refers to.
     pub(crate) fn def(&self, map: MapRef) -> Option<&'p MapDef> {
-        let def = self.program.map(map.id)?;
-        if map.inner {
-            def.inner.as_deref()
-        } else {
-            Some(def)
-        }
+        map.def(self.program)
     }
 
     /// The name as the kernel prints it; inner maps have none.

@@ -18,7 +18,7 @@ use crate::verifier::stack::Slot;
 use crate::verifier::state::{Frame, SavedFrame, SavedState, State, ValueId};
 
 /// What was never written.
-const BLANK: ValueId = ValueId(0);
+pub(crate) const BLANK: ValueId = ValueId(0);
 
 /// Values, each with the number of its owners.
 #[derive(Debug)]

@@ -7,16 +7,18 @@
 
 use std::fmt;
 
-use super::record::Function;
-use super::run::{Held, Run, ValuePlace};
+use smallvec::SmallVec;
+
+use super::record::{Function, Recorded, Recording};
+use super::run::{Held, PacketEnds, Run, ValuePlace};
 use crate::isa::Reg;
 use crate::program::Program;
 use crate::spec::MapType;
 use crate::spec::helpers::TypeFlags;
-use crate::verifier::maps::Maps;
+use crate::verifier::pool::BLANK;
 use crate::verifier::reg::{ADD_CONST, ADD_CONST32, AT_END, BEYOND_END, Kind, MapRef, RegState};
 use crate::verifier::stack::{SLOT, Slot, SlotKind};
-use crate::verifier::state::State;
+use crate::verifier::state::ValueId;
 
 /// The number of adjacent map values to try for a pointer that may be outside its own.
 const NEIGHBOURS: u64 = 64;
@@ -25,11 +27,14 @@ const NEIGHBOURS: u64 = 64;
 pub(super) struct Comparison<'a> {
     pub run: &'a dyn Run,
     pub program: &'a Program,
-    pub maps: &'a Maps<'a>,
     /// The frame of the run that is frame 0 of the states.
     pub base: usize,
     /// What the run holds.
     pub held: Held,
+    packet: Option<PacketEnds>,
+    /// For each register of the innermost frame: the last state of it that contains the run's
+    /// value. Most candidates have most registers in common.
+    containing: [ValueId; Reg::COUNT],
 }
 
 /// A mismatch between a run and a state.
@@ -71,11 +76,23 @@ impl fmt::Display for Mismatch {
     }
 }
 
-impl Comparison<'_> {
+impl<'a> Comparison<'a> {
+    pub(super) fn new(run: &'a dyn Run, program: &'a Program, base: usize) -> Self {
+        Self {
+            run,
+            program,
+            base,
+            held: run.held(),
+            packet: run.packet(),
+            containing: [BLANK; Reg::COUNT],
+        }
+    }
+
     /// Checks that every register and slot of the run is contained in a state.
-    pub(super) fn holds(&self, state: &State, functions: &[Function]) -> Result<(), Mismatch> {
-        let mut links = Links::default();
+    pub(super) fn holds(&mut self, state: &Recorded, all: &Recording) -> Result<(), Mismatch> {
+        let (mut links, functions) = (Links::default(), all.functions.as_slice());
         let mut matched = 0;
+        let (state, pools) = (&state.state, &all.pools);
         let innermost = state.current();
         for (frame, known) in state.frames.iter().enumerate() {
             let mut judge = |holds: bool, what: What, value: u64| {
@@ -93,14 +110,24 @@ impl Comparison<'_> {
                 if frame != innermost && reg <= Reg::R5 {
                     continue;
                 }
-                let known = &known.regs[reg.index()];
+                let at = known.regs[reg.index()];
+                let known = pools.regs.get(at);
                 let value = self.run.reg(self.base + frame, reg);
-                let holds = self.reg(known, value, functions);
+                let is_innermost = frame == innermost;
+                let holds = is_innermost && self.containing[reg.index()] == at
+                    || self.reg(known, value, functions);
                 judge(holds, What::Reg(reg.index()), value)?;
+                if is_innermost {
+                    self.containing[reg.index()] = at;
+                }
                 let linked = links.add(known, value);
                 judge(linked, What::Link(id(known)), value)?;
             }
             for (number, slot) in known.stack.iter().enumerate() {
+                let slot = pools.slots.get(*slot);
+                if allows_anything(slot) {
+                    continue;
+                }
                 let Some(value) = self.run.slot(self.base + frame, number) else {
                     continue;
                 };
@@ -147,7 +174,7 @@ impl Comparison<'_> {
 
     /// Whether a lookup in this map returns a map or a socket.
     fn finds_no_values(&self, map: MapRef) -> bool {
-        let def = self.maps.def(map);
+        let def = map.def(self.program);
         def.is_some_and(|def| {
             def.inner.is_some()
                 || matches!(
@@ -163,7 +190,7 @@ impl Comparison<'_> {
             return true;
         }
         let from = |start: u64| reg.var.contains(distance(reg, value, start));
-        let packet = self.run.packet();
+        let packet = self.packet;
         match reg.kind {
             Kind::NotInit | Kind::Arena => true,
             Kind::Scalar => reg.var.contains(value),
@@ -200,7 +227,7 @@ impl Comparison<'_> {
             Kind::BtfId { ty } => self.object(reg, ty, value),
             Kind::Dynptr { kind, .. } => self.dynptr(value, kind),
             Kind::MapKey { map, .. } => {
-                let size = self.maps.def(map).map_or(0, |def| def.key_size);
+                let size = map.def(self.program).map_or(0, |def| def.key_size);
                 let Some(var) = reg.var.value() else {
                     return true;
                 };
@@ -259,6 +286,12 @@ fn in_value(reg: &RegState, place: ValuePlace) -> bool {
         .any(|offset| reg.var.contains(offset.cast_unsigned()))
 }
 
+/// Whether a slot of any value is one of the state: unwritten or unknown bytes.
+fn allows_anything(slot: &Slot) -> bool {
+    let unknown = |kind: &SlotKind| matches!(kind, SlotKind::Invalid | SlotKind::Misc);
+    slot.bytes.iter().all(unknown)
+}
+
 /// The number of bytes of a slot that hold a spilled register.
 fn spilled(slot: &Slot) -> usize {
     let spill = |kind: &&SlotKind| **kind == SlotKind::Spill;
@@ -271,7 +304,7 @@ fn id(reg: &RegState) -> usize {
 
 /// The values of linked registers, minus their distances.
 #[derive(Default)]
-struct Links(Vec<(usize, u64, bool)>);
+struct Links(SmallVec<[(usize, u64, bool); 8]>);
 
 impl Links {
     /// Adds a register; returns whether it agrees with the others of its id.

@@ -20,12 +20,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use self::holds::{Comparison, Mismatch};
-use self::record::{ProgramPoint, Recording};
+use self::record::{ProgramPoint, Recorded, Recording};
 use crate::program::Program;
 use crate::util::Pc;
 use crate::verifier::log::{StateText, Touched};
 use crate::verifier::maps::Maps;
-use crate::verifier::state::State;
 
 /// Every explored state of a program.
 #[derive(Debug)]
@@ -101,13 +100,13 @@ impl Trace {
     /// The number of states.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.recording.states.values().map(Vec::len).sum()
+        self.recording.len()
     }
 
     /// Whether there are no states.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.recording.states.is_empty()
+        self.len() == 0
     }
 
     /// Checks that some explored state contains the values of a run before its next
@@ -122,19 +121,12 @@ impl Trace {
                 .collect(),
             pc: run.pc(),
         };
-        let states = self.recording.states.get(&point).map_or(&[][..], |v| v);
-        let maps = Maps::new(&self.program);
-        let maps = &maps;
-        let comparison = Comparison {
-            run,
-            program: &self.program,
-            maps,
-            base,
-            held: run.held(),
-        };
-        let mut nearest: Option<(&State, Mismatch)> = None;
-        for state in states {
-            match comparison.holds(state, &self.recording.functions) {
+        let mut comparison = Comparison::new(run, &self.program, base);
+        let mut nearest: Option<(&Recorded, Mismatch)> = None;
+        let mut states = 0;
+        for state in self.recording.at(&point) {
+            states += 1;
+            match comparison.holds(state, &self.recording) {
                 Ok(()) => return Agreement::Holds,
                 Err(why) => {
                     if nearest
@@ -152,8 +144,8 @@ impl Trace {
         let (what, state) = nearest.map_or_else(Default::default, |(state, why)| {
             let text = StateText {
                 program: &self.program,
-                maps,
-                state,
+                maps: &Maps::new(&self.program),
+                state: &self.recording.pools.restored(&state.state),
                 frame: why.frame,
                 touched: Touched::ALL,
             };
@@ -161,7 +153,7 @@ impl Trace {
         });
         Agreement::Violated(Box::new(Violation {
             pc: run.pc(),
-            states: states.len(),
+            states,
             what,
             state,
         }))

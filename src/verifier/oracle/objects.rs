@@ -11,7 +11,7 @@ use crate::util::TypeId;
 use crate::verifier::log::dynptr_name;
 use crate::verifier::reg::{DynptrKind, IterState, Kind, ObjectType, RegState};
 use crate::verifier::stack::{Slot, SlotKind};
-use crate::verifier::state::{ReferenceKind, State};
+use crate::verifier::state::{ReferenceKind, SavedState};
 
 /// Pointers to objects that are certainly there.
 const VALID: TypeFlags = TypeFlags::PTR_TRUSTED
@@ -73,7 +73,7 @@ impl Comparison<'_> {
 
     /// Whether the run holds no more references than a state, and is in the same critical
     /// sections. The number of references that it holds if not.
-    pub(super) fn held(&self, state: &State) -> Result<(), u64> {
+    pub(super) fn held(&self, state: &SavedState) -> Result<(), u64> {
         let count = |is: fn(ReferenceKind) -> bool| {
             let found = state.refs.iter().filter(|held| is(held.kind));
             found.count()

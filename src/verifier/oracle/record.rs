@@ -6,7 +6,8 @@ use smallvec::SmallVec;
 use crate::spec::limits::MAX_CALL_FRAMES;
 use crate::util::Pc;
 use crate::verifier::history::History;
-use crate::verifier::state::State;
+use crate::verifier::pool::Pools;
+use crate::verifier::state::{SavedState, State};
 
 /// A program point: an instruction, with the chain of calls that led there.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -25,13 +26,65 @@ pub(crate) struct Function {
     pub global: bool,
 }
 
-/// The recorded states.
+/// A recorded state.
+#[derive(Debug)]
+pub(super) struct Recorded {
+    pub state: SavedState,
+    /// The next one of the same point.
+    next: Option<usize>,
+}
+
+/// The recorded states of a point, as a list: the numbers of the first and the last.
+#[derive(Debug, Clone, Copy)]
+struct Point {
+    first: usize,
+    last: usize,
+}
+
+/// The recorded states. What is equal in two that follow each other is stored once.
 #[derive(Debug, Default)]
 pub(crate) struct Recording {
     pub(super) functions: Vec<Function>,
-    pub(super) states: FxHashMap<ProgramPoint, Vec<State>>,
+    points: FxHashMap<ProgramPoint, Point>,
+    states: Vec<Recorded>,
+    /// Their registers and slots.
+    pub(super) pools: Pools,
     /// Whether exploration was complete.
     pub(super) complete: bool,
+}
+
+impl Recording {
+    /// The number of states.
+    pub(super) const fn len(&self) -> usize {
+        self.states.len()
+    }
+
+    /// The states of a point, in the order in which they were explored.
+    pub(super) fn at(&self, point: &ProgramPoint) -> impl Iterator<Item = &Recorded> {
+        let state = |number: Option<usize>| self.states.get(number?);
+        let first = state(self.points.get(point).map(|states| states.first));
+        std::iter::successors(first, move |recorded| state(recorded.next))
+    }
+
+    fn add(&mut self, point: ProgramPoint, state: &State) {
+        let before = self.states.last().map(|before| &before.state.frames);
+        let frames = state.frames.iter().enumerate().map(|(number, frame)| {
+            let before = before.and_then(|frames| frames.get(number));
+            self.pools.save(frame, before)
+        });
+        let frames = frames.collect();
+        let added = self.states.len();
+        self.states.push(Recorded {
+            state: state.with(frames, state.refs.clone(), History::default()),
+            next: None,
+        });
+        let (first, last) = (added, added);
+        let known = self.points.entry(point).or_insert(Point { first, last });
+        if known.last != added {
+            self.states[known.last].next = Some(added);
+            known.last = added;
+        }
+    }
 }
 
 /// Records explored states, up to a limit.
@@ -46,8 +99,7 @@ impl Recorder {
         Self {
             recording: Recording {
                 functions,
-                states: FxHashMap::default(),
-                complete: false,
+                ..Recording::default()
             },
             left: limit,
         }
@@ -70,13 +122,7 @@ impl Recorder {
                 .collect(),
             pc: state.pc,
         };
-        let kept = State {
-            frames: state.frames.clone(),
-            refs: state.refs.clone(),
-            history: History::default(),
-            ..*state
-        };
-        self.recording.states.entry(point).or_default().push(kept);
+        self.recording.add(point, state);
         true
     }
 
