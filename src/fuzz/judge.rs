@@ -307,11 +307,12 @@ impl Judge {
     /// Runs it against the states in the kernel's log.
     #[cfg(all(feature = "kernel", target_os = "linux"))]
     fn compare_with_log(&mut self, prepared: &Prepared<'_>) -> Option<Problem> {
-        use crate::kernel::{LoadOptions, LoadedMaps, load};
+        use super::kernel::maps_for_verdict;
+        use crate::kernel::{LoadOptions, Loader, load};
         use crate::verifier::LogLevel;
 
         let program = &prepared.candidate.program;
-        let maps = LoadedMaps::create(&program.maps, program.btf.as_ref()).ok()?;
+        let maps = maps_for_verdict(program, &Loader::default()).ok()?;
         let options = LoadOptions::default().with_log(LogLevel::ALL);
         let loaded = load(program, &maps, &options).ok()?;
         let (checked, problem) = super::claims::check(prepared, &loaded.verdict.log, INPUTS);
@@ -325,9 +326,9 @@ impl Judge {
         candidate: &Candidate,
         verdict: &crate::verifier::Verdict,
     ) -> Option<Problem> {
-        use super::kernel::compare_with;
+        use super::kernel::{compare_with, maps_for_verdict};
         use super::verdicts::Ours;
-        use crate::kernel::{LoadOptions, LoadedMaps};
+        use crate::kernel::{LoadOptions, Loader};
 
         let program = &candidate.program;
         let is_known = |known: &KnownMaps| known.defs == program.maps && program.btf.is_none();
@@ -336,7 +337,7 @@ impl Judge {
         let remembers = kinds.any(|kind| kind == crate::spec::MapType::ProgArray);
         if remembers || !self.maps.as_ref().is_some_and(is_known) {
             self.maps = None;
-            match LoadedMaps::create(&program.maps, program.btf.as_ref()) {
+            match maps_for_verdict(program, &Loader::default()) {
                 Ok(maps) => {
                     let defs = program.maps.clone();
                     self.maps = Some(KnownMaps { defs, maps });
@@ -358,15 +359,14 @@ impl Judge {
     /// without `CAP_BPF`.)
     #[cfg(all(feature = "kernel", target_os = "linux"))]
     fn compare_for_loader(&mut self, candidate: &Candidate) -> Option<Problem> {
-        use super::kernel::compare_with;
+        use super::kernel::{compare_with, maps_for_verdict};
         use super::verdicts::Ours;
-        use crate::kernel::{LoadOptions, LoadedMaps};
+        use crate::kernel::LoadOptions;
         use crate::spec::Capabilities;
 
         let program = &candidate.program;
         let loader = Capabilities::BPF | Capabilities::NET_ADMIN;
-        let maps = LoadedMaps::create_as(&program.maps, program.btf.as_ref(), &loader.into());
-        let Ok(maps) = maps else {
+        let Ok(maps) = maps_for_verdict(program, &loader.into()) else {
             self.counts.no_kernel_verdict += 1;
             return None;
         };

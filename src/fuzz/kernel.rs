@@ -5,9 +5,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::verdicts::{Both, Difference, Ours};
-use crate::kernel::{LoadOptions, LoadedMaps, load, possible_cpus, running_config};
+use crate::kernel::{
+    LoadOptions, LoadedMaps, Loader, NoVerdict, load, possible_cpus, running_config,
+};
 use crate::object::cases::KernelSays;
-use crate::program::Program;
+use crate::program::{Initial, Program};
 use crate::spec::ProgType;
 use crate::verifier::{Decision, LogLevel, Options, verify};
 
@@ -48,6 +50,24 @@ pub fn options() -> Options {
     Options::default()
         .with_cpus(NonZeroU32::new(possible_cpus()))
         .with_kernel(running_config().unwrap_or_default())
+}
+
+/// The program's maps, as far as a verdict needs them. The elements of maps of maps are left out:
+/// for each of them the kernel waits until every running program has ended
+/// (`maybe_wait_bpf_programs`, `kernel/bpf/syscall.c`), which takes ten milliseconds.
+///
+/// # Errors
+/// As of [`LoadedMaps::create_as`].
+pub(super) fn maps_for_verdict(
+    program: &Program,
+    loader: &Loader,
+) -> Result<LoadedMaps, NoVerdict> {
+    let mut defs = program.maps.to_vec();
+    for def in &mut defs {
+        let is_map = |entry: &Initial| matches!(entry, Initial::Map { .. });
+        def.initial.retain(|entry| !is_map(entry));
+    }
+    LoadedMaps::create_as(&defs, program.btf.as_ref(), loader)
 }
 
 fn ours(program: &Arc<Program>, options: &Options) -> Ours {
