@@ -32,6 +32,22 @@ pub struct KernelTypes {
 pub(super) struct Kfunc {
     pub row: &'static kfuncs::Kfunc,
     pub id: TypeId,
+    /// The bits of r0 that its result has, if it is narrower than four bytes: the others are what
+    /// the kernel's code left there.
+    pub narrow: Option<i32>,
+}
+
+/// See [`Kfunc::narrow`].
+fn narrow_result(function: Type<'_>) -> Option<i32> {
+    let btf = function.btf();
+    let prototype = btf.resolve(function.target_id()?).ok()?;
+    let result = btf.resolve(prototype.target_id()?).ok()?;
+    match result.size()? {
+        1 if result.name() == "_Bool" => Some(1),
+        1 => Some(0xff),
+        2 => Some(0xffff),
+        _ => None,
+    }
 }
 
 impl Kfunc {
@@ -119,6 +135,7 @@ impl KernelTypes {
                 types.functions.push(Kfunc {
                     row,
                     id: found.id(),
+                    narrow: narrow_result(found),
                 });
             }
         }

@@ -6,7 +6,7 @@ use super::kernel::{KernelTypes, Kfunc, StructIndex};
 use super::look_up::null_check;
 use super::state::{Area, BUFFER, BUFFER_AT, Holds, MemoryKind};
 use super::{maps, packet, scopes};
-use crate::isa::{CallTarget, Insn, Operand, Reg, Size};
+use crate::isa::{AluOp, CallTarget, Insn, Operand, Reg, Size, Width};
 use crate::spec::ContextKind;
 use crate::spec::kfuncs::{KfuncFlags, KfuncResult, Parameter, ParameterKind};
 
@@ -38,6 +38,10 @@ impl<'a> Body<'a> {
         let (id, fd_index) = (function.id, 0);
         self.code
             .emit(Insn::Call(CallTarget::Kfunc { id, fd_index }));
+        if let Some(bits) = function.narrow {
+            // As a compiler does it.
+            self.alu(AluOp::And, Width::W64, Reg::R0, Operand::Imm(bits));
+        }
         self.state.after_call(result);
     }
 
