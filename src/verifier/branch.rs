@@ -349,6 +349,7 @@ fn mark_null(maps: &Maps<'_>, state: &mut State, reg: Reg, is_null: bool) {
                 precise: reg.precise,
                 // That of the node in an element of a list or tree.
                 off: reg.off,
+                dynptr_id: reg.leftover(),
                 ..RegState::constant(0)
             };
         } else {

@@ -6,8 +6,13 @@
 //! off + var`. A scalar has only `var`; its `off` is the distance from the register that it
 //! is linked to (`id` with [`ADD_CONST`]).
 
+use std::hash::BuildHasher;
+
+use rustc_hash::FxBuildHasher;
+
 use super::scalar::Scalar;
 use crate::btf::Btf;
+use crate::isa::low32;
 use crate::program::Program;
 use crate::spec::call::{IteratorKind, RegKind, RegType, TypeFlags};
 use crate::util::{MapId, TypeId};
@@ -161,7 +166,8 @@ pub(crate) struct RegState {
     pub id: u32,
     /// The id of the acquired reference that a pointer stands for, or 0.
     pub ref_id: u32,
-    /// The id of the dynptr that memory is a slice of, or 0.
+    /// The id of the dynptr that memory is a slice of, or 0. Of a scalar: what is
+    /// [left](Self::leftover) of the pointer that it was.
     pub dynptr_id: u32,
     /// Whether the scalar is precise: the safety of the path depends on its value.
     pub precise: bool,
@@ -200,6 +206,21 @@ impl Kind {
 }
 
 impl RegState {
+    /// What the kernel leaves in a pointer that turns out to be null and so becomes the scalar 0: its
+    /// map, memory or structure (the union in `struct bpf_reg_state`). Where scalars have to be the
+    /// same (`regs_exact`, `explore_alu_limits`), it is compared, too. So this 0 differs from others.
+    pub(crate) fn leftover(&self) -> u32 {
+        let left = match self.kind {
+            Kind::MapPtr { map, uid } | Kind::MapValue { map, uid } | Kind::MapKey { map, uid } => {
+                (u32::from(map.inner), map.id.0, uid)
+            }
+            Kind::Mem { size } if (size, self.dynptr_id) != (0, 0) => (2, size, self.dynptr_id),
+            Kind::BtfId { ty } => (3, ty.id.0, u32::from(ty.own)),
+            _ => return 0,
+        };
+        low32(FxBuildHasher.hash_one(left)) | 1
+    }
+
     /// A register that was never written.
     pub(crate) const NOT_INIT: Self = Self::of(Kind::NotInit, Scalar::UNKNOWN);
     /// An unknown, imprecise scalar (`__mark_reg_unknown_imprecise`).

@@ -62,6 +62,10 @@ fn in_register() -> Vec<Thing> {
             "value that was looked up",
             &format!("{look_up}if r0 == 0 goto out\nr6 = r0"),
         ),
+        thing(
+            "null instead of a value",
+            &format!("{look_up}r6 = 0\nif r0 != 0 goto out\nr6 = r0"),
+        ),
         thing("packet of 8", &packet(8)),
         thing("packet of 24", &packet(24)),
     ]

@@ -543,6 +543,36 @@ fn a_hint_leaves_no_ids_behind() {
     }
 }
 
+/// A pointer that was null is the scalar 0, but not the same as another 0.
+#[test]
+fn a_null_pointer_is_another_zero() {
+    let zero = RegState::constant(0);
+    let null = |kind| RegState {
+        dynptr_id: pointer(kind).leftover(),
+        ..zero
+    };
+    let value = null(VALUE);
+    assert_eq!(
+        null(Kind::Socket),
+        zero,
+        "it has nothing that could be left"
+    );
+    for (old, current, same) in [
+        (zero, value, false),
+        (value, zero, false),
+        (value, value, true),
+        (value, null(Kind::Mem { size: 8 }), false),
+    ] {
+        assert_eq!(compare(Exact, |it| it.reg(&old, &current)), same);
+        assert!(compare(RangeWithin, |it| it.reg(&old, &current)));
+        let exact_scalars = compare(NotExact, |it| {
+            it.strictness.scalars = true;
+            it.reg(&old, &current)
+        });
+        assert_eq!(exact_scalars, same);
+    }
+}
+
 /// A state with a precise scalar subsumes none whose scalar there is out of its range.
 #[test]
 fn a_precise_range_excludes_all_values_outside() {
