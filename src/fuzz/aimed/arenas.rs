@@ -11,9 +11,19 @@ use crate::spec::{MapFlags, MapType, ProgFlags, ProgType};
 
 /// Pages of the arena.
 const PAGES: u32 = 16;
-/// Byte offsets of numbers in a page, and of pointers.
+/// Byte offsets of numbers in a page, and of pointers, each from the pointer that was moved. No
+/// number is loaded from where a pointer is: addresses are other ones in the kernel.
 const NUMBERS: i16 = 0;
-const POINTERS: i16 = 512;
+const POINTERS: i16 = 2048;
+/// The bits of an offset within a page by which a pointer is moved: all moves together keep
+/// numbers in front of [`POINTERS`], and pointers in the page.
+const MOVED: i32 = 0x78;
+/// The bits that choose a page.
+const PAGE: i32 = !0xfff;
+/// Steps of a program after the first ones.
+const STEPS: u64 = 12;
+const _: () = assert!(STEPS as i32 * MOVED + 16 * 8 + 8 <= POINTERS as i32);
+const _: () = assert!(STEPS as i32 * MOVED + POINTERS as i32 + 8 <= 4096);
 
 const CONTEXT: u8 = 6;
 /// A pointer that can be loaded from, and the same for user space.
@@ -43,7 +53,7 @@ pub(in crate::fuzz) fn program(random: &mut Random, kernel: &KernelTypes) -> Pro
     maker.emit(0xbf, CONTEXT, 1, 0, 0);
     maker.emit(0xb7, SUM, 0, 0, 0);
     maker.allocate();
-    for _ in 0..3 + maker.random.below(10) {
+    for _ in 0..3 + maker.random.below(STEPS - 2) {
         match maker.random.below(20) {
             0..6 => maker.store(),
             6..12 => maker.load(),
@@ -158,14 +168,15 @@ impl Maker<'_> {
         }
     }
 
-    /// Moves the pointer, mostly inside of its page.
+    /// Moves the pointer, mostly inside of its page, or to another page.
     fn move_by(&mut self) {
         self.number();
-        match self.random.below(6) {
-            0 => {}
-            1 => self.emit(0x57, 1, 0, 0, 0xffff),
-            _ => self.emit(0x57, 1, 0, 0, 0xf8),
-        }
+        let bits = match self.random.below(6) {
+            0 => PAGE | MOVED,
+            1 => PAGE & 0xffff | MOVED,
+            _ => MOVED,
+        };
+        self.emit(0x57, 1, 0, 0, bits);
         self.emit(0x0f, HERE, 1, 0, 0);
     }
 
