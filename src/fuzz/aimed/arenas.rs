@@ -21,7 +21,7 @@ const MOVED: i32 = 0x78;
 /// The bits that choose a page.
 const PAGE: i32 = !0xfff;
 /// Steps of a program after the first ones.
-const STEPS: u64 = 12;
+const STEPS: u8 = 12;
 const _: () = assert!(STEPS as i32 * MOVED + 16 * 8 + 8 <= POINTERS as i32);
 const _: () = assert!(STEPS as i32 * MOVED + POINTERS as i32 + 8 <= 4096);
 
@@ -53,7 +53,7 @@ pub(in crate::fuzz) fn program(random: &mut Random, kernel: &KernelTypes) -> Pro
     maker.emit(0xbf, CONTEXT, 1, 0, 0);
     maker.emit(0xb7, SUM, 0, 0, 0);
     maker.allocate();
-    for _ in 0..3 + maker.random.below(STEPS - 2) {
+    for _ in 0..3 + maker.random.below(u64::from(STEPS) - 2) {
         match maker.random.below(20) {
             0..6 => maker.store(),
             6..12 => maker.load(),
