@@ -7,23 +7,28 @@ use super::super::random::Random;
 use crate::r#gen::KernelTypes;
 use crate::isa::RawInsn;
 use crate::program::{MapDef, Program};
-use crate::spec::{MapFlags, MapType, ProgFlags, ProgType};
+use crate::spec::{MapFlags, MapType, ProgFlags, ProgType, limits};
 
 /// Pages of the arena.
 const PAGES: u32 = 16;
-/// Byte offsets of numbers in a page, and of pointers, each from the pointer that was moved. No
-/// number is loaded from where a pointer is: addresses are other ones in the kernel.
-const NUMBERS: i16 = 0;
+/// The places of numbers, eight bytes each, are at the pointer, and that of another pointer is this
+/// far behind it. No number is loaded from where a pointer was stored: the kernel's addresses are
+/// others than bpflab's.
+const PLACES: u8 = 16;
 const POINTERS: i16 = 2048;
-/// The bits of an offset within a page by which a pointer is moved: all moves together keep
-/// numbers in front of [`POINTERS`], and pointers in the page.
+/// The bits of an offset within a page by which the pointer is moved.
 const MOVED: i32 = 0x78;
 /// The bits that choose a page.
-const PAGE: i32 = !0xfff;
-/// Steps of a program after the first ones.
+const PAGE: i32 = -PAGE_SIZE;
+const PAGE_SIZE: i32 = limits::PAGE_SIZE.cast_signed();
+/// The most steps of a program.
 const STEPS: u8 = 12;
-const _: () = assert!(STEPS as i32 * MOVED + 16 * 8 + 8 <= POINTERS as i32);
-const _: () = assert!(STEPS as i32 * MOVED + POINTERS as i32 + 8 <= 4096);
+/// After all moves numbers are still in front of pointers, and pointers in the page.
+const _: () = {
+    let moved = STEPS as i32 * MOVED;
+    assert!(moved + PLACES as i32 * 8 <= POINTERS as i32);
+    assert!(moved + POINTERS as i32 + 8 <= PAGE_SIZE);
+};
 
 const CONTEXT: u8 = 6;
 /// A pointer that can be loaded from, and the same for user space.
@@ -121,7 +126,7 @@ impl Maker<'_> {
     /// A size with its offset among the numbers.
     fn place(&mut self) -> (u8, i16) {
         let size = self.random.pick(&[0x10, 0x08, 0x00, 0x18]);
-        (size, NUMBERS + i16::from(self.random.byte(16)) * 8)
+        (size, i16::from(self.random.byte(PLACES.into())) * 8)
     }
 
     /// An unknown number in r1.

@@ -34,9 +34,9 @@ pub(super) struct Recorded {
     next: Option<usize>,
 }
 
-/// The recorded states of a point, as a list: the numbers of the first and the last.
+/// The recorded states of a point: the numbers of the first and the last of a list.
 #[derive(Debug, Clone, Copy)]
-struct Point {
+struct StateList {
     first: usize,
     last: usize,
 }
@@ -45,7 +45,7 @@ struct Point {
 #[derive(Debug, Default)]
 pub(crate) struct Recording {
     pub(super) functions: Vec<Function>,
-    points: FxHashMap<ProgramPoint, Point>,
+    points: FxHashMap<ProgramPoint, StateList>,
     states: Vec<Recorded>,
     /// Their registers and slots.
     pub(super) pools: Pools,
@@ -79,7 +79,10 @@ impl Recording {
             next: None,
         });
         let (first, last) = (added, added);
-        let known = self.points.entry(point).or_insert(Point { first, last });
+        let known = self
+            .points
+            .entry(point)
+            .or_insert(StateList { first, last });
         if known.last != added {
             self.states[known.last].next = Some(added);
             known.last = added;

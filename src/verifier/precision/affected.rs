@@ -5,8 +5,8 @@
 
 use crate::isa::{AluOp, Insn, Operand, Reg};
 
-/// A set of wanted registers of the current frame, with a bit for slots: those for which a step
-/// back over an instruction may change what is wanted, or those that are wanted.
+/// Registers of the current frame, and a bit for slots: those on which a step back over an instruction
+/// depends, or those that are wanted. If no bit is in both, the step changes nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(in crate::verifier) struct Affected(u16);
 
@@ -109,7 +109,7 @@ mod tests {
             slot in (0u8..2, 0u8..4),
         ) {
             let before = marks(wanted);
-            prop_assume!(!Affected::by(&insn).meets(before.affected()));
+            prop_assume!(!Affected::by(&insn).meets(before.wanted()));
             let mut history = History::default();
             history.push(Pc(0), Pc(1));
             history.note(Some(slot), LinkedSet::default());
@@ -138,10 +138,10 @@ mod tests {
         };
         let mut marks = Marks::new(1);
         marks.set_reg(1, 2);
-        assert!(!Affected::by(&store).meets(marks.affected()));
+        assert!(!Affected::by(&store).meets(marks.wanted()));
         marks.set_slot(0, 3);
-        assert!(Affected::by(&store).meets(marks.affected()));
+        assert!(Affected::by(&store).meets(marks.wanted()));
         assert!(marks.take_slot(0, 3));
-        assert!(!Affected::by(&store).meets(marks.affected()));
+        assert!(!Affected::by(&store).meets(marks.wanted()));
     }
 }

@@ -123,7 +123,7 @@ impl Chain<'_> {
                 {
                     return Ok(Backtracked::Done);
                 }
-                let earlier = self.skip_unaffected(steps, first, pc, marks.affected());
+                let earlier = self.skip_unaffected(steps, first, pc, marks.wanted());
                 if earlier != pc {
                     *next = Some(Pc(earlier.0 + 1));
                     pc = earlier;
@@ -156,7 +156,7 @@ impl Chain<'_> {
                 }
                 let step = steps.last_at(pc);
                 let links = step.map_or(LinkedSet::default(), |_| steps.links());
-                if !links.is_empty() || self.structure.info(pc).affected.meets(marks.affected()) {
+                if !links.is_empty() || self.structure.info(pc).affected.meets(marks.wanted()) {
                     let back = StepBack {
                         structure: self.structure,
                         pc,

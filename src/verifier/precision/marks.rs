@@ -41,9 +41,9 @@ impl Marks {
         (!elsewhere).then(|| (self.regs(self.frame), self.slots(self.frame)))
     }
 
-    /// What a step back may change.
+    /// What is wanted, to be held against what an instruction affects.
     #[inline]
-    pub(super) fn affected(&self) -> Affected {
+    pub(super) fn wanted(&self) -> Affected {
         Affected::wanted(self.regs(self.frame), self.wanted_slots != 0)
     }
 
