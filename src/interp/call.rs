@@ -7,7 +7,7 @@ use crate::engine::fast::{End, Next, Run};
 use crate::isa::Size;
 use crate::lower::Op;
 use crate::vm::Machine;
-use crate::vm::memory::{Address, PointerField, raw};
+use crate::vm::memory::raw;
 
 /// The run and its machine.
 ///
@@ -22,6 +22,8 @@ unsafe fn parts<'r>(run: *mut Host) -> (&'r mut Run<'r>, &'r mut Machine) {
 
 handler! {
     /// Executes any operation.
+    // Not inlined: a function that falls back on this one then needs no stack frame.
+    #[inline(never)]
     pub(super) fn generic<>(cell, run, regs) {
         let next = step(cell, run, regs);
         if !next.is_null() {
@@ -152,33 +154,17 @@ unsafe fn leave(cell: *const Cell, run: *mut Host, regs: Regs) -> *const Cell {
 }
 
 handler! {
-    /// `dst` = a pointer of the context.
+    /// `dst` = a pointer of the context, by its number in `Run::pointers`.
     fn load_pointer<const D: u8>(cell, run, regs) {
-        match pointer(cell, run) {
-            Some(value) => {
-                regs.set::<D>(run, (*cell).dst, value);
-                regs.go(cell.add(1), run)
-            }
-            None => regs.by(generic, cell, run),
+        let pointers = &raw const (*run.cast::<Run<'_>>()).pointers;
+        let value = *pointers.cast::<u64>().add((*cell).src.into());
+        // Null, or the event has no such pointer.
+        if value == 0 {
+            return regs.by(generic, cell, run);
         }
+        regs.set::<D>(run, (*cell).dst, value);
+        regs.go(cell.add(1), run)
     }
-}
-
-/// The pointer, if the field is one.
-///
-/// # Safety
-/// As of [`load_pointer`].
-#[inline(never)]
-unsafe fn pointer(cell: *const Cell, run: *mut Host) -> Option<u64> {
-    // SAFETY: the caller guarantees that nothing else refers to the run and its machine.
-    let ((run, machine), cell) = unsafe { (parts(run), &*cell) };
-    let context = machine
-        .space
-        .region(Address::from_register(run.context_address)?)?;
-    let is_it = |field: &&PointerField| {
-        u64::from(field.offset) == cell.imm && field.size == cell.jump.cast_unsigned()
-    };
-    context.pointers.iter().find(is_it).map(|field| field.value)
 }
 
 handler! {

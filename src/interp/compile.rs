@@ -13,6 +13,7 @@ use super::hot::hot_registers;
 use super::jump::{branch_handler, jump_handler};
 use crate::engine::cells::{CONSTANT, Cell, IN_MEMORY};
 use crate::engine::cells::{NONE, Threaded};
+use crate::engine::fast::held_pointer;
 use crate::isa::{AtomicOp, Operand, Reg, Width, sign_extend32};
 use crate::lower::{Branch, Keys, Lowered, MemRef, Notes, Op, Order, Target};
 
@@ -259,13 +260,15 @@ impl Compiler<'_> {
                 };
                 return self.branch(base, branch, 1);
             }
-            Op::LoadPointer { size, dst, off } => Cell {
-                handler: load_pointer_handler(self.location(dst))?,
-                imm: off.into(),
-                jump: size.bytes().into(),
-                dst: dst.number(),
-                ..base
-            },
+            Op::LoadPointer { size, dst, off } => {
+                let (number, _) = held_pointer(self.program, off, size)?;
+                Cell {
+                    handler: load_pointer_handler(self.location(dst))?,
+                    dst: dst.number(),
+                    src: u8::try_from(number).ok()?,
+                    ..base
+                }
+            }
             Op::CallHelper { helper } => Cell {
                 handler: call_helper,
                 ..base.with_number(helper)

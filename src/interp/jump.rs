@@ -18,7 +18,7 @@ unsafe fn take<const BACK: bool>(cell: *const Cell, run: *mut Host, regs: Regs) 
         let target = cell.offset((*cell).jump as isize);
         (*run).base += i64::from((*cell).count);
         if BACK && (*run).base > (*run).limit {
-            return slow(target, run, regs);
+            return regs.by(slow, target, run);
         }
         regs.go(target, run)
     }

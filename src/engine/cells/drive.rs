@@ -4,7 +4,7 @@
 
 use std::ptr;
 
-use super::cell::{Cell, Host, Regs};
+use super::cell::{Cell, Host, Regs, handler};
 use super::code::Threaded;
 use crate::engine::fast::run::{End, Run, Stop};
 use crate::lower::Target;
@@ -117,18 +117,19 @@ impl Run<'_> {
     }
 }
 
-/// The budget may not last: the loop over operations continues at a cell, for which the
-/// base is set.
-///
-/// # Safety
-/// As of [`Handler`](super::cell::Handler).
-#[cold]
-pub(crate) unsafe fn slow(cell: *const Cell, run: *mut Host, regs: Regs) {
-    // SAFETY: the caller guarantees that nothing else refers to the run.
-    let run = unsafe { &mut *run.cast::<Run<'_>>() };
-    run.spill(regs);
-    let at = run.index(cell);
-    let ordinal = i64::from(run.lowered.ordinal(at));
-    run.executed = run.host.base.wrapping_add(ordinal).cast_unsigned();
-    run.end(End::Slow(at));
+handler! {
+    /// The budget may not last: the loop over operations continues at a cell, for which the
+    /// base is set.
+    // Not inlined: a function that may end so then needs no stack frame.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn slow<>(cell, run, regs) {
+        // Nothing else refers to the run.
+        let run = &mut *run.cast::<Run<'_>>();
+        run.spill(regs);
+        let at = run.index(cell);
+        let ordinal = i64::from(run.lowered.ordinal(at));
+        run.executed = run.host.base.wrapping_add(ordinal).cast_unsigned();
+        run.end(End::Slow(at));
+    }
 }

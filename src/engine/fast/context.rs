@@ -1,9 +1,21 @@
-//! The event's data for machine code: the location of the packet, and the current values of
+//! The event's data as programs load it: the location of the packet, and the current values of
 //! the context's pointers.
 
-use super::run::Run;
+use super::run::{POINTERS, Run};
+use crate::isa::Size;
+use crate::lower::Lowered;
 use crate::vm::Machine;
 use crate::vm::memory::Address;
+
+/// The number in [`Run::pointers`] of the context's pointer that a load reads, and whether it may
+/// be null; none if runs don't hold it.
+pub(crate) fn held_pointer(lowered: &Lowered, off: u16, size: Size) -> Option<(usize, bool)> {
+    let wanted = (u32::from(off), u32::from(size.bytes()));
+    let mut fields = lowered.context().pointers.iter().take(POINTERS).enumerate();
+    fields.find_map(|(number, &(off, size, or_null))| {
+        ((off, size) == wanted).then_some((number, or_null))
+    })
+}
 
 impl Run<'_> {
     /// Looks up the packet, which stays the same during a run.

@@ -5,7 +5,7 @@
 //! | file | what |
 //! |---|---|
 //! | `attached` | calls by way of the run: of functions to which programs are attached, of callbacks |
-//! | `context` | the packet and the context's pointers, for machine code |
+//! | `context` | the packet and the context's pointers, as a run holds them |
 //! | `frames` | entering and leaving functions |
 //! | `look_up` | look-ups of keys by their host addresses |
 //! | `native` | entering machine code |
@@ -26,6 +26,7 @@ pub(crate) mod run;
 mod step;
 mod tail;
 
+pub(crate) use context::held_pointer;
 #[cfg(feature = "jit")]
 pub(crate) use look_up::look_up_at;
 pub(crate) use run::{End, Next, Run};

@@ -227,6 +227,7 @@ impl<'a> Run<'a> {
     }
 
     /// Reads what the entry program needs of the machine and may have changed.
+    #[cold]
     fn read_anew(&mut self, machine: &mut Machine) {
         if !self.lowered.known().is_empty() {
             self.lowered.read_known(&mut machine.world, &mut self.known);
@@ -432,7 +433,7 @@ impl<'a> Run<'a> {
                 called.map_err(HelperProblem::Callback)
             }
         };
-        if self.is_native && helper.moves_pointers {
+        if helper.moves_pointers {
             self.refresh_pointers(machine);
         }
         self.forget_freed(machine);

@@ -6,7 +6,7 @@ use super::emitter::{Emitter, asm};
 use super::labels::Stub;
 use super::memory::field;
 use super::regs::{FIRST, FRAME, LEFT, RUN, SECOND, SHARED, SHARED_TOO, X0, X1, X2, host};
-use crate::engine::fast::POINTERS;
+use crate::engine::fast::held_pointer;
 use crate::isa::{Reg, Size};
 use crate::jit::layout;
 use crate::jit::runtime::{AWAY, ON, shims};
@@ -117,13 +117,8 @@ impl Emitter<'_> {
 
     /// `dst` = the pointer that a context field loads as.
     pub(super) fn load_pointer(&mut self, at: Target, size: Size, dst: Reg, off: u16) {
-        let fields = self.lowered.context().pointers.iter().take(POINTERS);
-        let wanted = (u32::from(off), u32::from(size.bytes()));
-        let found = fields
-            .zip(0..)
-            .find(|((off, size, _), _)| (*off, *size) == wanted);
-        if let Some(((_, _, or_null), number)) = found {
-            let (dst, or_null) = (host(dst), *or_null);
+        if let Some((number, or_null)) = held_pointer(self.lowered, off, size) {
+            let dst = host(dst);
             self.load_from(dst, field(layout::pointer(number)));
             if or_null {
                 let judged = self.stub(Stub::Step(at));

@@ -5,7 +5,7 @@ use dynasmrt::{DynasmApi, DynasmLabelApi};
 use super::emitter::{Emitter, Ends, Stub, asm};
 use super::operand::{At, Digit, Opcode};
 use super::regs::{FIRST, FRAME, LEFT, RAX, RUN, SECOND, host};
-use crate::engine::fast::POINTERS;
+use crate::engine::fast::held_pointer;
 use crate::isa::{Reg, Size, Width};
 use crate::jit::runtime::{AWAY, ON, STOPPED, shims};
 use crate::lower::{Op, Target};
@@ -80,13 +80,7 @@ impl Emitter<'_> {
         let Some(dst) = host(dst) else {
             return false;
         };
-        let pointers = &self.lowered.context().pointers;
-        let found = |field: &(u32, u32, bool)| {
-            (field.0, field.1) == (u32::from(off), u32::from(size.bytes()))
-        };
-        if let Some(number) = pointers.iter().take(POINTERS).position(found)
-            && let Some((_, _, or_null)) = pointers.get(number).copied()
-        {
+        if let Some((number, or_null)) = held_pointer(self.lowered, off, size) {
             self.load_field(dst, Self::pointer(number));
             if or_null {
                 let judged = self.stub(Stub::Step(at));

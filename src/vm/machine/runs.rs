@@ -38,7 +38,8 @@ impl Machine {
         self.point_to_socket()
     }
 
-    /// Gives the program that begins the references among its arguments.
+    /// Gives the program that begins the references among its arguments: few programs have any.
+    #[cold]
     pub fn pass_references(&mut self) {
         if let Some(current) = &self.run.current {
             for object in &current.placed.references {
@@ -48,6 +49,7 @@ impl Machine {
     }
 
     /// Takes the reference that a member of a structure of operations returns, if it returns one.
+    #[cold]
     pub fn take_returned(&mut self, r0: u64) {
         let is_member = |current: &Current| current.prog_type == ProgType::StructOps;
         if self.run.current.as_ref().is_some_and(is_member) {

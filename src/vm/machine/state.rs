@@ -106,6 +106,7 @@ impl Machine {
     }
 
     /// The world was moved to another CPU, or was replaced.
+    #[cold]
     #[inline(never)]
     fn move_to_world(&mut self) -> Result<(), CpuError> {
         let cpu = self.world.cpu();

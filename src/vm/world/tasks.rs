@@ -94,6 +94,7 @@ impl Tasks {
         }
     }
 
+    #[cold]
     #[inline(never)]
     fn catch_up(&self, memory: &KernelMemory, task: &Task) {
         if self.is_behind(task) {
