@@ -81,7 +81,7 @@ impl Compiler<'_> {
     fn link(&mut self, cell_of: &[u32]) {
         for &(at, target) in &self.targets {
             let cell = cell_of.get(target as usize).copied().unwrap_or(0);
-            let distance = i64::from(cell) - i64::from(number(at));
+            let distance = (i64::from(cell) - i64::from(number(at))) * size_of::<Cell>() as i64;
             if let Some(cell) = self.cells.get_mut(at) {
                 match i32::try_from(distance) {
                     Ok(distance) => cell.jump = distance,

@@ -15,9 +15,9 @@ use crate::isa::{AluOp, JumpOp, Width, low32, sign_extend32};
 unsafe fn take<const BACK: bool>(cell: *const Cell, run: *mut Host, regs: Regs) {
     // SAFETY: guaranteed by the caller; a target is a cell of the same program.
     unsafe {
-        let target = cell.offset((*cell).jump as isize);
-        (*run).base += i64::from((*cell).count);
-        if BACK && (*run).base > (*run).limit {
+        let target = cell.byte_offset((*cell).jump as isize);
+        (*run).left -= i64::from((*cell).count);
+        if BACK && (*run).left < 0 {
             return regs.by(slow, target, run);
         }
         regs.go(target, run)
@@ -101,7 +101,7 @@ handler! {
     ) {
         let x = regs.get::<S>(run, (*cell).src);
         let holds = holds::<OP>(width(NARROW), x, (*cell).imm);
-        (*run).base -= i64::from((*cell).third) * i64::from(holds);
+        (*run).left += i64::from((*cell).third) * i64::from(holds);
         let (yes, no) = if CONSTANTS {
             let constant = |value: i32| u64::from(value.cast_unsigned());
             (constant((*cell).jump), constant((*cell).count))

@@ -17,10 +17,9 @@ pub(crate) struct Host {
     pub context: u64,
     /// The host address of [`Space::deltas`](crate::vm::memory::Space::deltas).
     pub deltas: u64,
-    /// This plus the current operation's ordinal is the number of instructions executed
-    /// before it.
-    pub base: i64,
-    /// The highest base with which the budget lasts until the next jump backwards.
+    /// The limit minus the base: negative if the budget may not last until the next jump backwards.
+    pub left: i64,
+    /// The highest base with which it lasts.
     pub limit: i64,
 }
 
@@ -39,7 +38,7 @@ pub(crate) struct Cell {
     pub handler: Handler,
     /// A constant; for an access, the offset from the base.
     pub imm: u64,
-    /// For a jump, cells from this one to the target; for a store, a constant operand.
+    /// For a jump, bytes from this cell to the target; for a store, a constant operand.
     pub jump: i32,
     /// For a jump, what it adds to the instruction count when taken.
     pub count: i32,

@@ -47,7 +47,16 @@ impl Run<'_> {
     /// Sets the base for continuing at an operation, after `executed` instructions.
     pub(crate) fn set_base(&mut self, at: Target) {
         let ordinal = i64::from(self.lowered.ordinal(at));
-        self.host.base = self.executed.cast_signed().wrapping_sub(ordinal);
+        let base = self.executed.cast_signed().wrapping_sub(ordinal);
+        // No overflow: the limit is ten times the program's length below the greatest budget.
+        self.host.left = self.host.limit.wrapping_sub(base);
+    }
+
+    /// How many instructions were executed before an operation, which is the current one.
+    fn executed_before(&self, at: Target) -> u64 {
+        let base = self.host.limit.wrapping_sub(self.host.left);
+        let ordinal = i64::from(self.lowered.ordinal(at));
+        base.wrapping_add(ordinal).cast_unsigned()
     }
 
     /// Sets the limit for the current program.
@@ -59,8 +68,7 @@ impl Run<'_> {
 
     /// Sets the number of executed instructions, including the one at `at`.
     pub(crate) fn set_executed(&mut self, at: Target) {
-        let ordinal = i64::from(self.lowered.ordinal(at));
-        self.executed = self.host.base.wrapping_add(ordinal + 1).cast_unsigned();
+        self.executed = self.executed_before(at).wrapping_add(1);
     }
 
     /// The cell of an operation to continue with, after `executed` instructions; null if
@@ -71,7 +79,7 @@ impl Run<'_> {
             return self.end(End::Slow(at));
         };
         self.set_base(at);
-        if self.host.base > self.host.limit {
+        if self.host.left < 0 {
             return self.end(End::Slow(at));
         }
         cell
@@ -128,8 +136,7 @@ handler! {
         let run = &mut *run.cast::<Run<'_>>();
         run.spill(regs);
         let at = run.index(cell);
-        let ordinal = i64::from(run.lowered.ordinal(at));
-        run.executed = run.host.base.wrapping_add(ordinal).cast_unsigned();
+        run.executed = run.executed_before(at);
         run.end(End::Slow(at));
     }
 }

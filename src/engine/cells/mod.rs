@@ -7,11 +7,11 @@
 //! | `drive` | entering, leaving, the budget |
 //!
 //! Instructions are counted at jumps: between two jumps, the executed operations are
-//! consecutive. `Run::base` + the ordinal of the current operation is the number of
-//! instructions executed before it; a jump adjusts the base to keep this true. Only
-//! backward jumps check the budget, against the most that can be executed until the next
-//! check; if the budget may not last, the loop in `fast::step`, which counts one by one,
-//! continues.
+//! consecutive. The base plus the ordinal of the current operation is the number of
+//! instructions executed before it; a jump adjusts the base to keep this true. The highest base
+//! with which the budget lasts until the next check is the limit; a run has the difference. Only
+//! backward jumps check it; if the budget may not last, the loop in `fast::step`, which counts
+//! one by one, continues.
 
 mod cell;
 mod code;

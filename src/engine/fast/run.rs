@@ -161,7 +161,7 @@ impl<'a> Run<'a> {
                 frame_end: frames.rest(),
                 context,
                 deltas,
-                base: 0,
+                left: 0,
                 limit: 0,
             },
             left: granted,
