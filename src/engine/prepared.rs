@@ -49,7 +49,8 @@ impl Prepared<'_> {
     }
 }
 
-/// Runs a program once on the checked interpreter, in which an entry takes the least part.
+/// Runs a program once on the checked interpreter.
+// Cold for the other engines' sake: here an entry is the least part of a run.
 #[cold]
 fn run_checked(
     frames: &mut Frames,

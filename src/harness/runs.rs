@@ -83,7 +83,7 @@ impl<'v> Runs<'v> {
 
     /// Runs the program once. `machine` must be the one it was prepared for, with its event
     /// as the current one.
-    // An entry is so short that each jump counts: what most runs skip is in functions marked
+    // An entry is so short that each jump counts: what many runs skip is in functions marked
     // `cold`, which the compiler places aside. Always inlined, so that the result is in registers:
     // one in memory is read in other pieces than it was written, for which the processor waits.
     #[inline(always)]

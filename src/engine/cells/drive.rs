@@ -48,7 +48,8 @@ impl Run<'_> {
     pub(crate) fn set_base(&mut self, at: Target) {
         let ordinal = i64::from(self.lowered.ordinal(at));
         let base = self.executed.cast_signed().wrapping_sub(ordinal);
-        // No overflow: the limit is ten times the program's length below the greatest budget.
+        // No overflow: the base is at most the program's length below zero, and the limit is ten
+        // times that below the greatest number.
         self.host.left = self.host.limit.wrapping_sub(base);
     }
 
@@ -132,7 +133,7 @@ handler! {
     #[cold]
     #[inline(never)]
     pub(crate) fn slow<>(cell, run, regs) {
-        // Nothing else refers to the run.
+        // As `Handler` demands, nothing else refers to the run.
         let run = &mut *run.cast::<Run<'_>>();
         run.spill(regs);
         let at = run.index(cell);

@@ -38,7 +38,7 @@ impl Machine {
         self.point_to_socket()
     }
 
-    /// Gives the program that begins the references among its arguments: few programs have any.
+    /// Gives the program that begins the references among its arguments.
     #[cold]
     pub fn pass_references(&mut self) {
         if let Some(current) = &self.run.current {
