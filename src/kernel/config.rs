@@ -1,6 +1,6 @@
-//! The running kernel's build options and lockdown, as far as programs notice them: which of
-//! the helpers that depend on them it allows, and whether it knows the addresses of variables.
-//! The probe programs are loaded, never attached.
+//! The running kernel's build options, lockdown and backports, as far as programs notice them:
+//! which of the helpers that depend on them it allows, whether it knows the addresses of variables,
+//! and what it says of arguments. The probe programs are loaded, never attached.
 
 use super::error::{NoVerdict, NoVerdictKind};
 use super::load::{LoadOptions, load};
@@ -10,7 +10,7 @@ use crate::btf::Kind;
 use crate::isa::{PseudoKind, RawInsn};
 use crate::program::Program;
 use crate::spec::helpers::{Caller, Helper, helpers};
-use crate::spec::{BuildOptions, KernelConfig, Lockdown, ProgFlags, ProgType, Traits};
+use crate::spec::{Backports, BuildOptions, KernelConfig, Lockdown, ProgFlags, ProgType, Traits};
 use crate::util::{Errno, HelperId};
 
 /// The running kernel's configuration.
@@ -32,7 +32,38 @@ pub fn running_config() -> Result<KernelConfig, NoVerdict> {
             lockdown = level;
         }
     }
-    Ok(KernelConfig { build, lockdown })
+    Ok(KernelConfig {
+        build,
+        lockdown,
+        backports: backports()?,
+    })
+}
+
+/// The changes of later kernels that the kernel has.
+fn backports() -> Result<Backports, NoVerdict> {
+    let mut found = Backports::empty();
+    // Every program type has this kfunc, which older kernels ask for an iterator.
+    let btf = running_btf();
+    let function = btf.and_then(|btf| btf.find("bpf_iter_num_destroy", Kind::Func));
+    let Some(function) = function else {
+        return Ok(found);
+    };
+    let id = function.id().0.cast_signed();
+    let insns = [
+        RawInsn::new(0xb7, 1, 0, 0, 0),
+        RawInsn::new(0x85, 0, 2, 0, id),
+        RawInsn::new(0xb7, 0, 0, 0, 0),
+        RawInsn::new(0x95, 0, 0, 0, 0),
+    ];
+    let mut program = Program::new("null", ProgType::Tracepoint, insns.to_vec());
+    "GPL".clone_into(&mut program.license);
+    let maps = LoadedMaps::create(&[], None)?;
+    let said = load(&program, &maps, &LoadOptions::default())?
+        .verdict
+        .message;
+    let trusted = said == "Possibly NULL pointer passed to trusted arg0";
+    found.set(Backports::KFUNC_ARGUMENTS_TRUSTED, trusted);
+    Ok(found)
 }
 
 /// Whether the kernel has all the helpers for which `wanted` is true.

@@ -1,6 +1,7 @@
-//! The kernel configuration that decides which helpers programs may call: build options and
-//! lockdown level (`#ifdef CONFIG_…` and `security_locked_down` in the `get_func_proto`
-//! functions of `kernel/bpf`, `kernel/trace/bpf_trace.c`, `net/core/filter.c`).
+//! What verdicts of one release depend on. Build options and lockdown level decide which helpers
+//! programs may call (`#ifdef CONFIG_…` and `security_locked_down` in the `get_func_proto`
+//! functions of `kernel/bpf`, `kernel/trace/bpf_trace.c`, `net/core/filter.c`). Backports
+//! are changes of later releases.
 
 use bitflags::bitflags;
 
@@ -62,7 +63,20 @@ pub enum Lockdown {
     Confidentiality,
 }
 
-/// A kernel's build options and lockdown level.
+bitflags! {
+    /// Changes of later kernels that verdicts depend on, and that a build of Linux 6.18 may have
+    /// taken. Its release does not tell.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub struct Backports: u8 {
+        /// Linux 7.0, commit 1a5c01d2508a ("bpf: Make `KF_TRUSTED_ARGS` the default for all
+        /// kfuncs"): a pointer that a kfunc gets must not be null, unless its parameter is named
+        /// `…__nullable` or `…__opt`, and an object must be trusted, or protected by RCU where that
+        /// is enough (`KF_RCU`).
+        const KFUNC_ARGUMENTS_TRUSTED = 1 << 0;
+    }
+}
+
+/// A kernel's build options, lockdown level and backports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct KernelConfig {
@@ -70,21 +84,26 @@ pub struct KernelConfig {
     pub build: BuildOptions,
     /// Its lockdown level.
     pub lockdown: Lockdown,
+    /// The changes of later kernels that it has.
+    pub backports: Backports,
 }
 
 impl KernelConfig {
     with! {
         with_build(build: BuildOptions);
         with_lockdown(lockdown: Lockdown);
+        with_backports(backports: Backports);
     }
 }
 
 impl Default for KernelConfig {
-    /// All options built in, no lockdown: helpers that some kernel offers are allowed.
+    /// All options built in, no lockdown: helpers that some kernel offers are allowed. No
+    /// backports.
     fn default() -> Self {
         Self {
             build: BuildOptions::all(),
             lockdown: Lockdown::None,
+            backports: Backports::empty(),
         }
     }
 }

@@ -55,7 +55,7 @@ pub use command::BpfCommand;
 #[doc(inline)]
 pub use context::Arch;
 pub use flags::{MapFlags, ProgFlags, TestRunFlags, UpdateFlags};
-pub use kernel_config::{BuildOptions, KernelConfig, Lockdown};
+pub use kernel_config::{Backports, BuildOptions, KernelConfig, Lockdown};
 pub use map_type::MapType;
 pub use prog_type::{ContextKind, ProgType};
 pub use token::{Token, TokenError};

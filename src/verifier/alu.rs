@@ -228,6 +228,11 @@ impl Verifier<'_> {
             self.push_branch(pc, pc, Errno::ENOMEM)?.reg_mut(dst).var = later;
             self.reg_mut(dst).var = now;
         }
+        if !Scalar::is_tracked(op, width, &by) {
+            // Nothing of what the register was is left (`__mark_reg_unknown`).
+            self.set_unknown(dst);
+            return Ok(());
+        }
         let same_register = src == Operand::Reg(dst);
         let links = self.privileges.bpf_capable;
         let reg = self.reg_mut(dst);

@@ -21,7 +21,7 @@ pub struct Options {
     /// by default the kernel's maximum.
     pub cpus: Option<NonZeroU32>,
     /// The configuration and lockdown state of the kernel, which decide the helpers
-    /// available; by default all of them.
+    /// available, and its backports; by default all helpers, and no backports.
     pub kernel: KernelConfig,
     /// The capabilities of the loader; by default all of them. Without `CAP_BPF` the kernel's
     /// `unprivileged_bpf_disabled` is taken to be 0.

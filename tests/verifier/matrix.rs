@@ -43,7 +43,7 @@ use bpflab::kernel::{Availability, LoadOptions, LoadedMaps, Loader, load, runnin
 use bpflab::program::{MapDef, Program};
 use bpflab::spec::helpers::{Caller, Helper, helpers};
 use bpflab::spec::{
-    BuildOptions, Capabilities, KernelConfig, Lockdown, ProgFlags, ProgType, Traits,
+    Backports, BuildOptions, Capabilities, KernelConfig, Lockdown, ProgFlags, ProgType, Traits,
 };
 use bpflab::verifier::{Decision, Options, Verdict, verify};
 
@@ -74,8 +74,11 @@ fn words(verdict: &Verdict) -> String {
 }
 
 /// Our verdict; `None` if the program is unjudged.
-fn ours(program: &Arc<Program>, loader: Capabilities) -> Option<String> {
-    let options = Options::default().with_capabilities(loader);
+fn ours(program: &Arc<Program>, loader: Capabilities, backports: Backports) -> Option<String> {
+    let kernel = KernelConfig::default().with_backports(backports);
+    let options = Options::default()
+        .with_capabilities(loader)
+        .with_kernel(kernel);
     let verdict = verify(program, &options).verdict;
     (verdict.decision != Decision::Unjudged).then(|| words(&verdict))
 }
@@ -84,6 +87,9 @@ fn ours(program: &Arc<Program>, loader: Capabilities) -> Option<String> {
 /// no verdicts.
 struct Judge {
     there: bool,
+    /// What it has of later kernels. Records are of a kernel without: what differs by that is
+    /// compared with the running kernel only.
+    backports: Backports,
     loader: Loader,
     /// The maps of the previous case, which are often the same.
     maps: Option<(Arc<[MapDef]>, LoadedMaps)>,
@@ -97,8 +103,13 @@ impl Judge {
             let text = format!("asking Linux {JUDGE}x: what it said once stands in for it");
             skip_part(Need::Release, text);
         }
+        let backports = match running_config() {
+            Ok(config) if there => config.backports,
+            _ => Backports::empty(),
+        };
         Self {
             there,
+            backports,
             loader: loader.into(),
             maps: None,
         }
@@ -127,6 +138,11 @@ impl Judge {
     }
 }
 
+/// Whether a kernel gave a verdict, and was not confused by a bug of its own verifier.
+fn has_verdict(said: &str) -> bool {
+    !said.starts_with(NONE) && !said.contains("verifier bug")
+}
+
 /// Compares every case of a matrix with the kernel, or with its recorded verdict.
 fn hold(matrix: &str, cases: &[Case]) {
     hold_for(Capabilities::all(), matrix, cases);
@@ -153,13 +169,25 @@ fn hold_for(loader: Capabilities, matrix: &str, cases: &[Case]) {
     let mut unjudged = 0;
     for Case { name, program } in cases {
         let program = Arc::new(program.clone());
-        let kernel = judge.ask(&program);
+        let ours = ours(&program, loader, Backports::empty());
+        let mut kernel = judge.ask(&program);
+        if !judge.backports.is_empty() {
+            let here = self::ours(&program, loader, judge.backports);
+            if here != ours
+                && let (Some(said), Some(here)) = (kernel.take(), here)
+                && has_verdict(&said)
+                && here != said
+            {
+                let backports = judge.backports;
+                let both = format!("  kernel {said}\n  ours   {here}");
+                writeln!(wrong, "{name}, {backports:?}:\n{both}").unwrap();
+            }
+        }
         let known = before.get(name.as_str()).copied();
         let Some(said) = kernel.or_else(|| known.map(|(_, said)| said.to_owned())) else {
             writeln!(wrong, "{name}: no verdict of a kernel is recorded").unwrap();
             continue;
         };
-        let ours = ours(&program, loader);
         unjudged += usize::from(ours.is_none());
         let mark = match &ours {
             _ if said.starts_with(NONE) => '-',

@@ -43,6 +43,17 @@ impl Scalar {
         }
     }
 
+    /// Whether the kernel computes the result of an operation with this source; otherwise it is
+    /// unknown (`is_safe_to_compute_dst_reg_range`).
+    #[inline]
+    pub(crate) fn is_tracked(op: AluOp, width: Width, src: &Self) -> bool {
+        match op {
+            AluOp::Lsh | AluOp::Rsh | AluOp::Arsh => src.shift_amount(width).is_some(),
+            AluOp::Div | AluOp::Sdiv | AluOp::Mod | AluOp::Smod => false,
+            _ => true,
+        }
+    }
+
     /// The result, neither extended nor synced; `None` where the kernel doesn't track it.
     fn computed(op: AluOp, width: Width, dst: &Self, src: &Self) -> Option<Self> {
         Some(match op {

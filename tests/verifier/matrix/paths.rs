@@ -98,6 +98,10 @@ fn uses_of_register() -> Vec<Thing> {
             ),
         ),
         use_of(
+            "remainder as an offset",
+            &format!("r6 %= 3\nif r6 > 31 goto out\n{index}"),
+        ),
+        use_of(
             "offset after a slot",
             &format!("*(u64 *)(r10 -8) = r6\nr6 = 0\nr6 = *(u64 *)(r10 -8)\n{index}"),
         ),

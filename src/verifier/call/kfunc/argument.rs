@@ -111,8 +111,9 @@ impl Verifier<'_> {
         pointed: Type<'_>,
     ) -> VerifyResult<Takes> {
         let state = *self.reg(reg);
-        let checked = call.trusts() || call.has(KfuncFlags::RCU);
-        let nullable = parameter.name.ends_with("__nullable");
+        let checked = self.trusts(call) || call.has(KfuncFlags::RCU);
+        let nullable = parameter.name.ends_with("__nullable")
+            || self.trusts_by_default() && parameter.name.ends_with("__opt");
         if checked && !nullable && (state.is_null() || state.maybe_null()) {
             reject!(EACCES, "Possibly NULL pointer passed to trusted arg{at}");
         }

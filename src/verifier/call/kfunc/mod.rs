@@ -29,6 +29,7 @@ use std::fmt;
 use super::callback::CallbackArguments;
 use crate::btf::{Btf, SpecialField, Type};
 use crate::isa::Reg;
+use crate::spec::Backports;
 use crate::spec::call::Effects;
 use crate::spec::kfuncs::{Kfunc, KfuncFlags, THROW};
 use crate::util::{Pc, TypeId};
@@ -86,12 +87,6 @@ impl Call<'_> {
     fn is(&self, name: &str) -> bool {
         self.kfunc.name == name
     }
-
-    /// Whether pointers have to be trusted; `KF_RELEASE` implies `KF_TRUSTED_ARGS`.
-    fn trusts(&self) -> bool {
-        let flags = KfuncFlags::TRUSTED_ARGS.union(KfuncFlags::RELEASE);
-        self.kfunc.flags.intersects(flags)
-    }
 }
 
 /// The kfunc in a message: `bpf_wq_start#1234`.
@@ -102,6 +97,18 @@ impl fmt::Display for Call<'_> {
 }
 
 impl Verifier<'_> {
+    /// Whether pointers have to be trusted; `KF_RELEASE` implies `KF_TRUSTED_ARGS`.
+    fn trusts(&self, call: &Call<'_>) -> bool {
+        let flags = KfuncFlags::TRUSTED_ARGS.union(KfuncFlags::RELEASE);
+        self.trusts_by_default() || call.kfunc.flags.intersects(flags)
+    }
+
+    /// Whether kfuncs without flags have `KF_TRUSTED_ARGS`, as in later kernels.
+    fn trusts_by_default(&self) -> bool {
+        let backports = self.options.kernel.backports;
+        backports.contains(Backports::KFUNC_ARGUMENTS_TRUSTED)
+    }
+
     /// Checks a kfunc call. Returns where exploration continues.
     pub(crate) fn check_kfunc_call(
         &mut self,

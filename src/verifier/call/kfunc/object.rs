@@ -22,7 +22,7 @@ impl Verifier<'_> {
     pub(super) fn check_kfunc_trusted(&self, call: &Call<'_>, reg: Reg) -> VerifyResult {
         let rcu = call.has(KfuncFlags::RCU);
         let state = self.reg(reg);
-        if !call.trusts() && !rcu || state.is_trusted() {
+        if !self.trusts(call) && !rcu || state.is_trusted() {
             return Ok(());
         }
         let number = reg.number();
