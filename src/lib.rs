@@ -78,6 +78,9 @@ pub mod program;
 #[doc(hidden)]
 pub mod report;
 #[cfg(test)]
+#[path = "../tests/shared/sample.rs"]
+mod sample;
+#[cfg(test)]
 #[path = "../tests/shared/skip.rs"]
 mod shared;
 pub mod spec;

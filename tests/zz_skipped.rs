@@ -1,6 +1,9 @@
 //! Prints how many tests of this run were skipped, by what they need: the last test target
 //! of a run by its name, without the harness that would keep its output.
 
+#[path = "shared/sample.rs"]
+#[allow(dead_code, reason = "what counts cases is for the other crates")]
+mod sample;
 #[path = "shared/skip.rs"]
 #[allow(dead_code, reason = "what skips tests is for the other crates")]
 mod skip;
@@ -38,7 +41,7 @@ fn main() -> ExitCode {
         }
     };
     match summary(&text) {
-        Ok(summary) => print!("\n{summary}"),
+        Ok(summary) => print!("\n{summary}{}", sampled()),
         Err(line) => {
             eprintln!("{}: not a record of a skipped test: {line}", file.display());
             return ExitCode::FAILURE;
@@ -47,6 +50,15 @@ fn main() -> ExitCode {
     let _ = fs::remove_file(&file);
     check();
     ExitCode::SUCCESS
+}
+
+/// That some tests took a part of their cases.
+fn sampled() -> String {
+    if sample::all() {
+        return String::new();
+    }
+    let (step, variable) = (sample::step(), sample::ALL);
+    format!("tests with many cases took one in {step} of them; {variable}=1 takes all\n")
 }
 
 /// What is known of one test that was skipped.

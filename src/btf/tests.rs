@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::sample;
 use crate::shared::{Need, skip};
 use crate::util::TypeId;
 
@@ -498,7 +499,7 @@ fn a_mutated_kernel_table_never_panics() {
         state ^= state << 17;
         usize::try_from(state >> 16).unwrap() % below
     };
-    for round in 0..12 {
+    for round in 0..sample::cases(12) {
         let mut mutated = bytes.clone();
         for _ in 0..1 << (round % 4) {
             let at = next(mutated.len());

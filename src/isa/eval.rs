@@ -316,7 +316,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(20_000))]
+        #![proptest_config(ProptestConfig::with_cases(crate::sample::cases(20_000)))]
 
         #[test]
         fn arithmetic_is_that_of_the_integers(dst in value(), src in value()) {

@@ -153,19 +153,27 @@ fn nothing_is_left_whatever_ends_it() {
     if runner {
         return skip(Need::Native, "in an emulator signals end the emulator");
     }
-    for signal in ["KILL", "TERM", "INT"] {
-        let (mut child, instance, processes) = started(&tracefs);
-        let pid = child.id().to_string();
-        let sent = Command::new("kill").args(["-s", signal, &pid]).status();
-        assert!(sent.is_ok_and(|sent| sent.success()));
-        child.wait().expect("it ends");
-        until(&format!("{signal}: {instance} is gone"), || {
-            let left = tracefs.instances().expect("instances");
-            left.iter().all(|name| !is_of(name, child.id()))
-        });
-        until(&format!("{signal}: {processes:?} are gone"), || {
-            let there = |pid: &u32| Path::new(&format!("/proc/{pid}")).exists();
-            !processes.iter().any(there)
-        });
-    }
+    // Side by side, since each waits for seconds.
+    std::thread::scope(|scope| {
+        for signal in ["KILL", "TERM", "INT"] {
+            scope.spawn(|| nothing_is_left_after(&tracefs, signal));
+        }
+    });
+}
+
+/// Nothing is left of a command that a signal ends.
+fn nothing_is_left_after(tracefs: &Tracefs, signal: &str) {
+    let (mut child, instance, processes) = started(tracefs);
+    let pid = child.id().to_string();
+    let sent = Command::new("kill").args(["-s", signal, &pid]).status();
+    assert!(sent.is_ok_and(|sent| sent.success()));
+    child.wait().expect("it ends");
+    until(&format!("{signal}: {instance} is gone"), || {
+        let left = tracefs.instances().expect("instances");
+        left.iter().all(|name| !is_of(name, child.id()))
+    });
+    until(&format!("{signal}: {processes:?} are gone"), || {
+        let there = |pid: &u32| Path::new(&format!("/proc/{pid}")).exists();
+        !processes.iter().any(there)
+    });
 }

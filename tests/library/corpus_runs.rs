@@ -10,6 +10,7 @@
 //! has no implementation yet. Any other difference fails.
 
 use crate::shared;
+use crate::shared::sample;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -111,7 +112,8 @@ fn the_kernels_return_values_on_every_engine() {
         Ours::new(EngineKind::Jit).without_counts(),
     ];
     let (mut columns, mut wrong) = (BTreeMap::<String, Column>::new(), Vec::new());
-    for case in all.iter().filter(|case| !case.runs.is_empty()) {
+    let run = all.iter().filter(|case| !case.runs.is_empty());
+    for case in run.step_by(sample::step()) {
         let program = Arc::new(cases.program(case).unwrap());
         for input in &case.runs {
             let event = Event::input(program.prog_type, input.data.0.clone());
@@ -140,13 +142,21 @@ fn the_kernels_return_values_on_every_engine() {
     }
     eprintln!("{columns:#?}");
     assert_eq!(wrong, Vec::<String>::new());
+    // Half of its share, where a part ran.
+    let least = |of_all: usize| {
+        if sample::all() {
+            of_all
+        } else {
+            of_all / (2 * sample::step())
+        }
+    };
     for (engine, column) in &columns {
         let is_missing = engine == "jit" && EngineKind::default() != EngineKind::Jit;
         let equal = column.verdicts.get(&Verdict::Equal).copied();
         let (least, expected) = match engine.as_str() {
-            "checked" => (507, BTreeMap::new()),
+            "checked" => (least(507), BTreeMap::new()),
             _ if is_missing => (0, column.elsewhere.clone()),
-            _ => (497, BTreeMap::new()),
+            _ => (least(497), BTreeMap::new()),
         };
         assert!(equal.unwrap_or(0) >= least, "{engine}: {column:?}");
         assert_eq!(column.elsewhere, expected, "{engine}");

@@ -3,6 +3,7 @@
 //! firing must be readable entry by entry.
 
 use crate::shared::law;
+use crate::shared::sample;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -203,9 +204,10 @@ fn of_type(prog_type: ProgType, count: u32) {
         seen.compare(subject)
     });
     eprintln!("{}: {seen:#?}", prog_type.name());
-    assert!(seen.recorded * 3 > count, "{seen:?}");
+    assert!(seen.recorded * 3 > law::part(count), "{seen:?}");
     assert!(seen.entries > seen.recorded as usize, "{seen:?}");
-    assert!(seen.jumping > 0 && seen.relayed > 0, "{seen:?}");
+    let is_relayed = seen.relayed > 0 || !sample::all();
+    assert!(seen.jumping > 0 && is_relayed, "{seen:?}");
 }
 
 #[test]

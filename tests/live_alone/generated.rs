@@ -6,6 +6,7 @@
 
 use crate::shared;
 use crate::shared::here;
+use crate::shared::law;
 
 use bpflab::compare::generated::{GeneratedOptions, compare_generated};
 use bpflab::compare::replay::Word;
@@ -27,7 +28,7 @@ fn programs_made_up_do_the_same_in_the_kernel() {
         return;
     }
     let options = GeneratedOptions::default()
-        .with_count(setting("BPFLAB_RANDOM_COUNT", 100))
+        .with_count(setting("BPFLAB_RANDOM_COUNT", law::part(100).into()))
         .with_seed(setting("BPFLAB_SEED", 1));
     let tally = match compare_generated(&options, |_| {}) {
         Ok(tally) => tally,

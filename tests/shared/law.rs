@@ -11,6 +11,7 @@ use proptest::collection::vec;
 use proptest::prelude::any;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 
+use super::sample;
 use super::tally::Tally;
 
 /// The most bytes from which a program is generated.
@@ -25,7 +26,12 @@ fn setting<T: std::str::FromStr>(name: &str, otherwise: T) -> T {
     })
 }
 
-/// Checks a property for `count` programs that the verifier accepts.
+/// The number of programs to make of so many. What is expected of all of them needs thirty.
+pub fn part(count: u32) -> u32 {
+    sample::cases(count).max(count.min(30))
+}
+
+/// Checks a property for `count` programs that the verifier accepts, or for a [part] of them.
 pub fn hold(
     what: &'static str,
     count: u32,
@@ -38,7 +44,7 @@ pub fn hold(
     // culprit.
     let tells = std::env::var_os("BPFLAB_TELL").is_some();
     let config = Config {
-        cases: setting("BPFLAB_RANDOM_COUNT", count),
+        cases: setting("BPFLAB_RANDOM_COUNT", part(count)),
         max_shrink_iters: 4_000,
         failure_persistence: None,
         ..Config::default()

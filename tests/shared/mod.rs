@@ -11,6 +11,7 @@ pub mod law;
 pub mod machine;
 #[cfg(feature = "cli")]
 pub mod packages;
+pub mod sample;
 pub mod score;
 pub mod skip;
 pub mod snippet;

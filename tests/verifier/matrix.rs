@@ -31,6 +31,7 @@ mod paths;
 mod pointers;
 mod sections;
 use crate::shared;
+use crate::shared::sample;
 mod text;
 
 use std::collections::BTreeMap;
@@ -143,7 +144,7 @@ fn has_verdict(said: &str) -> bool {
     !said.starts_with(NONE) && !said.contains("verifier bug")
 }
 
-/// Compares every case of a matrix with the kernel, or with its recorded verdict.
+/// Compares the cases of a matrix with the kernel, or with its recorded verdict.
 fn hold(matrix: &str, cases: &[Case]) {
     hold_for(Capabilities::all(), matrix, cases);
 }
@@ -166,8 +167,9 @@ fn hold_for(loader: Capabilities, matrix: &str, cases: &[Case]) {
         .collect();
     let mut judge = Judge::new(loader);
     let (mut text, mut wrong) = (String::new(), String::new());
-    let mut unjudged = 0;
-    for Case { name, program } in cases {
+    let (mut asked, mut unjudged) = (0, 0);
+    let step = if bless { 1 } else { sample::step() };
+    for Case { name, program } in cases.iter().step_by(step) {
         let program = Arc::new(program.clone());
         let ours = ours(&program, loader, Backports::empty());
         let mut kernel = judge.ask(&program);
@@ -188,6 +190,7 @@ fn hold_for(loader: Capabilities, matrix: &str, cases: &[Case]) {
             writeln!(wrong, "{name}: no verdict of a kernel is recorded").unwrap();
             continue;
         };
+        asked += 1;
         unjudged += usize::from(ours.is_none());
         let mark = match &ours {
             _ if said.starts_with(NONE) => '-',
@@ -205,9 +208,9 @@ fn hold_for(loader: Capabilities, matrix: &str, cases: &[Case]) {
         }
     }
     eprintln!(
-        "{matrix}: {} cases, {} judged as the kernel does, {unjudged} not judged",
+        "{matrix}: {asked} of {} cases, {} judged as the kernel does, {unjudged} not judged",
         cases.len(),
-        cases.len() - unjudged
+        asked - unjudged
     );
     if bless && judge.there {
         std::fs::write(&path, &text).unwrap();

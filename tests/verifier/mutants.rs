@@ -19,6 +19,7 @@
 use crate::shared::corpus;
 mod findings;
 use crate::shared::here;
+use crate::shared::sample;
 mod inner_maps;
 mod loops;
 mod made_up;
@@ -140,7 +141,10 @@ fn judge_changed(what: &str, subjects: &[Subject]) {
         .iter()
         .map(|subject| Listing::of(&subject.program))
         .collect();
-    let (count, most) = (number("BPFLAB_MUTANTS", COUNT), number("BPFLAB_CHANGES", 3));
+    let (count, most) = (
+        number("BPFLAB_MUTANTS", sample::cases(COUNT)),
+        number("BPFLAB_CHANGES", 3),
+    );
     let mut random = Random(number("BPFLAB_SEED", 1));
     let mut tally = Tally::new();
     let mut made = 0;
@@ -345,7 +349,8 @@ fn every_opcode_in_every_place() {
     let mut tally = Tally::new();
     for place in opcodes::PLACES {
         for prog_type in opcodes::TYPES {
-            for slot in (0..=u8::MAX).flat_map(opcodes::slots) {
+            let slots = (0..=u8::MAX).flat_map(opcodes::slots);
+            for slot in slots.step_by(sample::step()) {
                 let program = opcodes::program(place, slot, prog_type);
                 tally.judge(program, &maps, &format!("{}: {slot:?}", place.name));
             }

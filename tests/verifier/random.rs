@@ -2,10 +2,11 @@
 //! The inputs are streams of random bytes, of valid opcodes with random fields, and
 //! programs of the shared corpus (if available) with a few fields changed.
 //!
-//! `BPFLAB_RANDOM_COUNT` is the total number of streams (20,000 by default), `BPFLAB_SEED`
+//! `BPFLAB_RANDOM_COUNT` is the total number of streams (20,000, or a seventh of that without `BPFLAB_ALL_CASES`), `BPFLAB_SEED`
 //! selects others. `--nocapture` shows the slowest.
 
 use crate::shared;
+use crate::shared::sample;
 mod streams;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -112,7 +113,7 @@ fn hex(program: &Program) -> String {
 fn random_bytes() {
     let mut streams = Streams::seeded(1);
     let mut tally = Tally::default();
-    for _ in 0..asked().unwrap_or(COUNT) / 2 {
+    for _ in 0..asked().unwrap_or_else(|| sample::cases(COUNT)) / 2 {
         tally.judge(streams.bytes());
     }
     tally.tell("bytes");
@@ -123,7 +124,7 @@ fn random_bytes() {
 fn random_instructions() {
     let mut streams = Streams::seeded(2);
     let mut tally = Tally::default();
-    for _ in 0..asked().unwrap_or(COUNT) * 2 / 5 {
+    for _ in 0..asked().unwrap_or_else(|| sample::cases(COUNT)) * 2 / 5 {
         tally.judge(streams.instructions());
     }
     tally.tell("instructions");
@@ -146,7 +147,7 @@ fn changed_programs() {
     }
     let mut streams = Streams::seeded(3);
     let mut tally = Tally::default();
-    for _ in 0..asked().unwrap_or(COUNT) / 10 {
+    for _ in 0..asked().unwrap_or_else(|| sample::cases(COUNT)) / 10 {
         tally.judge(streams.changed(&programs));
     }
     tally.tell("changed programs");

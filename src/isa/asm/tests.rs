@@ -36,7 +36,7 @@ fn error(text: &str) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(20_000))]
+    #![proptest_config(ProptestConfig::with_cases(crate::sample::cases(20_000)))]
 
     #[test]
     fn assembling_what_was_disassembled_gives_it_back(insn in arbitrary::insn()) {
@@ -59,7 +59,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(crate::sample::cases(2_000)))]
 
     /// Slots that are not instructions round-trip as well.
     #[test]

@@ -16,7 +16,7 @@ fn normal(mut slots: Vec<RawInsn>, insn: Insn) -> Vec<RawInsn> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(20_000))]
+    #![proptest_config(ProptestConfig::with_cases(crate::sample::cases(20_000)))]
 
     #[test]
     fn encoding_what_was_decoded_gives_it_back(a in arbitrary::raw(), b in arbitrary::raw()) {

@@ -4,6 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::shared::sample;
 use bpflab::Vm;
 use bpflab::kernel::attach::{Attachment, Way};
 use bpflab::program::Program;
@@ -81,7 +82,7 @@ fn perf_gets_the_events_for_which_the_and_of_the_results_is_not_zero() {
         return;
     }
     for way in [Way::Classic, Way::Link] {
-        for set in sets() {
+        for set in sets().into_iter().step_by(sample::step()) {
             let programs: Vec<_> = set.iter().map(|number| returning(*number)).collect();
             let uids = 1000..1010u32;
             let and = set.iter().fold(1, |and, result| and & result);

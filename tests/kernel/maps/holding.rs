@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::shared::sample;
 use bpflab::isa::assemble;
 use bpflab::kernel::{LoadOptions, LoadedMaps, load};
 use bpflab::program::{MapDef, Program};
@@ -128,7 +129,7 @@ fn maps_of_maps() {
     for map_type in [MapType::ArrayOfMaps, MapType::HashOfMaps] {
         for shape in [0, 4, 7] {
             let mut runner = TestRunner::new(ProptestConfig {
-                cases: 30,
+                cases: sample::cases(30),
                 failure_persistence: None,
                 ..ProptestConfig::default()
             });

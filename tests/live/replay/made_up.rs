@@ -9,6 +9,7 @@ use bpflab::vm::events::Event;
 use super::examples::CONTEXT;
 use super::user_recording::Recorder;
 use super::{is_equal_as_far_as_it_can_be, replayed};
+use crate::shared::sample;
 
 /// How many programs could be recorded, how many of them make tail calls, and how many could
 /// not be.
@@ -64,10 +65,10 @@ fn programs_made_up_are_equal() {
         ProgType::PerfEvent,
         ProgType::Kprobe,
     ] {
-        let (equal, jumping, refused) = made(prog_type, 0..80);
+        let (equal, jumping, refused) = made(prog_type, 0..sample::cases(80));
         eprintln!("{prog_type}: {equal} equal ({jumping} jump), {refused} can't be recorded");
         assert!(
-            equal > 10 && jumping > 2,
+            equal > 10 && jumping > 2 || !sample::all() && equal > 0,
             "{prog_type}: {equal} equal, {refused} refused"
         );
     }

@@ -10,7 +10,7 @@ use bpflab::object::cases::Cases;
 use bpflab::program::Program;
 use bpflab::verifier::{LogLevel, Options, verify};
 
-use crate::shared::{case, here};
+use crate::shared::{case, here, sample};
 
 /// Whether a program is unjudged: its log ends where the verifier stops.
 fn is_beyond_us(program: &Arc<Program>) -> bool {
@@ -112,7 +112,7 @@ fn the_kernel_prints_the_same_of_our_objects() {
         return;
     }
     let (mut different, mut equal, mut unfetched) = (Vec::new(), 0, 0);
-    for path in objects() {
+    for path in objects().into_iter().step_by(sample::step()) {
         let Ok(object) = Object::open(&path) else {
             continue;
         };
@@ -132,7 +132,7 @@ fn the_kernel_prints_the_same_of_our_objects() {
     eprintln!("{equal} equal, {} different", different.len());
     assert!(different.is_empty(), "{}", different.join("\n"));
     // `atomics` of arena_edges, and six programs of arena_faults.
-    assert_eq!(unfetched, 7);
+    assert!(unfetched == 7 || !sample::all(), "{unfetched}");
 }
 
 /// Whether the lines that differ are of an atomic operation that fetches from an arena: the result

@@ -209,7 +209,7 @@ fn the_frame_is_held_to() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(crate::sample::cases(2000)))]
 
     /// Any contents are items or an error, never a panic, and never take much more memory than
     /// the file has bytes.

@@ -59,7 +59,7 @@ fn around(x: u64, a: u64, b: u64) -> Scalar {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(5_000))]
+    #![proptest_config(ProptestConfig::with_cases(crate::sample::cases(5_000)))]
 
     #[test]
     fn arithmetic_holds((a, x) in number(), (b, y) in number(), by in 0u64..64) {
