@@ -58,7 +58,7 @@ fn sampled() -> String {
         return String::new();
     }
     let (step, variable) = (sample::step(), sample::ALL);
-    format!("tests with many cases took one in {step} of them; {variable}=1 takes all\n")
+    format!("tests with many cases took about one in {step} of them; {variable}=1 takes all\n")
 }
 
 /// What is known of one test that was skipped.

@@ -58,9 +58,12 @@ fn backports() -> Result<Backports, NoVerdict> {
     let mut program = Program::new("null", ProgType::Tracepoint, insns.to_vec());
     "GPL".clone_into(&mut program.license);
     let maps = LoadedMaps::create(&[], None)?;
-    let said = load(&program, &maps, &LoadOptions::default())?
-        .verdict
-        .message;
+    let said = match load(&program, &maps, &LoadOptions::default()) {
+        Ok(loaded) => loaded.verdict.message,
+        // The kernel does not support this program type.
+        Err(why) if why.kind == NoVerdictKind::Feature => return Ok(found),
+        Err(why) => return Err(why),
+    };
     let trusted = said == "Possibly NULL pointer passed to trusted arg0";
     found.set(Backports::KFUNC_ARGUMENTS_TRUSTED, trusted);
     Ok(found)

@@ -228,16 +228,15 @@ impl Verifier<'_> {
             self.push_branch(pc, pc, Errno::ENOMEM)?.reg_mut(dst).var = later;
             self.reg_mut(dst).var = now;
         }
-        if !Scalar::is_tracked(op, width, &by) {
-            // Nothing of what the register was is left (`__mark_reg_unknown`).
-            self.set_unknown(dst);
-            return Ok(());
-        }
         let same_register = src == Operand::Reg(dst);
         let links = self.privileges.bpf_capable;
         let reg = self.reg_mut(dst);
         let delta = added(op, width, &reg.var, &by);
-        reg.var.apply(op, width, &by);
+        if !reg.var.apply(op, width, &by) {
+            // Nothing of what the register was is left (`__mark_reg_unknown`).
+            *reg = RegState::UNKNOWN;
+            return Ok(());
+        }
         // `r2 = r1; r2 += 4`: both stay linked, at a distance of 4.
         match delta {
             Some(delta) if links && !same_register && reg.id != 0 && reg.id & ADD_CONST == 0 => {

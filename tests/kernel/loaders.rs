@@ -48,9 +48,10 @@ fn the_kernel_gives_loaders_the_same_verdicts() {
             accepted += usize::from(ours.is_accepted());
         }
         eprintln!("{loader}: {compared} compared, {accepted} accepted");
+        let margin = sample::cases(10);
         assert!(compared > cases.len() / step - 5, "{loader}: {compared}");
         assert!(
-            (3..compared - 3).contains(&accepted),
+            (margin..compared - margin).contains(&accepted),
             "{loader}: {accepted}"
         );
     }

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::shared::sample;
 use bpflab::Vm;
 use bpflab::btf::{Builder, Encoding, FuncInfo, Linkage};
 use bpflab::compare::{Engine, Ours, Subject};
@@ -404,15 +405,18 @@ fn what_an_atomic_operation_found_is_not_taken_for_certain() {
 
 #[test]
 fn loops_that_may_go_on_end_alike() {
-    let text = "
+    let rounds = sample::cases(100_000);
+    let text = format!(
+        "
         r0 = 0
         again: r0 += 1
-        if r0 == 20000 goto out
+        if r0 == {rounds} goto out
         may_goto out
         goto again
-        out: exit";
-    let program = programs(ProgType::Xdp, &[], &[text]);
-    agree(&program, "r0: 20000");
+        out: exit"
+    );
+    let program = programs(ProgType::Xdp, &[], &[&text]);
+    agree(&program, &format!("r0: {rounds}"));
 }
 
 /// If a function of the threaded form kept its stack frame, this stack would overflow.

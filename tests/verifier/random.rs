@@ -2,8 +2,8 @@
 //! The inputs are streams of random bytes, of valid opcodes with random fields, and
 //! programs of the shared corpus (if available) with a few fields changed.
 //!
-//! `BPFLAB_RANDOM_COUNT` is the total number of streams (20,000, or a seventh of that without `BPFLAB_ALL_CASES`), `BPFLAB_SEED`
-//! selects others. `--nocapture` shows the slowest.
+//! `BPFLAB_RANDOM_COUNT` is the total number of streams (20,000 with `BPFLAB_ALL_CASES=1`, otherwise a
+//! part), `BPFLAB_SEED` selects others. `--nocapture` shows the slowest.
 
 use crate::shared;
 use crate::shared::sample;

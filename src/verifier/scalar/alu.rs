@@ -19,39 +19,32 @@ impl Scalar {
         number
     }
 
-    /// Performs the operation on the destination, in place: see [`alu`](Self::alu).
+    /// Performs the operation on the destination, in place: see [`alu`](Self::alu). Returns whether
+    /// the kernel computes the result (`is_safe_to_compute_dst_reg_range`); otherwise it is unknown.
     #[inline]
-    pub(crate) fn apply(&mut self, op: AluOp, width: Width, src: &Self) {
+    pub(crate) fn apply(&mut self, op: AluOp, width: Width, src: &Self) -> bool {
         use AluOp::{Add, And, Mul, Or, Sub, Xor};
         if matches!(op, Add | Sub | Mul | And | Or | Xor)
             && let (Some(a), Some(b)) = (self.exact(), src.exact())
         {
             *self = Self::constant(op.eval(width, a, b));
-        } else {
-            *self = Self::bounded(op, width, self, src);
+            return true;
         }
+        let bounded = Self::bounded(op, width, self, src);
+        *self = bounded.unwrap_or(Self::UNKNOWN);
+        bounded.is_some()
     }
 
-    /// The destination after the operation, from the bits and the intervals.
+    /// The destination after the operation, from the bits and the intervals; `None` where the kernel
+    /// doesn't track it.
     #[inline(never)]
-    pub(super) fn bounded(op: AluOp, width: Width, dst: &Self, src: &Self) -> Self {
-        match (Self::computed(op, width, dst, src), width) {
-            (None, _) => Self::UNKNOWN,
-            (Some(_), Width::W64) if op == AluOp::Mov => *src,
-            (Some(number), Width::W64) => number.synced(),
-            (Some(number), Width::W32) => number.zext32().synced(),
-        }
-    }
-
-    /// Whether the kernel computes the result of an operation with this source; otherwise it is
-    /// unknown (`is_safe_to_compute_dst_reg_range`).
-    #[inline]
-    pub(crate) fn is_tracked(op: AluOp, width: Width, src: &Self) -> bool {
-        match op {
-            AluOp::Lsh | AluOp::Rsh | AluOp::Arsh => src.shift_amount(width).is_some(),
-            AluOp::Div | AluOp::Sdiv | AluOp::Mod | AluOp::Smod => false,
-            _ => true,
-        }
+    pub(super) fn bounded(op: AluOp, width: Width, dst: &Self, src: &Self) -> Option<Self> {
+        let number = Self::computed(op, width, dst, src)?;
+        Some(match width {
+            Width::W64 if op == AluOp::Mov => *src,
+            Width::W64 => number.synced(),
+            Width::W32 => number.zext32().synced(),
+        })
     }
 
     /// The result, neither extended nor synced; `None` where the kernel doesn't track it.
