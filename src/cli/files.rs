@@ -16,3 +16,8 @@ pub(super) fn write_text(file: &Path, text: &str) -> Result<(), Failure> {
     std::fs::write(file, text)
         .map_err(|error| Failure::bad(format!("{}: can't be written: {error}", file.display())))
 }
+
+/// Whether a file has cases: by its name.
+pub(super) fn is_cases(file: &Path) -> bool {
+    file.to_string_lossy().contains(".jsonl")
+}

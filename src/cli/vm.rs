@@ -9,9 +9,11 @@ use clap::Args;
 use serde_json::{Map, Value};
 
 use super::exit::{Exit, Failure};
+use super::files::is_cases;
 use super::printer::Printer;
 use crate::guest::kernels::{Image, MODULES, cache_folder, find};
 use crate::guest::{self, Accelerator, GuestError, Job, Sink};
+use crate::object::cases::types_folder;
 use crate::report::KernelsTable;
 
 /// The options of a verb that can run in virtual machines.
@@ -191,6 +193,10 @@ fn job(vm: &VmArguments, verb: &GuestVerb, words: &[OsString]) -> Result<Job, Fa
     for word in &arguments {
         for file in files(word) {
             let path = absolute(file)?;
+            if is_cases(&path) {
+                let types = path.parent().map(types_folder);
+                job.files.extend(types.filter(|types| types.is_dir()));
+            }
             if !job.outputs.contains(&path) {
                 job.files.push(path);
             }

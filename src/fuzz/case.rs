@@ -12,7 +12,7 @@ use super::candidate::Candidate;
 use super::finding::Finding;
 use super::strategy::Strategy;
 use crate::btf::Btf;
-use crate::object::cases::{Case, CaseProblem, btf_name, read_case};
+use crate::object::cases::{Case, CaseProblem, btf_name, read_case, types_folder};
 use crate::program::{AttachProgram, Initial, Program};
 use crate::util::MapId;
 use crate::verifier::{Options, verify};
@@ -106,7 +106,7 @@ pub fn save_case(file: &Path, case: &Case, program: &Program) -> io::Result<()> 
     let directory = file.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(directory)?;
     if let Some(btf) = &program.btf {
-        let types = directory.join("btf");
+        let types = types_folder(directory);
         fs::create_dir_all(&types)?;
         fs::write(types.join(format!("{}.btf", btf_name(btf))), btf.to_bytes())?;
     }

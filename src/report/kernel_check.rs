@@ -8,6 +8,7 @@ use super::kfuncs::KfuncSupport;
 use super::table::Table;
 use crate::btf::Btf;
 use crate::kernel::{Availability, TypeSupport};
+use crate::spec::Backports;
 
 /// What the running kernel supports. Its fields are the keys of `--json`.
 #[derive(Debug, Clone, Serialize)]
@@ -19,16 +20,20 @@ pub struct KernelCheck {
     pub missing: Vec<String>,
     /// Its kfuncs; none without its BTF.
     pub kfuncs: Option<KfuncSupport>,
+    /// The changes of later kernels that were found in a build of Linux 6.18, by the names of
+    /// [`Backports`].
+    pub backports: Vec<&'static str>,
     /// What is available.
     #[serde(flatten)]
     pub kernel: Availability,
 }
 
 impl KernelCheck {
-    /// A report on the kernel and its BTF.
+    /// A report on the kernel, its BTF and its backports.
     #[must_use]
-    pub fn new(kernel: Availability, btf: Option<&Btf>) -> Self {
+    pub fn new(kernel: Availability, btf: Option<&Btf>, backports: Backports) -> Self {
         Self {
+            backports: backports.iter_names().map(|(name, _)| name).collect(),
             kfuncs: btf.map(KfuncSupport::of),
             usable: kernel.usable(),
             missing: kernel.missing(),
@@ -61,6 +66,10 @@ impl fmt::Display for KernelCheck {
         if let Some(kfuncs) = &self.kfuncs {
             table.row(["kfuncs", &kfuncs.to_string()]);
         }
+        // That none was found is not shown: without BTF nobody could look.
+        if !self.backports.is_empty() {
+            table.row(["backports", &self.backports.join(" ")]);
+        }
         let of = |wanted: fn(&TypeSupport) -> bool| {
             let names = kernel.prog_types.iter().filter(|ty| wanted(ty));
             names
@@ -82,5 +91,24 @@ impl fmt::Display for KernelCheck {
             writeln!(f, "missing: {missing}")?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn backports_that_were_found_are_shown() {
+        let check = |backports| KernelCheck::new(Availability::probe(), None, backports);
+        let with = check(Backports::KFUNC_ARGUMENTS_TRUSTED);
+        let row = |line: &str| {
+            line.split_whitespace()
+                .eq(["backports", "KFUNC_ARGUMENTS_TRUSTED"])
+        };
+        assert!(with.to_string().lines().any(row), "{with}");
+        assert_eq!(with.backports, ["KFUNC_ARGUMENTS_TRUSTED"]);
+        let without = check(Backports::empty());
+        assert!(!without.to_string().contains("backports"), "{without}");
     }
 }

@@ -208,10 +208,8 @@ fn ordinary_users_get_the_same_verdicts() {
     let folder = cases.parent().expect("a folder");
     let mut command = command::bpflab();
     command.args(["verify", "--unprivileged", "--vs-kernel", "--json"]);
-    command.args(["--guest-file", "btf", "--vm", release]);
-    command
-        .args(["--btf", "vmlinux-6.18.44.btf.xz", "--cases"])
-        .arg(&cases);
+    command.args(["--vm", release, "--btf", "vmlinux-6.18.44.btf.xz"]);
+    command.arg("--cases").arg(&cases);
     let output = command.current_dir(folder).output().expect("it runs");
     let rows = json(&output);
     let judged =

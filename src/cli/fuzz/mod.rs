@@ -13,6 +13,7 @@ pub(super) use arguments::Arguments;
 pub(super) use sources::kernel_types;
 
 use super::exit::{Exit, Failure};
+use super::files::is_cases;
 use super::printer::Printer;
 use crate::fuzz::{
     Campaign, CampaignEvent, CampaignOptions, Candidate, Finding, FuzzCase, Judge, Oracle,
@@ -173,7 +174,7 @@ fn replay(
         return rebuilt::compare([file, other], kernel.as_ref(), arguments.seed, printer);
     }
     let mut exit = Exit::Fine;
-    if !sources::is_cases(file) {
+    if !is_cases(file) {
         for program in sources::of_object(file, kernel.as_ref())? {
             let id = program.name.clone();
             let candidate = Candidate::of_file(program, arguments.seed);

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::sources::{is_cases, of_object};
+use super::sources::of_object;
 use crate::btf::Btf;
 use crate::cli::exit::{Exit, Failure};
+use crate::cli::files::is_cases;
 use crate::cli::printer::Printer;
 use crate::fuzz::{Candidate, Finding, Rebuilt, compare_builds};
 use crate::report::FuzzFinding;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::Arguments;
 use crate::btf::Btf;
 use crate::cli::exit::Failure;
+use crate::cli::files::is_cases;
 use crate::cli::printer::Printer;
 use crate::fuzz::Seeds;
 use crate::r#gen::KernelTypes;
@@ -56,11 +57,6 @@ pub(super) fn seeds(arguments: &Arguments, printer: &mut Printer) -> Result<Seed
         return Err(Failure::bad(text));
     }
     Ok(Seeds::new(kernel.as_ref().map(KernelTypes::new), programs))
-}
-
-/// Whether a file has cases: by its name.
-pub(super) fn is_cases(file: &Path) -> bool {
-    file.to_string_lossy().contains(".jsonl")
 }
 
 /// The programs of an object or of a case file.

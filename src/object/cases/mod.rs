@@ -24,4 +24,5 @@ mod reader;
 pub use case::{Case, CaseMap, Fixup, KernelSays, Run};
 pub use convert::btf_name;
 pub use hex::Hex;
+pub(crate) use reader::types_folder;
 pub use reader::{CaseError, CaseProblem, Cases, read_case};

@@ -57,6 +57,11 @@ impl CaseProblem {
     }
 }
 
+/// The folder with the BTF of the cases in a directory: `NAME.btf` for the name in a case.
+pub(crate) fn types_folder(directory: &Path) -> PathBuf {
+    directory.join("btf")
+}
+
 /// Reads one line.
 ///
 /// # Errors
@@ -86,7 +91,7 @@ pub fn read_case(line: &str) -> Result<Case, CaseProblem> {
 /// ```
 pub struct Cases {
     file: String,
-    /// Directory of `btf/NAME.btf`.
+    /// Its directory, whose [`types_folder`] has the BTF.
     directory: PathBuf,
     lines: Box<dyn BufRead>,
     line: usize,
@@ -177,7 +182,7 @@ impl Cases {
                 format!("'{name}' is not a file name"),
             ));
         }
-        let path = self.directory.join("btf").join(format!("{name}.btf"));
+        let path = types_folder(&self.directory).join(format!("{name}.btf"));
         let bytes = compressed::read(&path)
             .map_err(|error| CaseProblem::key("btf", format!("{}: {error}", path.display())))?;
         let btf = Btf::parse(&bytes)
