@@ -33,3 +33,17 @@ pub fn parts(verdict: &Verdict) -> String {
     let processed = verdict.is_accepted().then(|| verdict.processed());
     format!("{:?} {} {processed:?}", verdict.errno, verdict.message)
 }
+
+/// How many differences a failed test prints: thousands are of a few kinds.
+const PRINTED: usize = 20;
+
+/// Fails if there is a difference.
+pub fn none_differ(different: &[String]) {
+    let printed = &different[..different.len().min(PRINTED)];
+    assert!(
+        different.is_empty(),
+        "{} differ, of which:\n{}",
+        different.len(),
+        printed.join("\n")
+    );
+}
