@@ -1,5 +1,7 @@
 //! Problems that are explained.
 
+use std::sync::Arc;
+
 use super::candidate::Candidate;
 use super::listing::CALL;
 use super::oracle::Oracle;
@@ -9,6 +11,7 @@ use crate::isa::{Code, Insn, Pseudo, RawInsn};
 use crate::program::Program;
 use crate::spec::{MapType, ProgFlags};
 use crate::util::TypeId;
+use crate::verifier::{LogLevel, Options, verify};
 
 /// A known problem.
 struct Known {
@@ -30,15 +33,22 @@ const KNOWN: &[Known] = &[
     //     r1 = *(s32 *)(r10 -8)       ; -1 where r8 is 0xffffffff
     //     if r1 != -1 goto out
     //     r8 += 1                     ; the verifier has 0, it is 0x100000000
+    //
+    // And arithmetic of a number with a pointer to untrusted memory leaves the number as it was
+    // (`adjust_ptr_min_max_vals`). In bpflab the result is any number.
     Known {
         oracle: Oracle::STATE,
         kind: "kernel's log: a register has a value that it excludes",
-        can_have: |program| has_signed_fill(program) || fetches_from_arena(program),
+        can_have: |program| {
+            has_signed_fill(program)
+                || fetches_from_arena(program)
+                || computes_with_untrusted_memory(program)
+        },
     },
     // Paths that Linux 6.18 takes for impossible or prunes, and bpflab explores
     // (docs/findings.md): a 32-bit comparison of a pointer with 0 counts as decided
     // (`is_branch_taken`), though the lower half of an address may be 0; precision is not
-    // backtracked through an atomic operation that fetches; and the registers above. bpflab
+    // backtracked through an atomic operation that fetches; and the numbers above. bpflab
     // processes more then, rejects the program, or meets another error first.
     Known {
         oracle: Oracle::VERDICT,
@@ -64,11 +74,18 @@ const KNOWN: &[Known] = &[
     // (docs/verifier-differences.md). Without the slice in a register, more states are subsumed.
     // In Linux 6.18 the registers of an atomic operation that fetches stay precise, in bpflab
     // precision is backtracked through it (CVE-2026-43009): fewer states are precise. Without the
-    // id of a spilled scalar there is nothing to be linked.
+    // id of a spilled scalar there is nothing to be linked. The other direction of a 32-bit comparison
+    // of a pointer with 0 moves the checkpoints behind it, which depend on the jumps and instructions
+    // that were explored (`is_state_visited`).
     Known {
         oracle: Oracle::VERDICT,
         kind: "processed: less",
-        can_have: |program| calls_slice(program) || fetches(program) || has_signed_fill(program),
+        can_have: |program| {
+            calls_slice(program)
+                || fetches(program)
+                || has_signed_fill(program)
+                || compares_half_of_pointer(program)
+        },
     },
     // Without the slice in a register, its half is a number and no part of a pointer.
     Known {
@@ -180,6 +197,7 @@ fn explores_more(program: &Program) -> bool {
         || tests_half_for_null(program)
         || fetches(program)
         || fetches_from_arena(program)
+        || computes_with_untrusted_memory(program)
 }
 
 /// Whether a program has an atomic operation that fetches (`BPF_FETCH`).
@@ -246,6 +264,63 @@ fn tests_half_for_null(program: &Program) -> bool {
     })
 }
 
+/// bpflab's log of a program.
+fn log_of(program: &Program) -> String {
+    let options = Options::default().with_log(LogLevel::ALL);
+    verify(&Arc::new(program.clone()), &options).verdict.log
+}
+
+/// Whether a program computes with a pointer to untrusted memory, by bpflab's log. It has the pointer
+/// on the line, or on the next one behind those about precision:
+///
+/// ```text
+/// 6: (3f) r0 s/= r2
+/// mark_precise: frame0: last_idx 6 first_idx 0 subseq_idx -1
+/// 7: R0=scalar() R2=rdonly_untrusted_mem(sz=0)
+/// ```
+fn computes_with_untrusted_memory(program: &Program) -> bool {
+    let log = log_of(program);
+    let lines = log.lines().filter(|line| !line.starts_with("mark_precise"));
+    let lines: Vec<_> = lines.collect();
+    let computes = |line: &str| {
+        let operation = line.split_once("= r");
+        operation.is_some_and(|(before, _)| !before.ends_with(' ') && !before.contains(" if "))
+    };
+    let is_untrusted = |line: &&str| line.contains("=rdonly_untrusted_mem(");
+    let mut pairs = lines.windows(2);
+    pairs.any(|pair| computes(pair[0]) && pair.iter().any(is_untrusted))
+}
+
+/// Whether a program compares the lower half of a pointer with 0 or with another register, by
+/// bpflab's log:
+///
+/// ```text
+/// 16: (16) if w0 == 0x0 goto pc+1       ; R0=map_value(map=values,ks=4,vs=64)
+/// ```
+fn compares_half_of_pointer(program: &Program) -> bool {
+    if !tests_half_for_null(program) {
+        return false;
+    }
+    let compares = |insn: &str| {
+        let equality = insn.contains(" == ") || insn.contains(" != ");
+        equality && insn.contains(" if w")
+    };
+    log_of(program).lines().any(|line| {
+        let parts = line.split_once("; ");
+        parts.is_some_and(|(insn, states)| compares(insn) && states.split(' ').any(is_pointer))
+    })
+}
+
+/// Whether a register of the log holds a pointer (`R0=fp-8`), and no number (`R0=5`,
+/// `R0=scalar(...)`, `R0=Pscalar()`).
+fn is_pointer(state: &str) -> bool {
+    let register = state.starts_with('R').then(|| state.split_once('='));
+    register.flatten().is_some_and(|(_, value)| {
+        let value = value.trim_start_matches('P');
+        !value.starts_with("scalar") && !value.starts_with(|c: char| c == '-' || c.is_ascii_digit())
+    })
+}
+
 /// Whether a problem is a known one.
 pub(super) fn is_known(problem: &Problem, candidate: &Candidate) -> bool {
     KNOWN.iter().any(|known| {
@@ -255,4 +330,24 @@ pub(super) fn is_known(problem: &Problem, candidate: &Candidate) -> bool {
             && (known.oracle != Oracle::VALUE || candidate.strategy == Some(Strategy::Mutants))
             && candidate.programs().any(|program| (known.can_have)(program))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::isa::assemble;
+    use crate::spec::ProgType;
+
+    #[test]
+    fn a_comparison_of_half_a_pointer_is_found() {
+        let found = |first: &str| {
+            let text = format!("r0 = 0\n{first}\nif w2 == 0 goto +0\nexit");
+            let insns = assemble(&text).expect("a program");
+            compares_half_of_pointer(&Program::new("half", ProgType::SocketFilter, insns))
+        };
+        assert!(found("r2 = r10"));
+        assert!(!found("r2 = -5"));
+        assert!(!found("r2 = *(u32 *)(r1 +0)"));
+        assert!(!found("r2 = 3\nif r10 == r2 goto +0"));
+    }
 }

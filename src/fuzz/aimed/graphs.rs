@@ -50,7 +50,7 @@ struct Maker<'r> {
 type Step<'r> = fn(&mut Maker<'r>) -> Option<()>;
 
 /// The steps with their weights. A step that does not fit the state does nothing.
-const fn steps<'r>() -> [(u64, Step<'r>); 13] {
+const fn steps<'r>() -> [(u64, Step<'r>); 14] {
     [
         (20, Maker::make),
         (14, Maker::access),
@@ -65,6 +65,7 @@ const fn steps<'r>() -> [(u64, Step<'r>); 13] {
         (8, Maker::stash),
         (5, Maker::drop_one),
         (8, Maker::guarded),
+        (4, Maker::look_up),
     ]
 }
 
@@ -151,18 +152,28 @@ impl Maker<'_> {
         self.emit(0, 0, 0, 0, 0);
     }
 
+    /// A jump whose target is set later.
+    fn jump(&mut self, opcode: u8, dst: u8, imm: i32) -> usize {
+        self.emit(opcode, dst, 0, 0, imm);
+        self.insns.len() - 1
+    }
+
+    /// Sets the target of a jump to the next instruction.
+    fn land(&mut self, jump: usize) {
+        let by = self.insns.len() - jump - 1;
+        if let Some(insn) = self.insns.get_mut(jump) {
+            insn.off = i16::try_from(by).unwrap_or_default();
+        }
+    }
+
     /// Goes on where r0 is not null; elsewhere the program ends.
     fn not_null(&mut self) {
         if self.slips() {
             return;
         }
-        let jump = self.insns.len();
-        self.emit(0x55, 0, 0, 0, 0);
+        let jump = self.jump(0x55, 0, 0);
         self.clean_up();
-        let by = self.insns.len() - jump - 1;
-        if let Some(insn) = self.insns.get_mut(jump) {
-            insn.off = i16::try_from(by).unwrap_or_default();
-        }
+        self.land(jump);
     }
 
     /// Gives back what is held, and exits.
@@ -414,8 +425,7 @@ impl Maker<'_> {
         let suffix = if saves { "_irqsave" } else { "" };
         self.guard_arguments(saves);
         self.kfunc(&format!("bpf_res_spin_lock{suffix}"))?;
-        let jump = self.insns.len();
-        self.emit(0x55, 0, 0, 0, 0);
+        let failed = self.jump(0x55, 0, 0);
         self.guarded_value(1);
         self.emit(0x79, 2, 1, 8, 0);
         self.emit(0x07, 2, 0, 0, 1);
@@ -425,9 +435,35 @@ impl Maker<'_> {
             self.guard_arguments(saves);
             self.kfunc(&format!("bpf_res_spin_unlock{suffix}"))?;
         }
-        let by = self.insns.len() - jump - 1;
-        if let Some(insn) = self.insns.get_mut(jump) {
-            insn.off = i16::try_from(by).unwrap_or_default();
+        self.land(failed);
+        Some(())
+    }
+
+    /// Loads from the value with the resilient lock, which a look-up finds. Two paths lead to the
+    /// load; both ask whether the address is null, but for a mistake. An address keeps its id then,
+    /// because the value has a lock.
+    fn look_up(&mut self) -> Option<()> {
+        self.unless_locked(false)?;
+        // The element of a constant key would never be null.
+        self.emit(0x79, 1, FP, -16, 0);
+        self.emit(0x63, FP, 1, -32, 0);
+        self.emit(0x18, 1, 5, 0, 1);
+        self.emit(0, 0, 0, 0, 0);
+        self.mov(2, FP, -32);
+        self.helper(id::map_lookup_elem);
+        self.emit(0x79, 1, FP, -8, 0);
+        let imm = self.random.int(64);
+        let other = self.jump(0x25, 1, imm);
+        let mut null = vec![self.jump(0x15, 0, 0)];
+        let met = self.jump(0x05, 0, 0);
+        self.land(other);
+        if !self.random.chance(10) {
+            null.push(self.jump(0x15, 0, 0));
+        }
+        self.land(met);
+        self.emit(0x79, 1, 0, 8, 0);
+        for jump in null {
+            self.land(jump);
         }
         Some(())
     }
