@@ -42,7 +42,7 @@ const KNOWN: &[Known] = &[
         can_have: |program| {
             has_signed_fill(program)
                 || fetches_from_arena(program)
-                || computes_with_untrusted_memory(program)
+                || computes_with_untrusted_memory(&verdict_of(program).log)
         },
     },
     // Paths that Linux 6.18 takes for impossible or prunes, and bpflab explores
@@ -205,7 +205,7 @@ fn explores_more(program: &Program) -> bool {
         || tests_half_for_null(program)
         || fetches(program)
         || fetches_from_arena(program)
-        || computes_with_untrusted_memory(program)
+        || computes_with_untrusted_memory(&verdict_of(program).log)
 }
 
 /// Whether a program has an atomic operation that fetches (`BPF_FETCH`).
@@ -278,16 +278,15 @@ fn verdict_of(program: &Program) -> Verdict {
     verify(&Arc::new(program.clone()), &options).verdict
 }
 
-/// Whether a program computes with a pointer to untrusted memory, by bpflab's log. It has the pointer
-/// on the line, or on the next one behind those about precision:
+/// Whether the program of a log computes with a pointer to untrusted memory. The log has the pointer on
+/// the line of the operation, or on the next one behind those about precision:
 ///
 /// ```text
 /// 6: (3f) r0 s/= r2
 /// mark_precise: frame0: last_idx 6 first_idx 0 subseq_idx -1
 /// 7: R0=scalar() R2=rdonly_untrusted_mem(sz=0)
 /// ```
-fn computes_with_untrusted_memory(program: &Program) -> bool {
-    let log = verdict_of(program).log;
+fn computes_with_untrusted_memory(log: &str) -> bool {
     let lines = log.lines().filter(|line| !line.starts_with("mark_precise"));
     let lines: Vec<_> = lines.collect();
     let computes = |line: &str| {
@@ -357,5 +356,25 @@ mod tests {
         assert!(!found("r2 = -5"));
         assert!(!found("r2 = *(u32 *)(r1 +0)"));
         assert!(!found("r2 = 3\nif r10 == r2 goto +0"));
+    }
+
+    #[test]
+    fn arithmetic_with_untrusted_memory_is_found() {
+        let pointer = "R2=rdonly_untrusted_mem(sz=0)";
+        let found = |insn: &str, states: &str| {
+            computes_with_untrusted_memory(&format!("6: (0f) {insn}{states}\n8: (95) exit"))
+        };
+        let precision = "\nmark_precise: frame0: regs=r0 stack= before 5: (b7) r0 = 1";
+        assert!(found("r0 += r2", &format!(" ; R0=1 {pointer}")));
+        assert!(found(
+            "r0 s/= r2",
+            &format!("{precision}\n7: R0=scalar() {pointer}")
+        ));
+        assert!(!found("r0 += r2", " ; R0=1 R2=2"));
+        assert!(!found("r0 = r2", &format!(" ; R0=scalar() {pointer}")));
+        assert!(!found(
+            "if r0 >= r2 goto pc+1",
+            &format!(" ; R0=1 {pointer}")
+        ));
     }
 }

@@ -4,6 +4,7 @@
 use super::super::random::Random;
 use super::functions::add_function;
 use super::graph_types::{self, Layout, elem, value};
+use super::jumps::land;
 use crate::r#gen::KernelTypes;
 use crate::isa::RawInsn;
 use crate::program::Program;
@@ -160,10 +161,7 @@ impl Maker<'_> {
 
     /// Sets the target of a jump to the next instruction.
     fn land(&mut self, jump: usize) {
-        let by = self.insns.len() - jump - 1;
-        if let Some(insn) = self.insns.get_mut(jump) {
-            insn.off = i16::try_from(by).unwrap_or_default();
-        }
+        land(&mut self.insns, jump);
     }
 
     /// Goes on where r0 is not null; elsewhere the program ends.

@@ -27,6 +27,7 @@ mod graph_types;
 pub(super) mod graphs;
 mod idioms;
 mod joins;
+mod jumps;
 mod links;
 mod logarithm;
 pub(super) mod maps;
@@ -38,6 +39,7 @@ use crate::isa::RawInsn;
 use crate::program::Program;
 use crate::spec::{ProgFlags, ProgType};
 use definitions::{AREA, HASH, MAPS, RECORDS, VALUES};
+use jumps::land;
 
 /// Bytes of the context.
 pub(super) const INPUT: usize = 64;
@@ -303,10 +305,7 @@ impl Maker {
 
     /// Sets the target of a jump to the next instruction.
     fn land(&mut self, jump: usize) {
-        let by = self.insns.len() - jump - 1;
-        if let Some(insn) = self.insns.get_mut(jump) {
-            insn.off = i16::try_from(by).unwrap_or_default();
-        }
+        land(&mut self.insns, jump);
     }
 
     /// Two paths that meet: one behind the branch, the other where it jumps to. What both know is

@@ -2,6 +2,7 @@
 
 use super::super::random::Random;
 use super::definitions::field;
+use super::jumps::land;
 use crate::isa::RawInsn;
 use crate::program::Program;
 use crate::spec::ProgType;
@@ -126,10 +127,7 @@ impl Maker<'_> {
     }
 
     fn land(&mut self, jump: usize) {
-        let by = self.insns.len() - jump - 1;
-        if let Some(insn) = self.insns.get_mut(jump) {
-            insn.off = i16::try_from(by).unwrap_or_default();
-        }
+        land(&mut self.insns, jump);
     }
 
     /// A comparison with the end, and an access if it says that the bytes are there.
