@@ -81,7 +81,11 @@ impl Explained {
         if let Some(at) = at {
             let registers = registers(&parsed, &shown);
             let path = parsed.path.clone();
-            reject = reject.at(at).with_trail(|| Trail { path, registers });
+            reject = reject.at(at).with_trail(|| Trail {
+                path,
+                registers,
+                contradiction: None,
+            });
         }
         let prog_type = object.map(|object| object.prog_type.name());
         let report = Report::of_log(program, prog_type, &reject);

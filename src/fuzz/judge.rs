@@ -17,7 +17,7 @@ use super::verdicts::template;
 use super::{round_trip, runs, sameness, values};
 use crate::harness::Judged;
 use crate::program::Program;
-use crate::verifier::{Decision, Options, Unverified, Verification, trace, verify};
+use crate::verifier::{Decision, Options, Verification, trace, verify};
 
 /// The maximum number of recorded states of a program.
 const STATES: u64 = 20_000;
@@ -185,7 +185,7 @@ impl Judge {
             self.current = Oracle::SAMENESS;
             let mut random = Random(candidate.seed);
             let (program, options) = (&candidate.program, &self.options);
-            let problem = sameness::check(program, verdict, options, &mut random);
+            let problem = sameness::check(program, &verification, options, &mut random);
             if problem.is_some() {
                 return problem;
             }
@@ -243,8 +243,8 @@ impl Judge {
                     known = Some(trace);
                 }
                 Err(why) if self.has(Oracle::SAMENESS) => {
-                    if let Some(problem) = rejected_without_pruning(&why) {
-                        return Some(problem);
+                    if let Some(reject) = why.reject() {
+                        return Some(sameness::without_pruning(reject));
                     }
                 }
                 Err(_) => {}
@@ -275,8 +275,7 @@ impl Judge {
                 return ran.problem;
             }
         }
-        let are_accepted = |known: &Judged| known.verification.verdict.is_accepted();
-        if self.has(Oracle::VALUE) && judged.iter().all(are_accepted) {
+        if self.has(Oracle::VALUE) && prepared.are_accepted() {
             self.current = Oracle::VALUE;
             let values = values::compare(candidate, judged, self.kernel);
             self.counts.engine_runs += values.runs;
@@ -421,20 +420,6 @@ pub(super) fn text_of(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
     text.unwrap_or_default().to_owned()
-}
-
-/// An accepted program that is rejected if no path is pruned by less than its whole state.
-fn rejected_without_pruning(why: &Unverified) -> Option<Problem> {
-    let Unverified::Rejected(reject) = why else {
-        return None;
-    };
-    let text = reject.text().lines().next_back().unwrap_or_default();
-    Some(Problem::new(
-        Oracle::SAMENESS,
-        &format!("rejected without pruning: {text}"),
-        "accepted",
-        format!("without pruning: {text}"),
-    ))
 }
 
 /// Whether any jump of the programs leads back.

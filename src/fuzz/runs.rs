@@ -47,6 +47,12 @@ pub(super) struct Prepared<'a> {
 }
 
 impl Prepared<'_> {
+    /// Whether all its programs are accepted.
+    pub(super) fn are_accepted(&self) -> bool {
+        let mut judged = self.judged.iter();
+        judged.all(|known| known.verification.verdict.is_accepted())
+    }
+
     /// A machine with the programs. An extension is attached.
     pub(super) fn machine(&self) -> Result<(Vm, ProgramHandle), Error> {
         let mut world = World::with_cpus(self.cpus);
@@ -95,6 +101,8 @@ pub(super) fn run(
     let Ok((mut vm, handle)) = prepared.machine() else {
         return ran;
     };
+    // A rejected program that a tail call leads to may fault.
+    let is_safe = oracles.contains(Oracle::SAFETY) && prepared.are_accepted();
     let mut inputs = Inputs::new(prepared.candidate.seed);
     for number in 0..count {
         let event = prepared.event(&mut vm, &mut inputs, number);
@@ -128,9 +136,7 @@ pub(super) fn run(
             return ran;
         }
         let Err(error) = outcome else { continue };
-        if oracles.contains(Oracle::SAFETY)
-            && let Some(fault) = fault(&error)
-        {
+        if is_safe && let Some(fault) = fault(&error) {
             // Without the program's name, and where it is.
             let what = fault.lines().next().unwrap_or_default();
             let what = what.split_once(": ").map_or(what, |(_, what)| what);

@@ -12,7 +12,7 @@ use crate::isa::RawInsn;
 use crate::program::Program;
 use crate::spec::ProgFlags;
 use crate::util::Errno;
-use crate::verifier::{Decision, Options, Verdict, verify};
+use crate::verifier::{Decision, Options, Reject, Unverified, Verdict, Verification, verify};
 
 /// A change that must not change the verdict.
 #[derive(Debug, Clone, Copy)]
@@ -29,6 +29,9 @@ enum Change {
     Checkpoints,
 }
 
+/// How kinds of problems begin whose error is on a path that no run takes.
+pub(super) const NEVER: &str = "never reached: ";
+
 /// `goto +0`.
 const GOTO: u8 = 0x05;
 /// `r0 = 0`.
@@ -41,7 +44,7 @@ const LOAD: u8 = 0x79;
 /// Changes a program in a random way; the problem if the verdict is another one.
 pub(super) fn check(
     program: &Arc<Program>,
-    verdict: &Verdict,
+    verification: &Verification,
     options: &Options,
     random: &mut Random,
 ) -> Option<Problem> {
@@ -79,8 +82,9 @@ pub(super) fn check(
     let mut changed = listing.program(program)?;
     changed.flags = flags;
     let changed = Arc::new(changed);
-    let other = verify(&changed, options).verdict;
-    if is_limit(verdict) || is_limit(&other) || other.decision == Decision::Unjudged {
+    let changed = verify(&changed, options);
+    let (verdict, other) = (&verification.verdict, &changed.verdict);
+    if is_limit(verdict) || is_limit(other) || other.decision == Decision::Unjudged {
         return None;
     }
     let same = verdict.decision == other.decision;
@@ -95,12 +99,43 @@ pub(super) fn check(
         let word = verdict.decision.word();
         format!("{word} {}", verdict.message).trim_end().to_owned()
     };
+    let reject = |verification: &Verification| {
+        let why = verification.outcome.as_ref().err();
+        why.and_then(Unverified::reject).map(error)
+    };
+    let kind = match (reject(verification), reject(&changed)) {
+        (Some(error), Some(other)) => format!("{error}, with {what}: {other}"),
+        (Some(error), None) => format!("{error}, not with {what}"),
+        (None, Some(error)) => format!("{error}, with {what} only"),
+        (None, None) => return None,
+    };
     Some(Problem::new(
         Oracle::SAMENESS,
-        &format!("{what}: {}", text(&other)),
+        &kind,
         text(verdict),
-        format!("with {what}: {}", text(&other)),
+        format!("with {what}: {}", text(other)),
     ))
+}
+
+/// The problem with an accepted program that is rejected if no path is pruned by less than its
+/// whole state.
+pub(super) fn without_pruning(reject: &Reject) -> Problem {
+    Problem::new(
+        Oracle::SAMENESS,
+        &format!("{}, without pruning only", error(reject)),
+        "accepted",
+        format!("without pruning: {}", reject.message()),
+    )
+}
+
+/// The error line of a reject, with which the kinds of problems begin.
+fn error(reject: &Reject) -> String {
+    let trail = reject.trail();
+    let path = match trail.and_then(|trail| trail.contradiction) {
+        Some(_) => NEVER,
+        None => "",
+    };
+    format!("{path}{}", reject.message())
 }
 
 /// Whether a verdict is about a limit, which a changed program may meet earlier.

@@ -388,6 +388,8 @@ impl Verifier<'_> {
         let var = &self.reg(dst).var;
         if !var.is_consistent() {
             self.reg_mut(dst).var = self.sanitized(*var, context)?;
+            let pc = self.pc();
+            self.state.contradiction.get_or_insert(pc);
         }
         Ok(())
     }

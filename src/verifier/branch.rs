@@ -132,6 +132,15 @@ impl Verifier<'_> {
             false => Scalar::refine(op, width, &left.var, &right.var, taken),
         };
         let (taken, not_taken) = (refined(true), refined(false));
+        let is_never = |taken: bool, (a, b): &(Scalar, Scalar)| {
+            let holds = match is_same {
+                // What holds for one number and itself holds for all, but for common bits.
+                true => (op != JumpOp::Set).then(|| op.eval64(0, 0)),
+                false => Scalar::is_taken(op, width, a, b),
+            };
+            holds == Some(!taken) || !a.is_consistent() || !b.is_consistent()
+        };
+        let never = (is_never(true, &taken), is_never(false, &not_taken));
         let mut consistent = |(a, b), names: (&str, &str)| {
             let a = self.consistent(a, names.0)?;
             // The same register is not looked at again after its bounds were reset.
@@ -144,10 +153,18 @@ impl Verifier<'_> {
         };
         let taken = consistent(taken, ("true_reg1", "true_reg2"))?;
         let not_taken = consistent(not_taken, ("false_reg1", "false_reg2"))?;
+        let pc = self.pc();
         let Some(other) = self.worklist.last_mut() else {
             return Ok(());
         };
-        for (state, (a, b)) in [(&mut self.state, not_taken), (other, taken)] {
+        let ways = [
+            (&mut self.state, not_taken, never.1),
+            (other, taken, never.0),
+        ];
+        for (state, (a, b), never) in ways {
+            if never {
+                state.contradiction.get_or_insert(pc);
+            }
             state.reg_mut(dst).var = a;
             if let Some(src) = src {
                 state.reg_mut(src).var = b;
@@ -338,7 +355,7 @@ fn mark_null(maps: &Maps<'_>, state: &mut State, reg: Reg, is_null: bool) {
     let RegState { id, ref_id, .. } = *state.reg(reg);
     if is_null && ref_id != 0 && ref_id == id {
         // The acquisition failed: there is no reference to release.
-        state.refs.retain(|reference| reference.id != id);
+        state.refs.remove(|reference| reference.id == id);
     }
     for reg in state.all_regs_mut() {
         if !reg.maybe_null() || reg.id != id {

@@ -58,7 +58,7 @@ impl Verifier<'_> {
         let held = |reference: &Reference| {
             reference.kind == ReferenceKind::Object && reference.id == value.ref_id
         };
-        if value.ref_id != 0 && !self.state.refs.iter().any(held) {
+        if value.ref_id != 0 && !self.state.refs.newest_first().any(held) {
             reject!(
                 EACCES,
                 "invalid bpf_context access off={off}. Reference may already be released"

@@ -63,6 +63,7 @@ mod pool;
 mod precision;
 mod privileges;
 mod prune;
+mod references;
 mod reg;
 mod reg_check;
 mod reject;

@@ -4,6 +4,7 @@
 use std::mem::take;
 
 use super::history::{History, NO_PC, Steps};
+use super::references::References;
 use super::reg::{MapRef, RegState};
 use super::stack::{SLOT, Slot};
 use crate::isa::Reg;
@@ -205,7 +206,7 @@ pub(crate) struct State<R = RegState, S = Slot> {
     /// The calls, the outermost first; never empty.
     pub frames: Vec<Frame<R, S>>,
     /// The references acquired and not yet released.
-    pub refs: Vec<Reference>,
+    pub refs: References,
     /// The checkpoint that this state descends from.
     pub parent: Option<StateId>,
     /// The number of paths from here that are not yet explored to their end.
@@ -236,6 +237,9 @@ pub(crate) struct State<R = RegState, S = Slot> {
     pub cleaned: bool,
     /// For a back edge: the checkpoint that subsumes it.
     pub equal_to: Option<StateId>,
+    /// The first instruction on the way here that left no number to some register: no run comes
+    /// here.
+    pub contradiction: Option<Pc>,
 }
 
 /// A state that is not explored any further: a checkpoint. Most registers and slots are as
@@ -260,7 +264,7 @@ impl State {
     pub(crate) fn new(frame: Frame) -> Self {
         Self {
             frames: vec![frame],
-            refs: Vec::new(),
+            refs: References::default(),
             parent: None,
             branches: 0,
             pc: NO_PC,
@@ -277,6 +281,7 @@ impl State {
             irq_id: 0,
             cleaned: false,
             equal_to: None,
+            contradiction: None,
         }
     }
 
@@ -339,7 +344,7 @@ impl<R, S> State<R, S> {
     pub(crate) const fn with<R2, S2>(
         &self,
         frames: Vec<Frame<R2, S2>>,
-        refs: Vec<Reference>,
+        refs: References,
         history: History,
     ) -> State<R2, S2> {
         State {
@@ -361,6 +366,7 @@ impl<R, S> State<R, S> {
             irq_id: self.irq_id,
             cleaned: self.cleaned,
             equal_to: self.equal_to,
+            contradiction: self.contradiction,
         }
     }
 

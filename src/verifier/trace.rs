@@ -16,6 +16,7 @@ impl Verifier<'_> {
         Trail {
             path: self.path(LONGEST),
             registers: self.registers(),
+            contradiction: self.state.contradiction,
         }
     }
 

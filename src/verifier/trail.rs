@@ -14,6 +14,9 @@ pub struct Trail {
     /// The initialised registers of the last frame, each in the log's notation:
     /// `map_value_or_null(id=1,map=hist,ks=4,vs=8)`.
     pub registers: Vec<(Reg, String)>,
+    /// The first instruction on the path that left no number to some register, as far as the
+    /// bounds show it: no run takes the path. The kernel explores such a path on.
+    pub contradiction: Option<Pc>,
 }
 
 impl Trail {

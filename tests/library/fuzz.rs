@@ -307,6 +307,25 @@ fn an_order_that_decides_a_verdict_is_known() {
     assert!(judge.counts.known > 0);
 }
 
+/// An odd number from 8 to 8 is taken for 9, which is too far. The path to it is pruned, or not.
+#[test]
+fn an_error_on_a_path_that_no_run_takes_is_known() {
+    let text = "r5 = *(u16 *)(r1 +32)\n*(u64 *)(r10 -8) = 0\n*(u64 *)(r10 -16) = 0\n\
+                r3 = *(u8 *)(r1 +0)\nif r3 != 0 goto odd\n\
+                join:\nif r5 > 7 goto +0\nif r5 s> 8 goto out\nr2 = r10\nr2 += -16\nr2 += r5\n\
+                r0 = *(u8 *)(r2 +7)\nout:\nr0 = 0\nexit\nodd:\nr5 |= 1\ngoto join";
+    let mut program = Program::new("odd", ProgType::Syscall, assemble(text).unwrap());
+    program.flags = ProgFlags::SLEEPABLE | ProgFlags::TEST_STATE_FREQ;
+    let program = Arc::new(program);
+    let mut judge = Judge::new(Oracle::SAMENESS, false);
+    for seed in 0..8 {
+        let candidate = Candidate::new(program.clone(), vec![0; 64], seed);
+        assert_eq!(judge.judge(&candidate), None);
+    }
+    assert_eq!(judge.counts.accepted, 8);
+    assert!(judge.counts.known > 0);
+}
+
 /// Each target has a file of three lines, and its body takes any bytes.
 #[test]
 fn targets_take_any_bytes() {

@@ -84,7 +84,8 @@ impl StateText<'_> {
     /// The references. (Locks have no id.)
     fn references(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Without an id: the lock in a map's value that has a constant address.
-        let ids = self.state.refs.iter().map(|reference| reference.id);
+        let ids = self.state.refs.oldest_first();
+        let ids = ids.map(|reference| reference.id);
         if ids.clone().next() == Some(0) {
             return Ok(());
         }
@@ -417,7 +418,8 @@ mod tests {
         };
         let mut state = State::new(Frame::new(None, 0, 0));
         state.frames.push(inner);
-        state.refs = vec![reference(1), reference(2)];
+        state.refs.push(reference(1));
+        state.refs.push(reference(2));
         let show = |frame, touched| {
             StateText {
                 program: &program,

@@ -75,7 +75,7 @@ impl Comparison<'_> {
     /// sections. The number of references that it holds if not.
     pub(super) fn held(&self, state: &SavedState) -> Result<(), u64> {
         let count = |is: fn(ReferenceKind) -> bool| {
-            let found = state.refs.iter().filter(|held| is(held.kind));
+            let found = state.refs.newest_first().filter(|held| is(held.kind));
             found.count()
         };
         let Held {

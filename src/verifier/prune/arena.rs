@@ -210,14 +210,10 @@ impl Arena {
     pub(super) fn insert(&mut self, state: &mut State, list: ListId) -> StateId {
         let free = self.free.pop();
         // The memory of the freed checkpoint.
-        let (mut frames, mut refs, mut history) = match free {
+        let (mut frames, mut history) = match free {
             Some(id) => {
                 let old = &mut self.checkpoint_mut(id).state;
-                (
-                    take(&mut old.frames),
-                    take(&mut old.refs),
-                    take(&mut old.history),
-                )
+                (take(&mut old.frames), take(&mut old.history))
             }
             None => Default::default(),
         };
@@ -229,12 +225,11 @@ impl Arena {
             let parent = parent.and_then(|parent| parent.frames.get(number));
             pools.save(frame, parent)
         }));
-        refs.clone_from(&state.refs);
         // The copy is as long as it has to be; `state` keeps its memory for the next one.
         history.clone_from(&state.history);
         state.history.clear();
         let checkpoint = Checkpoint {
-            state: state.with(frames, refs, history),
+            state: state.with(frames, state.refs.clone(), history),
             list,
             next: self.list(list).head,
             hits: 0,

@@ -19,10 +19,11 @@
 use super::ids::IdMap;
 use crate::spec::helpers::TypeFlags;
 use crate::verifier::pool::Pools;
+use crate::verifier::references::References;
 use crate::verifier::reg::{ADD_CONST, Kind, RegState};
 use crate::verifier::scalar::Scalar;
 use crate::verifier::stack::{SLOT, Slot, SlotKind};
-use crate::verifier::state::{Frame, Reference, SavedFrame, SavedState, State, ValueId};
+use crate::verifier::state::{Frame, SavedFrame, SavedState, State, ValueId};
 use crate::verifier::structure::InsnInfo;
 use crate::verifier::tnum::Tnum;
 
@@ -118,11 +119,9 @@ impl Comparison<'_> {
     }
 
     /// `refsafe`: the same references are acquired.
-    fn references(&mut self, old: &[Reference], current: &[Reference]) -> bool {
+    fn references(&mut self, old: &References, current: &References) -> bool {
         old.len() == current.len()
-            && old
-                .iter()
-                .zip(current)
+            && std::iter::zip(old.oldest_first(), current.oldest_first())
                 .all(|(a, b)| a.kind == b.kind && self.ids.same(a.id, b.id))
     }
 

@@ -50,16 +50,29 @@ fn make(
     cgroup.set_if_there("kn.id", id)?;
     cgroup.set_if_there("level", level)?;
     cgroup.set_if_there("self.cgroup", &cgroup)?;
+    // Each cgroup has a file `cgroup.procs`, each but the root `cgroup.events`
+    // (`cgroup_base_files`, `kernel/cgroup/cgroup.c`).
+    let files = ["procs_file.kn", "events_file.kn"];
+    for file in files.iter().take(1 + usize::from(level > 0)) {
+        set_parent(&cgroup, file, &cgroup)?;
+    }
     for (level, ancestor) in ancestors.iter().chain([&cgroup]).enumerate() {
         cgroup.set_if_there(&format!("ancestors[{level}]"), ancestor)?;
     }
     if let Some(parent) = ancestors.last() {
         // `self` is the first member of a cgroup, so pointers to both are equal.
         cgroup.set_if_there("self.parent", parent)?;
-        if let Ok(node) = parent.get("kn") {
-            cgroup.set_if_there("kn.__parent", node)?;
-            cgroup.set_if_there("kn.parent", node)?;
-        }
+        set_parent(&cgroup, "kn", parent)?;
     }
     Ok(cgroup)
+}
+
+/// Sets the parent of a node of a cgroup to the node of `parent`. The member has a new name since
+/// Linux 6.15.
+fn set_parent(cgroup: &KernelObject, node: &str, parent: &KernelObject) -> Result<(), KernelError> {
+    if let Ok(above) = parent.get("kn") {
+        cgroup.set_if_there(&format!("{node}.__parent"), above)?;
+        cgroup.set_if_there(&format!("{node}.parent"), above)?;
+    }
+    Ok(())
 }

@@ -35,7 +35,7 @@ impl Reference {
 impl Verifier<'_> {
     /// The lock that was taken last of those that are held.
     pub(crate) fn held_lock(&self) -> Option<&Reference> {
-        let mut newest = self.state.refs.iter().rev();
+        let mut newest = self.state.refs.newest_first();
         newest.find(|held| held.lock().is_some())
     }
 
@@ -90,7 +90,7 @@ impl Verifier<'_> {
             if kind == LockKind::Spin && self.held_lock().is_some() {
                 reject!(EINVAL, "Locking two bpf_spin_locks are not allowed");
             }
-            if kind != LockKind::Spin && self.state.refs.iter().any(is_same) {
+            if kind != LockKind::Spin && self.state.refs.newest_first().any(is_same) {
                 reject!(
                     EINVAL,
                     "Acquiring the same lock again, AA deadlock detected"
@@ -107,13 +107,13 @@ impl Verifier<'_> {
             reject!(EINVAL, "{name}_unlock without taking a lock");
         };
         let is_it = |held: &Reference| held.id == state.id && held.lock() == Some(lock);
-        let Some(at) = self.state.refs.iter().position(is_it) else {
+        if !self.state.refs.newest_first().any(is_it) {
             reject!(EINVAL, "{name}_unlock of different lock");
-        };
+        }
         if last.id != state.id || last.lock().map(|last| last.owner) != Some(owner) {
             reject!(EINVAL, "{name}_unlock cannot be out of order");
         }
-        self.state.refs.remove(at);
+        self.state.refs.remove(is_it);
         self.invalidate_borrowed();
         Ok(())
     }

@@ -74,13 +74,11 @@ impl Verifier<'_> {
 
     /// Releases a reference; returns whether it was acquired.
     pub(crate) fn release(&mut self, id: u32) -> bool {
-        let refs = &mut self.state.refs;
         let is_it =
             |reference: &Reference| reference.kind == ReferenceKind::Object && reference.id == id;
-        let Some(at) = refs.iter().position(is_it) else {
+        if !self.state.refs.remove(is_it) {
             return false;
-        };
-        refs.remove(at);
+        }
         let invalid = self.privileges.invalid();
         for reg in self.state.all_regs_mut() {
             if reg.ref_id == id {
@@ -148,7 +146,7 @@ impl Verifier<'_> {
             reference.kind == ReferenceKind::Object && reference.id != returned
         };
         let mut leak = None;
-        for reference in self.state.refs.iter().filter(lost) {
+        for reference in self.state.refs.oldest_first().filter(lost) {
             let line = format_args!(
                 "Unreleased reference id={} alloc_insn={}",
                 reference.id, reference.pc

@@ -90,7 +90,7 @@ impl Verifier<'_> {
             Kind::MapValue { map, .. } => LockOwner::Map(map),
             _ => LockOwner::Object,
         };
-        let mut held = self.state.refs.iter();
+        let mut held = self.state.refs.newest_first();
         held.any(|held| held.id == state.id && held.lock().is_some_and(|lock| lock.owner == owner))
     }
 

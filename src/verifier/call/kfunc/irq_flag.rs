@@ -101,7 +101,7 @@ impl Verifier<'_> {
         let innermost = self.state.irq_id;
         let saved = |reference: &&Reference| reference.kind == ReferenceKind::Irq;
         if id != innermost {
-            let mut refs = self.state.refs.iter();
+            let mut refs = self.state.refs.newest_first();
             let pc = refs.find(|reference| reference.id == innermost);
             let pc = pc.map_or(0, |reference| reference.pc.0);
             reject!(
@@ -110,12 +110,16 @@ impl Verifier<'_> {
                  acquired at insn_idx={pc}"
             );
         }
-        let outer = self.state.refs.iter().filter(saved).map(|one| one.id);
+        let outer = self
+            .state
+            .refs
+            .oldest_first()
+            .filter(saved)
+            .map(|one| one.id);
         let outer = outer.take_while(|one| *one != id).last();
         self.state.irq_id = outer.unwrap_or(0);
-        self.state
-            .refs
-            .retain(|one| one.kind != ReferenceKind::Irq || one.id != id);
+        let is_it = |one: &Reference| one.kind == ReferenceKind::Irq && one.id == id;
+        self.state.refs.remove(is_it);
         Ok(())
     }
 

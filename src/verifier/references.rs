@@ -1,0 +1,148 @@
+//! The references that a state holds (`struct bpf_reference_state`).
+//!
+//! ```text
+//!    1: call bpf_task_from_pid   ; one more in each iteration
+//!    2: if r0 == 0 goto -2
+//!    3: goto -3
+//! ```
+//!
+//! Such a loop ends at the limit of instructions, with a hundred thousand references in the last of
+//! as many checkpoints. A list shares its beginning with the lists that it comes from, so each of
+//! them costs one reference.
+
+use std::fmt;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::state::Reference;
+
+/// References in the order in which they were acquired.
+#[derive(Clone, Default)]
+pub(crate) struct References(Option<Arc<Node>>);
+
+/// The reference acquired last, and those before.
+struct Node {
+    reference: Reference,
+    before: References,
+    len: usize,
+}
+
+impl References {
+    /// The number of references.
+    pub(crate) fn len(&self) -> usize {
+        self.0.as_ref().map_or(0, |node| node.len)
+    }
+
+    /// Whether there are none.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// All, the one acquired last first.
+    pub(crate) fn newest_first(&self) -> impl Iterator<Item = &Reference> {
+        let nodes = std::iter::successors(self.0.as_deref(), |node| node.before.0.as_deref());
+        nodes.map(|node| &node.reference)
+    }
+
+    /// All, in the order in which they were acquired.
+    pub(crate) fn oldest_first(&self) -> impl Iterator<Item = &Reference> + Clone {
+        let all: SmallVec<[&Reference; 8]> = self.newest_first().collect();
+        all.into_iter().rev()
+    }
+
+    /// Adds a reference.
+    pub(crate) fn push(&mut self, reference: Reference) {
+        let len = self.len() + 1;
+        let before = std::mem::take(self);
+        self.0 = Some(Arc::new(Node {
+            reference,
+            before,
+            len,
+        }));
+    }
+
+    /// Removes the one of which `is_it` is true, the newest if there are more; returns whether there
+    /// was one.
+    pub(crate) fn remove(&mut self, is_it: impl Fn(&Reference) -> bool) -> bool {
+        let Some(newer) = self.newest_first().position(is_it) else {
+            return false;
+        };
+        let kept: SmallVec<[Reference; 8]> = self.newest_first().take(newer).copied().collect();
+        for _ in 0..=newer {
+            let node = self.0.take();
+            *self = node.map_or_else(Self::default, |node| node.before.clone());
+        }
+        for reference in kept.into_iter().rev() {
+            self.push(reference);
+        }
+        true
+    }
+}
+
+/// Without recursion: a list may be long.
+impl Drop for References {
+    fn drop(&mut self) {
+        let mut next = self.0.take();
+        while let Some(mut node) = next.and_then(Arc::into_inner) {
+            next = node.before.0.take();
+        }
+    }
+}
+
+impl fmt::Debug for References {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.oldest_first()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::util::Pc;
+    use crate::verifier::state::ReferenceKind;
+
+    fn reference(id: u32) -> Reference {
+        Reference {
+            id,
+            pc: Pc(id),
+            kind: ReferenceKind::Object,
+        }
+    }
+
+    fn list(ids: impl IntoIterator<Item = u32>) -> References {
+        let mut list = References::default();
+        for id in ids {
+            list.push(reference(id));
+        }
+        list
+    }
+
+    fn ids(list: &References) -> Vec<u32> {
+        list.oldest_first().map(|it| it.id).collect()
+    }
+
+    #[test]
+    fn a_copy_keeps_what_the_other_loses() {
+        let mut one = list(1..=5);
+        let other = one.clone();
+        assert!(one.remove(|it| it.id == 3));
+        one.push(reference(6));
+        assert_eq!((ids(&one), one.len()), (vec![1, 2, 4, 5, 6], 5));
+        assert_eq!((ids(&other), other.len()), (vec![1, 2, 3, 4, 5], 5));
+        assert!(one.remove(|it| it.id % 2 == 0));
+        assert_eq!(ids(&one), [1, 2, 4, 5], "the newest");
+        assert!(!one.remove(|it| it.id == 3));
+        while one.remove(|it| it.id < 6) {}
+        assert!(one.is_empty());
+        assert_eq!(other.newest_first().next(), Some(&reference(5)));
+    }
+
+    #[test]
+    fn a_long_list_ends_without_recursion() {
+        let long = list(0..1_000_000);
+        let copy = long.clone();
+        drop(long);
+        assert_eq!(copy.len(), 1_000_000);
+    }
+}
