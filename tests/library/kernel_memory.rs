@@ -291,6 +291,12 @@ fn so_will_the_running_kernels() {
     }
     let cgroup = current.at("cgroups.dfl_cgrp").unwrap();
     assert_eq!(cgroup.get("kn.id").unwrap(), 9);
+    for file in ["procs_file.kn", "events_file.kn"] {
+        let node = cgroup.at(file).unwrap();
+        // By its name before Linux 6.15, too.
+        let parent = node.get("__parent").or_else(|_| node.get("parent"));
+        assert_eq!(parent.unwrap(), cgroup.get("kn").unwrap());
+    }
     assert_eq!(cgroup.get("level").unwrap(), 2);
     assert_eq!(cgroup.get("ancestors[1].kn.id").unwrap(), 5);
     let found = test.vm.world().find_cgroup(5).unwrap();

@@ -174,7 +174,7 @@ fn words(verdict: &bpflab::verifier::Verdict) -> String {
 #[test]
 fn bpflab_says_what_the_page_says() {
     let all = told();
-    assert_eq!(all.len(), 7);
+    assert_eq!(all.len(), 8);
     for told in all {
         let name = told.program.name.clone();
         let verdict = verify(&told.program.into(), &Options::default()).verdict;
@@ -234,6 +234,23 @@ fn the_kernel_says_what_the_page_says() {
         let name = &told.program.name;
         assert_eq!(said_here(&told), told.linux.clone() + returned, "{name}");
     }
+}
+
+/// Without the first way to the comparison, the path that no run takes is explored.
+#[test]
+fn without_the_other_way_an_error_is_found() {
+    let mut all = told();
+    all.retain(|told| told.program.name == "maybe-odd");
+    let mut told = all.pop().expect("the program");
+    let branch = told.program.insns[5];
+    told.program.insns[5] = RawInsn::new(0x05, 0, 0, branch.off, 0);
+    let error = "invalid read from stack R2 off=0 size=1";
+    #[cfg(all(feature = "kernel", target_os = "linux"))]
+    if crate::shared::here::judge().is_some() {
+        assert_eq!(said_here(&told), error);
+    }
+    let verdict = verify(&told.program.into(), &Options::default()).verdict;
+    assert_eq!(verdict.message, error);
 }
 
 /// What the page's table says of other kernels: the beginning of `uname -r`, and each program's words.
