@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use crate::shared::corpus;
 
+use bpflab::Pc;
 use bpflab::btf::{Btf, Builder, Encoding, FuncInfo, Kind, Linkage};
 use bpflab::isa::{RawInsn, assemble, assemble_with};
 use bpflab::object::Target;
 use bpflab::program::{MapDef, Program};
 use bpflab::spec::{MapFlags, MapType, ProgFlags, ProgType};
+use bpflab::verifier::diagnose::diagnose;
 use bpflab::verifier::{Options, verify};
 
 /// A program of the page, and what the page says of it: verdict and processed instructions.
@@ -249,8 +251,14 @@ fn without_the_other_way_an_error_is_found() {
     if crate::shared::here::judge().is_some() {
         assert_eq!(said_here(&told), error);
     }
-    let verdict = verify(&told.program.into(), &Options::default()).verdict;
-    assert_eq!(verdict.message, error);
+    let program = Arc::new(told.program);
+    let verification = verify(&program, &Options::default());
+    assert_eq!(verification.verdict.message, error);
+    let why = verification.outcome.expect_err("a reject");
+    let diagnosis = diagnose(&program, why.reject().expect("a reject"));
+    let comparison = diagnosis.labels.iter().find(|label| label.pc == Pc(7));
+    let text = comparison.map(|label| label.text.as_str());
+    assert!(text.is_some_and(|text| text.starts_with("no run gets past here")));
 }
 
 /// What the page's table says of other kernels: the beginning of `uname -r`, and each program's words.

@@ -222,6 +222,14 @@ impl Builder<'_> {
             }
         };
         diagnosis.held = self.held();
+        let trail = self.reject.trail();
+        labels.extend(trail.and_then(|trail| trail.contradiction).map(|pc| {
+            Label {
+                pc,
+                text: "no run gets past here on this path; the verifier explores it all the same"
+                    .to_owned(),
+            }
+        }));
         labels.sort_by_key(|label| self.path.map(|path| path.index_of(label.pc)));
         for label in labels {
             let mut before = diagnosis.labels.iter();
