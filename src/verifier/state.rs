@@ -5,7 +5,7 @@ use std::mem::take;
 
 use super::history::{History, NO_PC, Steps};
 use super::references::References;
-use super::reg::{MapRef, RegState};
+use super::reg::RegState;
 use super::stack::{SLOT, Slot};
 use crate::isa::Reg;
 use crate::spec::limits::{MAX_CALL_FRAMES, STACK_SIZE};
@@ -147,57 +147,6 @@ impl<R: Copy, S: Copy> Clone for Frame<R, S> {
         *callback_depth = from.callback_depth;
         *callback_of = from.callback_of;
     }
-}
-
-/// A reference that was acquired and must be released (`struct bpf_reference_state`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Reference {
-    /// The id that pointers to the object carry in `ref_id`.
-    pub id: u32,
-    /// The call that acquired it.
-    pub pc: Pc,
-    /// What was acquired.
-    pub kind: ReferenceKind,
-}
-
-/// What a reference stands for (`enum ref_state_type`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum ReferenceKind {
-    /// An object, which must be released.
-    Object,
-    /// A lock that is held. The reference's id is that of the pointer to the map value or
-    /// object with the lock.
-    Lock(Lock),
-    /// A saved interrupt state, which must be restored.
-    Irq,
-}
-
-/// A lock that is held.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Lock {
-    pub kind: LockKind,
-    /// Where it is. (All objects that the program allocates have types of one BTF.)
-    pub owner: LockOwner,
-}
-
-/// The kind of a lock.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum LockKind {
-    /// `bpf_spin_lock`.
-    Spin,
-    /// `bpf_res_spin_lock`.
-    Resilient,
-    /// `bpf_res_spin_lock`, taken with interrupts disabled.
-    ResilientIrq,
-}
-
-/// What has a lock.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum LockOwner {
-    /// A value of this map.
-    Map(MapRef),
-    /// An object that the program allocated.
-    Object,
 }
 
 /// A verifier state.

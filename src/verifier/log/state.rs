@@ -281,9 +281,10 @@ mod tests {
     use crate::spec::call::IteratorKind;
     use crate::spec::{MapType, ProgType};
     use crate::util::{MapId, Pc};
+    use crate::verifier::references::{Reference, ReferenceKind};
     use crate::verifier::reg::{ADD_CONST64, MapRef};
     use crate::verifier::scalar::Scalar;
-    use crate::verifier::state::{Entry, Reference, ReferenceKind};
+    use crate::verifier::state::Entry;
     use crate::verifier::tnum::Tnum;
 
     fn program() -> Program {

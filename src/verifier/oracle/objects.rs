@@ -9,9 +9,10 @@ use crate::btf::{Btf, Kind as BtfKind};
 use crate::spec::call::TypeFlags;
 use crate::util::TypeId;
 use crate::verifier::log::dynptr_name;
+use crate::verifier::references::ReferenceKind;
 use crate::verifier::reg::{DynptrKind, IterState, Kind, ObjectType, RegState};
 use crate::verifier::stack::{Slot, SlotKind};
-use crate::verifier::state::{ReferenceKind, SavedState};
+use crate::verifier::state::SavedState;
 
 /// Pointers to objects that are certainly there.
 const VALID: TypeFlags = TypeFlags::PTR_TRUSTED

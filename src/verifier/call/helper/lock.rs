@@ -8,9 +8,9 @@ use crate::spec::call::TypeFlags;
 use crate::spec::helpers::id;
 use crate::util::HelperId;
 use crate::verifier::env::Verifier;
+use crate::verifier::references::{Lock, LockKind, LockOwner, Reference, ReferenceKind};
 use crate::verifier::reg::{Kind, MapRef, RegState};
 use crate::verifier::reject::{VerifyResult, reject};
-use crate::verifier::state::{Lock, LockKind, LockOwner, Reference, ReferenceKind};
 
 impl LockKind {
     /// The field that is such a lock.

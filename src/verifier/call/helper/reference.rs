@@ -7,9 +7,9 @@ use crate::spec::ProgType;
 use crate::spec::call::TypeFlags;
 use crate::util::Errno;
 use crate::verifier::env::Verifier;
+use crate::verifier::references::{Reference, ReferenceKind};
 use crate::verifier::reg::Kind;
 use crate::verifier::reject::{Reject, VerifyResult, reject};
-use crate::verifier::state::{Reference, ReferenceKind};
 
 /// What ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -13,9 +13,10 @@ use crate::spec::call::TypeFlags;
 use crate::util::{Errno, TypeId};
 use crate::verifier::env::Verifier;
 use crate::verifier::log::type_name;
+use crate::verifier::references::LockOwner;
 use crate::verifier::reg::{Kind, ObjectType, RegState};
 use crate::verifier::reject::{VerifyResult, reject};
-use crate::verifier::state::{Entry, LockOwner};
+use crate::verifier::state::Entry;
 
 /// The kfuncs that work on trees (`is_bpf_rbtree_api_kfunc`).
 const TREES: &[&str] = &[

@@ -3,10 +3,10 @@
 use super::Call;
 use crate::isa::Reg;
 use crate::verifier::env::Verifier;
+use crate::verifier::references::{Reference, ReferenceKind};
 use crate::verifier::reg::{Kind, RegState};
 use crate::verifier::reject::{VerifyResult, reject};
 use crate::verifier::stack::{SLOT, Slot, SlotKind};
-use crate::verifier::state::{Reference, ReferenceKind};
 
 /// How messages call it.
 const NAME: &str = "irq_flag";

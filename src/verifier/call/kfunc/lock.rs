@@ -5,10 +5,10 @@ use super::argument::is_allocated;
 use crate::isa::Reg;
 use crate::util::{Errno, Pc};
 use crate::verifier::env::Verifier;
+use crate::verifier::references::LockKind;
 use crate::verifier::reg::{Kind, RegState};
 use crate::verifier::reject::{VerifyResult, reject};
 use crate::verifier::scalar::Scalar;
-use crate::verifier::state::LockKind;
 
 /// The error numbers that such a lock may return: `-MAX_ERRNO` to -1.
 const ERRORS: (i32, i32) = (-4095, -1);

@@ -5,11 +5,13 @@ use crate::spec::call::IteratorKind;
 use crate::spec::helpers::TypeFlags;
 use crate::util::{MapId, Pc};
 use crate::verifier::prune::tests::{saved, state};
+use crate::verifier::references::{
+    Lock, LockKind, LockOwner, Reference, ReferenceKind, References,
+};
 use crate::verifier::reg::{
     ADD_CONST32, ADD_CONST64, AT_END, BEYOND_END, DynptrKind, IterState, MapRef,
 };
 use crate::verifier::scalar::Scalar;
-use crate::verifier::state::{Lock, LockKind, LockOwner, ReferenceKind};
 use ExactLevel::{Exact, NotExact, RangeWithin};
 
 const MAP: MapRef = MapRef {
@@ -444,8 +446,13 @@ fn the_same_is_held_in_the_same_order() {
         pc: Pc(1),
         kind,
     };
+    let list = |held: &[Reference]| {
+        let mut list = References::default();
+        held.iter().for_each(|reference| list.push(*reference));
+        list
+    };
     let refs = |old: &[Reference], current: &[Reference]| {
-        compare(NotExact, |it| it.references(old, current))
+        compare(NotExact, |it| it.references(&list(old), &list(current)))
     };
     let owner = LockOwner::Map(MAP);
     let of_kind = |kind| ReferenceKind::Lock(Lock { kind, owner });
