@@ -126,8 +126,9 @@ impl KernelArguments {
         Ok(())
     }
 
-    /// Opens a file of cases, `-` for standard input, whose type ids are those of this kernel.
-    pub fn open_cases(&self, file: &Path) -> Result<Cases, Failure> {
+    /// Opens a file of cases, `-` for standard input, whose type ids are those of this kernel;
+    /// without `--btf`, those of `otherwise`.
+    pub fn open_cases(&self, file: &Path, otherwise: Option<Btf>) -> Result<Cases, Failure> {
         let opened = if file.as_os_str() == "-" {
             Cases::read("standard input", ".", BufReader::new(std::io::stdin()))
         } else {
@@ -144,7 +145,7 @@ impl KernelArguments {
         let unreadable =
             |error: CaseError| Failure::bad(format!("{}: {}", error.file, error.problem));
         let mut cases = opened.map_err(unreadable)?;
-        if let Some(btf) = self.btf()? {
+        if let Some(btf) = self.btf()?.or(otherwise) {
             cases.set_kernel(btf);
         }
         Ok(cases)

@@ -11,6 +11,7 @@ use super::input::{KernelArguments, bundled_types, no_program, no_type, warnings
 use super::target::{
     ObjectTarget, TargetArgument, assumed_attach_type, is_c_name, loaded, set_target,
 };
+use crate::btf::Btf;
 use crate::object::cases::Cases;
 use crate::object::{ErrorLocation, ObjectError};
 use crate::program::{Program, TargetProgram};
@@ -33,7 +34,8 @@ pub(super) struct ProgramArguments {
     #[arg(value_name = "PROGRAM|OBJ")]
     words: Vec<OsString>,
     /// Use the cases of a file instead (JSON lines, plain or packed; - for standard input).
-    /// Their type ids are those of the kernel given by --btf
+    /// Their type ids are those of the kernel given by --btf; without it, those of the running
+    /// kernel where it judges the cases, too (verify --vs-kernel)
     #[arg(long, value_name = "FILE")]
     cases: Option<PathBuf>,
     /// Attach `freplace` programs to this one, and fentry and fexit programs if it has a function
@@ -76,10 +78,15 @@ impl ProgramArguments {
         self.kernel.btf_name(program)
     }
 
-    /// Passes every program to `judge`, and goes on after errors.
-    pub fn each(&self, mut judge: impl FnMut(Found) -> Result<(), Failure>) -> Result<(), Failure> {
+    /// Passes every program to `judge`, and goes on after errors. Type ids of cases are those of
+    /// `--btf`, without it those of `types`.
+    pub fn each(
+        &self,
+        types: Option<Btf>,
+        mut judge: impl FnMut(Found) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
         if let Some(file) = &self.cases {
-            return each_case(self.kernel.open_cases(file)?, &mut judge);
+            return each_case(self.kernel.open_cases(file, types)?, &mut judge);
         }
         let target = self.target.as_ref().map(|target| match target {
             TargetArgument::Object(target) => self.verify_target(target),

@@ -271,6 +271,45 @@ fn a_file_of_btf_alone_is_printed_as_c() {
     );
 }
 
+/// A case has the ids of the kernel's functions. Of the running kernel, which judges it, they are known.
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+#[test]
+fn cases_that_the_running_kernel_judges_have_its_ids() {
+    if crate::shared::here::judge().is_none() {
+        return;
+    }
+    let types = bpflab::kernel::running_btf().expect("the running kernel's types");
+    let call = |name: &str| {
+        let kfunc = types.find(name, bpflab::btf::Kind::Func).expect("a kfunc");
+        let id: String = kfunc
+            .id()
+            .0
+            .to_le_bytes()
+            .map(|byte| format!("{byte:02x}"))
+            .concat();
+        format!("85200000{id}")
+    };
+    let (lock, unlock) = (call("bpf_rcu_read_lock"), call("bpf_rcu_read_unlock"));
+    let case = format!(
+        "{{\"id\":\"calls\",\"prog_type\":1,\"license\":\"GPL\",\
+         \"insns\":\"{lock}{unlock}b7000000000000009500000000000000\"}}\n"
+    );
+    let file = Scratch::new("calls.jsonl", case.as_bytes());
+    let alone = run(["verify", "--cases", file.path()], "");
+    assert!(
+        stdout(&alone).contains("1 not judged"),
+        "{}",
+        stdout(&alone)
+    );
+    let both = run(["verify", "--cases", file.path(), "--vs-kernel"], "");
+    assert!(
+        stdout(&both).contains("1 compared: 1 match"),
+        "{}",
+        stdout(&both)
+    );
+    assert_eq!(both.status.code(), Some(0), "{}", stderr(&both));
+}
+
 #[test]
 fn the_suites_order_of_arguments_is_understood() {
     // r0 = *(u16 *)(r1 + 1); r0 += r2; exit

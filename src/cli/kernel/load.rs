@@ -47,7 +47,7 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
     let mut exit = Exit::Fine;
     let mut tally = VerdictTally::default();
     let mut rows = Vec::new();
-    arguments.programs.each(|found| {
+    arguments.programs.each(None, |found| {
         let mut lines = String::new();
         let mut row = match found {
             Found::Failed(failure) => {

@@ -64,7 +64,7 @@ pub(super) fn run(
     arguments: &Arguments,
     printer: &mut Printer,
 ) -> Result<Exit, Failure> {
-    let mut cases = arguments.setup.kernel.open_cases(file)?;
+    let mut cases = arguments.setup.kernel.open_cases(file, None)?;
     let world = setup::world(&arguments.setup.world)?;
     let mut count = Count::default();
     while let Some(case) = cases.next() {

@@ -13,6 +13,7 @@ use kernel::KernelVerdicts;
 
 use super::exit::{Exit, Failure};
 use super::files::{read_text, write_text};
+use super::fuzz::kernel_types;
 use super::printer::Printer;
 use super::reports::explain;
 use super::subjects::Found;
@@ -59,9 +60,14 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
         page: arguments.html.is_some().then(VerdictPage::default),
         exit: Exit::Fine,
     };
+    // Cases that the running kernel judges, too, can't have other ids than its own.
+    let types = match session.kernel {
+        Some(_) => kernel_types(None)?,
+        None => None,
+    };
     arguments
         .programs
-        .each(|found| session.found(found, printer))?;
+        .each(types, |found| session.found(found, printer))?;
     session.finish(baseline, printer)
 }
 
