@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::shared::law;
 use bpflab::Object;
+use bpflab::btf::{Btf, Kind};
 use bpflab::compare::{Engine, Ours, Subject};
 use bpflab::fuzz::targets::TARGETS;
 use bpflab::fuzz::{
@@ -15,7 +16,7 @@ use bpflab::fuzz::{
 };
 use bpflab::r#gen::KernelTypes;
 use bpflab::harness::EngineKind;
-use bpflab::isa::assemble;
+use bpflab::isa::{RawInsn, assemble};
 use bpflab::object::Target;
 use bpflab::object::cases::Cases;
 use bpflab::program::Program;
@@ -56,12 +57,17 @@ fn campaign(programs: u64, oracles: Oracle, strategies: Vec<Strategy>) -> Summar
 }
 
 /// What programs on the kernel of the shared corpus are made from; none without the corpus.
-fn kernel_seeds() -> Option<Seeds> {
+fn kernel_types() -> Option<Btf> {
     let path = crate::shared::corpus()?;
     let kernel = Target::file(path.with_file_name("vmlinux-6.18.44.btf.xz"));
     let Ok(Target::Kernel(btf)) = kernel else {
         panic!("no types of a kernel");
     };
+    Some(btf)
+}
+
+fn kernel_seeds() -> Option<Seeds> {
+    let btf = kernel_types()?;
     Some(Seeds::new(Some(KernelTypes::new(&btf)), Vec::new()))
 }
 
@@ -324,6 +330,36 @@ fn an_error_on_a_path_that_no_run_takes_is_known() {
     }
     assert_eq!(judge.counts.accepted, 8);
     assert!(judge.counts.known > 0);
+}
+
+/// The verifier takes the node of each file of a cgroup for not null. The root has no `cgroup.events`.
+#[test]
+fn a_node_that_is_not_there_is_known() {
+    let Some(types) = kernel_types() else { return };
+    let id = |name, kind| types.find(name, kind).expect("a type").id();
+    let call = |name| RawInsn::new(0x85, 0, 2, 0, id(name, Kind::Func).0.cast_signed());
+    for (file, known) in [("procs_file.kn", 0), ("events_file.kn", 1)] {
+        let node = types.field(id("cgroup", Kind::Struct), file).unwrap();
+        let text = format!(
+            "r1 = 1\ncall 1\nif r0 == 0 goto out\nr6 = *(u64 *)(r0 +{})\nr1 = r0\ncall 1\nout:\n\
+             r0 = 0\nexit",
+            node.bit_offset / 8
+        );
+        let mut insns = assemble(&text).unwrap();
+        insns[1] = call("bpf_cgroup_from_id");
+        insns[5] = call("bpf_cgroup_release");
+        let mut program = Program::new("root", ProgType::SchedCls, insns);
+        program.license = "GPL".into();
+        program.kernel_btf = Some(types.clone());
+        let mut judge = Judge::new(Oracle::STATE, false);
+        let candidate = Candidate::new(Arc::new(program), vec![0; 64], 0);
+        assert_eq!(judge.judge(&candidate), None);
+        assert_eq!(
+            (judge.counts.accepted, judge.counts.known),
+            (1, known),
+            "{file}"
+        );
+    }
 }
 
 /// Each target has a file of three lines, and its body takes any bytes.

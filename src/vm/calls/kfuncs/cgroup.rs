@@ -9,8 +9,6 @@ use crate::vm::world::kernel::KernelObject;
 type Result = std::result::Result<u64, HelperProblem>;
 
 const CGROUP: &str = "a struct cgroup";
-/// The ID of the root cgroup.
-const ROOT: u64 = 1;
 /// An upper bound for the nesting of cgroups.
 const MAX_DEPTH: usize = 256;
 
@@ -26,36 +24,15 @@ pub(super) fn ancestors(call: &Call<'_>, cgroup: u64) -> Vec<u64> {
         .collect()
 }
 
-/// The cgroup with this ID. Cgroups of the current task are created on demand.
+/// The cgroup with this ID: one that a test created, or one of the current task, which is created on
+/// demand.
 fn of_id(call: &Call<'_>, id: u64) -> u64 {
     let there = all(call, "cgroup");
     let found = there.iter().find(|cgroup| cgroup.get("kn.id") == Ok(id));
-    if let Some(found) = found {
-        return found.address();
-    }
-    let own = call.machine.world.task_now().cgroup_id();
-    if id != ROOT && id != own {
-        return 0;
-    }
-    let parent = if id == ROOT { 0 } else { of_id(call, ROOT) };
-    let made = || -> std::result::Result<KernelObject, _> {
-        let cgroup = call.machine.world.kernel("struct cgroup")?;
-        let (at, level) = (cgroup.address(), u64::from(id != ROOT));
-        let fields = [
-            ("kn.id", id),
-            ("level", level),
-            ("self.cgroup", at),
-            ("self.parent", parent),
-        ];
-        Ok::<_, crate::vm::world::kernel::KernelError>(fields.into_iter().fold(
-            cgroup,
-            |cgroup, (path, value)| {
-                // An object file may define a partial struct.
-                cgroup.clone().set(path, value).unwrap_or(cgroup)
-            },
-        ))
-    };
-    made().map_or(0, |cgroup| cgroup.address())
+    let found = found.map(KernelObject::address);
+    found
+        .or_else(|| Some(call.machine.world.find_cgroup(id)?.address()))
+        .unwrap_or(0)
 }
 
 pub(super) fn acquire_cgroup(call: &mut Call<'_>) -> Result {
