@@ -29,6 +29,16 @@ pub(crate) struct Reference {
     pub kind: ReferenceKind,
 }
 
+impl Reference {
+    /// The lock that it stands for.
+    pub(crate) const fn lock(&self) -> Option<Lock> {
+        match self.kind {
+            ReferenceKind::Lock(lock) => Some(lock),
+            ReferenceKind::Object | ReferenceKind::Irq => None,
+        }
+    }
+}
+
 /// What a reference stands for (`enum ref_state_type`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ReferenceKind {
@@ -78,6 +88,8 @@ struct Node {
     reference: Reference,
     before: References,
     len: usize,
+    /// How many are locks (`active_locks`).
+    locks: usize,
 }
 
 impl References {
@@ -103,14 +115,26 @@ impl References {
         all.into_iter().rev()
     }
 
+    /// The lock that was taken last of those that are held.
+    pub(crate) fn newest_lock(&self) -> Option<&Reference> {
+        // Each call asks, and seldom is any held.
+        let mut newest = self.newest_first();
+        (self.locks() > 0).then(|| newest.find(|held| held.lock().is_some()))?
+    }
+
+    fn locks(&self) -> usize {
+        self.0.as_ref().map_or(0, |node| node.locks)
+    }
+
     /// Adds a reference.
     pub(crate) fn push(&mut self, reference: Reference) {
-        let len = self.len() + 1;
+        let (len, locks) = (self.len() + 1, self.locks());
         let before = std::mem::take(self);
         self.0 = Some(Arc::new(Node {
             reference,
             before,
             len,
+            locks: locks + usize::from(reference.lock().is_some()),
         }));
     }
 
@@ -186,6 +210,28 @@ mod tests {
         while one.remove(|it| it.id < 6) {}
         assert!(one.is_empty());
         assert_eq!(other.newest_first().next(), Some(&reference(5)));
+    }
+
+    #[test]
+    fn the_newest_lock_is_found() {
+        let lock = |id| Reference {
+            kind: ReferenceKind::Lock(Lock {
+                kind: LockKind::Spin,
+                owner: LockOwner::Object,
+            }),
+            ..reference(id)
+        };
+        let mut held = list([1]);
+        assert_eq!(held.newest_lock(), None);
+        for next in [lock(2), lock(3), reference(4)] {
+            held.push(next);
+        }
+        let newest = |held: &References| held.newest_lock().map(|it| it.id);
+        assert_eq!(newest(&held), Some(3));
+        assert!(held.remove(|it| it.id == 3));
+        assert_eq!(newest(&held), Some(2));
+        assert!(held.remove(|it| it.id == 2));
+        assert_eq!(newest(&held), None);
     }
 
     #[test]

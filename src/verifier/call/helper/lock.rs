@@ -22,21 +22,10 @@ impl LockKind {
     }
 }
 
-impl Reference {
-    /// The lock that it stands for.
-    pub(crate) const fn lock(&self) -> Option<Lock> {
-        match self.kind {
-            ReferenceKind::Lock(lock) => Some(lock),
-            ReferenceKind::Object | ReferenceKind::Irq => None,
-        }
-    }
-}
-
 impl Verifier<'_> {
     /// The lock that was taken last of those that are held.
     pub(crate) fn held_lock(&self) -> Option<&Reference> {
-        let mut newest = self.state.refs.newest_first();
-        newest.find(|held| held.lock().is_some())
+        self.state.refs.newest_lock()
     }
 
     /// Rejects calls while a lock is held, except for unlocking.
