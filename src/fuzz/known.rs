@@ -6,7 +6,7 @@ use super::candidate::Candidate;
 use super::listing::CALL;
 use super::oracle::Oracle;
 use super::problem::Problem;
-use super::sameness::NEVER;
+use super::sameness::{NEVER, UNWRITTEN};
 use super::strategy::Strategy;
 use crate::isa::{Code, Insn, Pseudo, RawInsn};
 use crate::program::Program;
@@ -148,11 +148,11 @@ const KNOWN: &[Known] = &[
         can_have: |_| true,
     },
     // For a loader that may read uninitialised stack, a slot that the explored state never wrote
-    // subsumes any slot (`stacksafe`). So a load of half a spilled pointer is rejected only if the
-    // path with the pointer is explored before one without (docs/findings.md).
+    // subsumes any slot (`stacksafe`). So what a load makes of a spilled pointer is rejected only if
+    // the path with the pointer is explored before one without (docs/findings.md).
     Known {
         oracle: Oracle::SAMENESS,
-        kind: "invalid size of register fill",
+        kind: UNWRITTEN,
         can_have: |_| true,
     },
     // Linux 6.18 explores paths that no run takes, where bounds show it. What it takes the registers

@@ -31,6 +31,8 @@ enum Change {
 
 /// How kinds of problems begin whose error is on a path that no run takes.
 pub(super) const NEVER: &str = "never reached: ";
+/// How kinds of problems begin that are none if unwritten stack subsumes only unwritten stack.
+pub(super) const UNWRITTEN: &str = "unwritten stack: ";
 
 /// `goto +0`.
 const GOTO: u8 = 0x05;
@@ -82,8 +84,8 @@ pub(super) fn check(
     let mut changed = listing.program(program)?;
     changed.flags = flags;
     let changed = Arc::new(changed);
-    let changed = verify(&changed, options);
-    let (verdict, other) = (&verification.verdict, &changed.verdict);
+    let judged = verify(&changed, options);
+    let (verdict, other) = (&verification.verdict, &judged.verdict);
     if is_limit(verdict) || is_limit(other) || other.decision == Decision::Unjudged {
         return None;
     }
@@ -103,7 +105,16 @@ pub(super) fn check(
         let why = verification.outcome.as_ref().err();
         why.and_then(Unverified::reject).map(error)
     };
-    let kind = match (reject(verification), reject(&changed)) {
+    let strictly = Options {
+        unwritten_differs: true,
+        ..*options
+    };
+    let decides = |program| verify(program, &strictly).verdict.decision;
+    let stack = match !same && decides(program) == decides(&changed) {
+        true => UNWRITTEN,
+        false => "",
+    };
+    let kind = match (reject(verification), reject(&judged)) {
         (Some(error), Some(other)) => format!("{error}, with {what}: {other}"),
         (Some(error), None) => format!("{error}, not with {what}"),
         (None, Some(error)) => format!("{error}, with {what} only"),
@@ -111,7 +122,7 @@ pub(super) fn check(
     };
     Some(Problem::new(
         Oracle::SAMENESS,
-        &kind,
+        &format!("{stack}{kind}"),
         text(verdict),
         format!("with {what}: {}", text(other)),
     ))

@@ -30,6 +30,9 @@ pub struct Options {
     /// namespace, and count only for what the token permits. For the rest the loader is an ordinary
     /// user.
     pub token: Option<Token>,
+    /// Whether a state with unwritten stack subsumes only those where it is unwritten, too, though no
+    /// path from there relied on it. No kernel does that; verdicts depend less on pruning.
+    pub(crate) unwritten_differs: bool,
 }
 
 impl Options {

@@ -295,22 +295,25 @@ fn a_problem_of_linux_is_known() {
     }
 }
 
-/// Half of a spilled pointer is loaded: whether that is rejected depends on the path that is explored
-/// first. Which change the oracle makes depends on the seed.
+/// Half of a spilled pointer is loaded, or the pointer is multiplied: whether that is rejected depends
+/// on the path that is explored first. Which change the oracle makes depends on the seed.
 #[test]
 fn an_order_that_decides_a_verdict_is_known() {
-    let text = "r9 = r10\nr9 += -64\nif r9 == 0 goto +1\n*(u64 *)(r9 +0) = r9\n\
-                r1 = *(u32 *)(r9 +0)\nr0 = 0\nexit";
-    let mut program = Program::new("half", ProgType::SchedCls, assemble(text).unwrap());
-    program.flags = ProgFlags::TEST_STATE_FREQ;
-    let program = Arc::new(program);
-    let mut judge = Judge::new(Oracle::SAMENESS, false);
-    for seed in 0..64 {
-        let candidate = Candidate::new(program.clone(), vec![0; 64], seed);
-        assert_eq!(judge.judge(&candidate), None);
+    for load in ["r1 = *(u32 *)(r9 +0)", "r1 = *(u64 *)(r9 +0)\nr1 *= 31"] {
+        let text = format!(
+            "r9 = r10\nr9 += -64\nif r9 == 0 goto +1\n*(u64 *)(r9 +0) = r9\n{load}\nr0 = 0\nexit"
+        );
+        let mut program = Program::new("order", ProgType::SchedCls, assemble(&text).unwrap());
+        program.flags = ProgFlags::TEST_STATE_FREQ;
+        let program = Arc::new(program);
+        let mut judge = Judge::new(Oracle::SAMENESS, false);
+        for seed in 0..64 {
+            let candidate = Candidate::new(program.clone(), vec![0; 64], seed);
+            assert_eq!(judge.judge(&candidate), None);
+        }
+        assert_eq!(judge.counts.accepted, 0);
+        assert!(judge.counts.known > 0, "{load}");
     }
-    assert_eq!(judge.counts.accepted, 0);
-    assert!(judge.counts.known > 0);
 }
 
 /// An odd number from 8 to 8 is taken for 9, which is too far. The path to it is pruned, or not.

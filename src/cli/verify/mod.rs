@@ -53,6 +53,7 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
             kernel: config,
             capabilities: arguments.loader(),
             token: arguments.token,
+            ..Options::default()
         },
         kernel,
         tally: VerdictTally::default(),

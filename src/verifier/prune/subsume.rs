@@ -44,6 +44,8 @@ pub(crate) enum ExactLevel {
 pub(super) struct Strictness {
     /// The program must not read unwritten stack bytes: they differ from unknown ones.
     pub uninit: bool,
+    /// Unwritten stack subsumes only unwritten stack, though no path relied on it.
+    pub unwritten: bool,
     /// A scalar subsumes only the same scalar.
     pub scalars: bool,
 }
@@ -205,6 +207,10 @@ impl Comparison<'_> {
     /// `stacksafe`: slots beyond the old stack were not used by the old state.
     fn stacks(&mut self, old: &[ValueId], current: &[Slot]) -> bool {
         let pools = self.pools;
+        let beyond = current.get(old.len()..).unwrap_or_default();
+        if self.strictness.unwritten && !beyond.iter().all(Slot::is_unwritten) {
+            return false;
+        }
         let mut slots = old.iter().enumerate();
         slots.all(|(number, slot)| self.slot(pools.slots.get(*slot), current.get(number)))
     }
@@ -212,12 +218,15 @@ impl Comparison<'_> {
     fn slot(&mut self, old: &Slot, current: Option<&Slot>) -> bool {
         // Bytes of unknown value have not been relied on.
         let inexact = self.level == ExactLevel::NotExact;
-        let unwritten_differ = self.strictness.uninit;
-        if inexact && (old.is_unwritten() || !unwritten_differ && old.is_all_misc()) {
+        let Strictness {
+            uninit, unwritten, ..
+        } = self.strictness;
+        let unwritten_differ = uninit || unwritten;
+        if inexact && (!unwritten && old.is_unwritten() || !unwritten_differ && old.is_all_misc()) {
             return true;
         }
         let Some(current) = current else {
-            return false;
+            return inexact && old.is_unwritten();
         };
         let same = old.same_kinds(current);
         if !same && !inexact {
@@ -230,7 +239,7 @@ impl Comparison<'_> {
             return self.reg(old, current);
         }
         let subsumes = |(old, current): (&SlotKind, &SlotKind)| match old {
-            SlotKind::Invalid => true,
+            SlotKind::Invalid => !unwritten || *current == SlotKind::Invalid,
             SlotKind::Misc if !unwritten_differ => true,
             SlotKind::Misc => matches!(current, SlotKind::Misc | SlotKind::Zero),
             _ => old == current,

@@ -172,6 +172,7 @@ impl Verifier<'_> {
             strictly: self.recorder.is_some(),
             strictness: Strictness {
                 uninit: !self.privileges.allow_uninit_stack,
+                unwritten: self.options.unwritten_differs,
                 scalars: self.speculation.compares_scalars_exactly(),
             },
             ids: self.arena.take_ids(last_id),

@@ -418,6 +418,42 @@ fn slots() {
 }
 
 #[test]
+fn unwritten_stack_may_have_to_be_unwritten() {
+    let none = RegState::NOT_INIT;
+    let (unwritten, part, any) = (
+        slot("????????", none),
+        slot("????mmmm", none),
+        slot("mmmmmmmm", none),
+    );
+    let spilled = slot("rrrrrrrr", pointer(Kind::Ctx));
+    let stacks = |unwritten, old: Slot, current: &[Slot]| {
+        let mut frame = Frame::new(None, 0, 0);
+        frame.stack = vec![old];
+        let mut pools = Pools::default();
+        let old = pools.save(&frame, None);
+        compare_with(&pools, NotExact, |it| {
+            it.strictness.unwritten = unwritten;
+            it.stacks(&old.stack, current)
+        })
+    };
+    for (old, current, subsumes) in [
+        (unwritten, &[unwritten][..], true),
+        (unwritten, &[], true),
+        (unwritten, &[unwritten, unwritten], true),
+        (unwritten, &[spilled], false),
+        (unwritten, &[any], false),
+        (unwritten, &[unwritten, spilled], false),
+        (part, &[part], true),
+        (part, &[any], false),
+        (any, &[spilled], false),
+        (spilled, &[spilled], true),
+    ] {
+        assert_eq!(stacks(true, old, current), subsumes, "{old:?} {current:?}");
+        assert!(stacks(false, old, current), "{old:?} {current:?}");
+    }
+}
+
+#[test]
 fn the_current_stack_may_be_deeper_but_not_shallower() {
     let (zero, any) = (
         slot("00000000", RegState::NOT_INIT),
