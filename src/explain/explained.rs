@@ -84,7 +84,7 @@ impl Explained {
             reject = reject.at(at).with_trail(|| Trail {
                 path,
                 registers,
-                contradiction: None,
+                ..Trail::default()
             });
         }
         let prog_type = object.map(|object| object.prog_type.name());

@@ -6,7 +6,7 @@ use super::candidate::Candidate;
 use super::listing::CALL;
 use super::oracle::Oracle;
 use super::problem::Problem;
-use super::sameness::{NEVER, UNWRITTEN};
+use super::sameness::{NEVER, UNWRITTEN, WIDENED};
 use super::strategy::Strategy;
 use crate::isa::{Code, Insn, Pseudo, RawInsn};
 use crate::program::Program;
@@ -166,6 +166,14 @@ const KNOWN: &[Known] = &[
     Known {
         oracle: Oracle::SAMENESS,
         kind: NEVER,
+        can_have: |_| true,
+    },
+    // So that loops converge, the verifier makes scalars unknown that differ from the iteration
+    // before, unless it has found by then that their values matter (`widen_imprecise_scalars`).
+    // Whether it has, depends on the paths that were explored before. An error behind is by design.
+    Known {
+        oracle: Oracle::SAMENESS,
+        kind: WIDENED,
         can_have: |_| true,
     },
     // The verifier lets a program pass argument registers that it never wrote, or that a call

@@ -31,6 +31,8 @@ enum Change {
 
 /// How kinds of problems begin whose error is on a path that no run takes.
 pub(super) const NEVER: &str = "never reached: ";
+/// How kinds of problems begin whose error is on a path with a loop that made a scalar unknown.
+pub(super) const WIDENED: &str = "widened: ";
 /// How kinds of problems begin that are none if unwritten stack subsumes only unwritten stack.
 pub(super) const UNWRITTEN: &str = "unwritten stack: ";
 
@@ -141,10 +143,10 @@ pub(super) fn without_pruning(reject: &Reject) -> Problem {
 
 /// The error line of a reject, with which the kinds of problems begin.
 fn error(reject: &Reject) -> String {
-    let trail = reject.trail();
-    let path = match trail.and_then(|trail| trail.contradiction) {
-        Some(_) => NEVER,
-        None => "",
+    let path = match reject.trail() {
+        Some(trail) if trail.contradiction.is_some() => NEVER,
+        Some(trail) if trail.widened => WIDENED,
+        _ => "",
     };
     format!("{path}{}", reject.message())
 }

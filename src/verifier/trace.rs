@@ -17,6 +17,7 @@ impl Verifier<'_> {
             path: self.path(LONGEST),
             registers: self.registers(),
             contradiction: self.state.contradiction,
+            widened: self.state.widened,
         }
     }
 

@@ -16,11 +16,11 @@ use bpflab::fuzz::{
 };
 use bpflab::r#gen::KernelTypes;
 use bpflab::harness::EngineKind;
-use bpflab::isa::{RawInsn, assemble};
+use bpflab::isa::{RawInsn, assemble, assemble_with};
 use bpflab::object::Target;
 use bpflab::object::cases::Cases;
-use bpflab::program::Program;
-use bpflab::spec::{ProgFlags, ProgType};
+use bpflab::program::{MapDef, Program};
+use bpflab::spec::{MapType, ProgFlags, ProgType};
 use bpflab::verifier::{Options, verify};
 
 /// The strategies that need no kernel.
@@ -333,6 +333,22 @@ fn an_error_on_a_path_that_no_run_takes_is_known() {
     }
     assert_eq!(judge.counts.accepted, 8);
     assert!(judge.counts.known > 0);
+}
+
+/// The inner loop makes r8 unknown where no path has needed its value before, which pruning decides.
+#[test]
+fn an_error_behind_a_loop_that_made_a_scalar_unknown_is_known() {
+    let text = "r0 = 0\nr7 = 0\nouter:\nr8 = 0\ninner:\nmay_goto after\nr1 = map[idx:0]\nr2 = 0\n\
+                r3 = 0\nr4 = r10\nr4 += -112\ncall 198\nr1 = r10\nr1 += -112\nr2 = 0\ncall 199\n\
+                r8 += 1\nif r8 < 3 goto inner\nafter:\nr7 += 1\nif r7 != 4 goto outer\n\
+                if w8 s>= -5 goto out\nr0 = *(u8 *)(r10 +0)\nout:\nr0 = 0\nexit";
+    let mut program = Program::new("loops", ProgType::SchedCls, Vec::new());
+    program.maps = [MapDef::new("ring", MapType::Ringbuf, 0, 0, 4096)].into();
+    program.insns = assemble_with(text, &program).unwrap().slots;
+    let mut judge = Judge::new(Oracle::SAMENESS, false);
+    let candidate = Candidate::new(Arc::new(program), vec![0; 64], 0);
+    assert_eq!(judge.judge(&candidate), None);
+    assert_eq!((judge.counts.accepted, judge.counts.known), (1, 1));
 }
 
 /// The verifier takes the node of each file of a cgroup for not null. The root has no `cgroup.events`.

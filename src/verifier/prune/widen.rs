@@ -84,6 +84,7 @@ fn widen(old: &SavedState, pools: &Pools, current: &mut State, ids: &mut IdMap) 
         sleepable: false,
         hint: 0,
     };
+    let mut widened = false;
     let mut widen = |old: &RegState, current: &mut RegState| {
         if old.is_scalar()
             && current.is_scalar()
@@ -92,6 +93,7 @@ fn widen(old: &SavedState, pools: &Pools, current: &mut State, ids: &mut IdMap) 
             && !comparison.same(old, current)
         {
             *current = RegState::UNKNOWN;
+            widened = true;
         }
     };
     for (old, current) in old.frames.iter().zip(&mut current.frames).rev() {
@@ -105,4 +107,5 @@ fn widen(old: &SavedState, pools: &Pools, current: &mut State, ids: &mut IdMap) 
             }
         }
     }
+    current.widened |= widened;
 }
