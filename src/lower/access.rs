@@ -193,10 +193,11 @@ impl<'a> Accesses<'a> {
                 None => checked,
             },
             Some(Through::Packet) if has(Passes::TABLE) => MemRef::Packet { base, off },
-            // The access may be to a value of an inner map, or to user memory.
-            Some(Through::Other)
+            // The access may be to a value of any map, of an inner one at least, or to user memory.
+            Some(through @ (Through::Values | Through::Other))
                 if has(Passes::TABLE)
                     && !self.deletes.any
+                    && (through == Through::Other || self.deletes.maps.is_empty())
                     && !self.verified.has_user_pointers() =>
             {
                 MemRef::Table { base, off }

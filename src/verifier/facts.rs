@@ -39,6 +39,8 @@ pub enum Through {
     Kernel,
     /// An arena, at any address.
     Arena,
+    /// Values of several maps, or a value on one path and other memory on another.
+    Values,
     /// Other memory, or not the same on all paths.
     Other,
 }
@@ -118,11 +120,11 @@ impl Facts {
         if let Some(known) = self.through.get_mut(pc.index()) {
             let known = known.get_or_insert(through);
             if *known != through {
-                let kernel = [*known, through].contains(&Through::Kernel);
-                *known = if kernel {
-                    Through::Kernel
-                } else {
-                    Through::Other
+                let are_values = |it| matches!(it, Through::MapValue { .. } | Through::Values);
+                *known = match (*known, through) {
+                    (Through::Kernel, _) | (_, Through::Kernel) => Through::Kernel,
+                    (one, other) if are_values(one) || are_values(other) => Through::Values,
+                    _ => Through::Other,
                 };
             }
         }
@@ -187,6 +189,9 @@ mod tests {
         facts.see_access(Pc(0), Through::Stack { off: -16 });
         assert_eq!(facts.through(Pc(0)), Some(Through::Other));
         assert_eq!(facts.through(Pc(1)), None);
+        facts.see_access(Pc(0), Through::MapValue { map: MapId(0) });
+        facts.see_access(Pc(0), Through::Packet);
+        assert_eq!(facts.through(Pc(0)), Some(Through::Values));
         facts.see_access(Pc(0), Through::Kernel);
         facts.see_access(Pc(0), Through::Packet);
         assert_eq!(facts.through(Pc(0)), Some(Through::Kernel));

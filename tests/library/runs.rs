@@ -125,6 +125,33 @@ fn value(number: u32) -> String {
     )
 }
 
+/// A store goes to a value that was deleted on one path, and to a value of another map on the other
+/// path: all engines report it.
+#[test]
+fn a_deleted_value_is_reported_where_another_map_may_be_meant() {
+    let maps = [values(1), MapDef::new("hash", MapType::Hash, 4, 8, 4)];
+    let call = |name| format!("r1 = map[idx:1]\nr2 = r10\nr2 += -4\ncall bpf_map_{name}_elem\n");
+    let text = format!(
+        "{}r7 = r0
+        *(u64 *)(r10 - 16) = 7
+        r3 = r10
+        r3 += -16
+        r4 = 0
+        {}{}if r0 == 0 goto store
+        r7 = r0
+        {}store:
+        *(u64 *)(r7 + 0) = 5
+        out:
+        r0 = 2
+        exit",
+        value(0),
+        call("update"),
+        call("lookup"),
+        call("delete")
+    );
+    agree(&[program("stale", &maps, &text)], 40, "stale: [Region");
+}
+
 /// A frame whose address escapes has a different number in each call, and the same numbers on
 /// all engines.
 #[test]
