@@ -335,6 +335,23 @@ fn an_error_on_a_path_that_no_run_takes_is_known() {
     assert!(judge.counts.known > 0);
 }
 
+/// A pointer to a map's value may get any offset, if no access follows: the address of other memory.
+#[test]
+fn a_pointer_may_lead_anywhere() {
+    let text = "r1 = *(u64 *)(r1 +40)\nr1 &= 31\nr1 = bswap64 r1\nr2 = map[idx:0][0]+0\nr1 += r2\n\
+                r0 = 0\nexit";
+    let mut program = Program::new("far", ProgType::Syscall, Vec::new());
+    program.flags = ProgFlags::SLEEPABLE;
+    program.maps = [MapDef::new("values", MapType::Array, 4, 64, 1)].into();
+    program.insns = assemble_with(text, &program).unwrap().slots;
+    let mut judge = Judge::new(Oracle::STATE, false);
+    for byte in 0..32 {
+        let candidate = Candidate::new(Arc::new(program.clone()), vec![byte; 64], 0);
+        assert_eq!(judge.judge(&candidate), None);
+    }
+    assert_eq!((judge.counts.accepted, judge.counts.known), (32, 0));
+}
+
 /// The inner loop makes r8 unknown where no path has needed its value before, which pruning decides.
 #[test]
 fn an_error_behind_a_loop_that_made_a_scalar_unknown_is_known() {

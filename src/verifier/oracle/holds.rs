@@ -205,7 +205,9 @@ impl<'a> Comparison<'a> {
             Kind::MapValue { map, .. } => {
                 let known = (!map.inner).then_some(map.id);
                 let place = self.run.value(known, value);
-                place.is_some_and(|place| in_value(reg, place))
+                // Arithmetic before no access may lead to the addresses of other memory.
+                let leads_anywhere = reg.var.smax.abs_diff(reg.var.smin) > u32::MAX.into();
+                place.map_or(leads_anywhere, |place| in_value(reg, place))
             }
             Kind::Packet { range } => packet
                 .is_none_or(|packet| from(packet.data) && reaches(reg, value, range, packet.end)),
