@@ -190,6 +190,26 @@ impl KernelArguments {
     }
 }
 
+/// The types that generated programs and cases refer to: those of `--btf`, or the running
+/// kernel's.
+pub(super) fn kernel_types(file: Option<&Path>) -> Result<Option<Btf>, Failure> {
+    if let Some(file) = file {
+        let Target::Kernel(btf) = Target::file(file)? else {
+            let text = format!("{}: not the types of a kernel", file.display());
+            return Err(Failure::bad(text));
+        };
+        return Ok(Some(btf));
+    }
+    #[cfg(all(feature = "kernel", target_os = "linux"))]
+    {
+        Ok(crate::kernel::running_btf().cloned())
+    }
+    #[cfg(not(all(feature = "kernel", target_os = "linux")))]
+    {
+        Ok(None)
+    }
+}
+
 /// The failure for an object without programs to work on.
 pub(super) fn no_program(object: &Object) -> Failure {
     let optional: Vec<_> = object.entries().iter().map(|entry| entry.name()).collect();

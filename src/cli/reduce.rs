@@ -114,7 +114,7 @@ impl std::fmt::Display for Reduced {
 }
 
 pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, Failure> {
-    let kernel = super::fuzz::kernel_types(arguments.btf.as_deref())?;
+    let kernel = super::input::kernel_types(arguments.btf.as_deref())?;
     let (case, program) = find(arguments, kernel.as_ref())?;
     let unreadable = |error| Failure::bad(format!("{}: {error}", arguments.file.display()));
     let candidate = FuzzCase::candidate(&case, program, kernel.as_ref()).map_err(unreadable)?;

@@ -1,14 +1,13 @@
 //! The references that a state holds (`struct bpf_reference_state`).
 //!
-//! ```text
-//!    1: call bpf_task_from_pid   ; one more in each iteration
-//!    2: if r0 == 0 goto -2
-//!    3: goto -3
+//! ```c
+//! for (int i = 0; i < 1000000; i++)
+//!     bpf_ringbuf_reserve(&records, 8, 0);
 //! ```
 //!
-//! Such a loop ends at the limit of instructions, with a hundred thousand references in the last of
-//! as many checkpoints. A list shares its beginning with the lists that it comes from, so each of
-//! them costs one reference.
+//! Such a loop ends at the limit of a million instructions, with tens of thousands of references in
+//! each of thousands of checkpoints. A list shares its beginning with the list that it comes from, so
+//! each costs one reference.
 
 use std::fmt;
 use std::sync::Arc;
@@ -118,8 +117,10 @@ impl References {
     /// The lock that was taken last of those that are held.
     pub(crate) fn newest_lock(&self) -> Option<&Reference> {
         // Each call asks, and seldom is any held.
-        let mut newest = self.newest_first();
-        (self.locks() > 0).then(|| newest.find(|held| held.lock().is_some()))?
+        if self.locks() == 0 {
+            return None;
+        }
+        self.newest_first().find(|held| held.lock().is_some())
     }
 
     fn locks(&self) -> usize {

@@ -11,7 +11,7 @@ use bpflab::btf::{Btf, Kind};
 use bpflab::compare::{Engine, Ours, Subject};
 use bpflab::fuzz::targets::TARGETS;
 use bpflab::fuzz::{
-    Campaign, CampaignOptions, Candidate, Finding, FuzzCase, Judge, Oracle, Problem, Seeds,
+    Campaign, CampaignOptions, Candidate, Counts, Finding, FuzzCase, Judge, Oracle, Problem, Seeds,
     Strategy, Summary, write_case,
 };
 use bpflab::r#gen::KernelTypes;
@@ -19,7 +19,7 @@ use bpflab::harness::EngineKind;
 use bpflab::isa::{RawInsn, assemble, assemble_with};
 use bpflab::object::Target;
 use bpflab::object::cases::Cases;
-use bpflab::program::{MapDef, Program};
+use bpflab::program::{Initial, MapDef, Program};
 use bpflab::spec::{MapType, ProgFlags, ProgType};
 use bpflab::verifier::{Options, verify};
 
@@ -56,7 +56,7 @@ fn campaign(programs: u64, oracles: Oracle, strategies: Vec<Strategy>) -> Summar
     Campaign::new(options, &seeds).run(|_| ()).unwrap()
 }
 
-/// What programs on the kernel of the shared corpus are made from; none without the corpus.
+/// The types of the kernel of the shared corpus; none without the corpus.
 fn kernel_types() -> Option<Btf> {
     let path = crate::shared::corpus()?;
     let kernel = Target::file(path.with_file_name("vmlinux-6.18.44.btf.xz"));
@@ -66,6 +66,7 @@ fn kernel_types() -> Option<Btf> {
     Some(btf)
 }
 
+/// What programs on that kernel are made from.
 fn kernel_seeds() -> Option<Seeds> {
     let btf = kernel_types()?;
     Some(Seeds::new(Some(KernelTypes::new(&btf)), Vec::new()))
@@ -295,24 +296,41 @@ fn a_problem_of_linux_is_known() {
     }
 }
 
+/// What a judge without a kernel counts of a program that is judged once for each of these inputs and
+/// seeds. It has no problem with it that is not known.
+#[track_caller]
+fn judged(program: Program, oracles: Oracle, runs: impl Iterator<Item = (u8, u64)>) -> Counts {
+    let program = Arc::new(program);
+    let mut judge = Judge::new(oracles, false);
+    for (byte, seed) in runs {
+        let candidate = Candidate::new(program.clone(), vec![byte; 64], seed);
+        assert_eq!(judge.judge(&candidate), None);
+    }
+    judge.counts
+}
+
+/// A program with these maps.
+fn with_maps(name: &str, prog_type: ProgType, maps: &[MapDef], text: &str) -> Program {
+    let mut program = Program::new(name, prog_type, Vec::new());
+    program.maps = maps.into();
+    program.insns = assemble_with(text, &program).unwrap().slots;
+    program
+}
+
 /// Half of a spilled pointer is loaded, or the pointer is multiplied: whether that is rejected depends
-/// on the path that is explored first. Which change the oracle makes depends on the seed.
+/// on the path that is explored first (`tests/verifier/findings.rs` has the kernel's verdicts). Which
+/// change the oracle makes depends on the seed.
 #[test]
 fn an_order_that_decides_a_verdict_is_known() {
     for load in ["r1 = *(u32 *)(r9 +0)", "r1 = *(u64 *)(r9 +0)\nr1 *= 31"] {
         let text = format!(
             "r9 = r10\nr9 += -64\nif r9 == 0 goto +1\n*(u64 *)(r9 +0) = r9\n{load}\nr0 = 0\nexit"
         );
-        let mut program = Program::new("order", ProgType::SchedCls, assemble(&text).unwrap());
+        let mut program = with_maps("order", ProgType::SchedCls, &[], &text);
         program.flags = ProgFlags::TEST_STATE_FREQ;
-        let program = Arc::new(program);
-        let mut judge = Judge::new(Oracle::SAMENESS, false);
-        for seed in 0..64 {
-            let candidate = Candidate::new(program.clone(), vec![0; 64], seed);
-            assert_eq!(judge.judge(&candidate), None);
-        }
-        assert_eq!(judge.counts.accepted, 0);
-        assert!(judge.counts.known > 0, "{load}");
+        let counts = judged(program, Oracle::SAMENESS, (0..64).map(|seed| (0, seed)));
+        assert_eq!(counts.accepted, 0);
+        assert!(counts.known > 0, "{load}");
     }
 }
 
@@ -323,33 +341,11 @@ fn an_error_on_a_path_that_no_run_takes_is_known() {
                 r3 = *(u8 *)(r1 +0)\nif r3 != 0 goto odd\n\
                 join:\nif r5 > 7 goto +0\nif r5 s> 8 goto out\nr2 = r10\nr2 += -16\nr2 += r5\n\
                 r0 = *(u8 *)(r2 +7)\nout:\nr0 = 0\nexit\nodd:\nr5 |= 1\ngoto join";
-    let mut program = Program::new("odd", ProgType::Syscall, assemble(text).unwrap());
+    let mut program = with_maps("odd", ProgType::Syscall, &[], text);
     program.flags = ProgFlags::SLEEPABLE | ProgFlags::TEST_STATE_FREQ;
-    let program = Arc::new(program);
-    let mut judge = Judge::new(Oracle::SAMENESS, false);
-    for seed in 0..8 {
-        let candidate = Candidate::new(program.clone(), vec![0; 64], seed);
-        assert_eq!(judge.judge(&candidate), None);
-    }
-    assert_eq!(judge.counts.accepted, 8);
-    assert!(judge.counts.known > 0);
-}
-
-/// A pointer to a map's value may get any offset, if no access follows: the address of other memory.
-#[test]
-fn a_pointer_may_lead_anywhere() {
-    let text = "r1 = *(u64 *)(r1 +40)\nr1 &= 31\nr1 = bswap64 r1\nr2 = map[idx:0][0]+0\nr1 += r2\n\
-                r0 = 0\nexit";
-    let mut program = Program::new("far", ProgType::Syscall, Vec::new());
-    program.flags = ProgFlags::SLEEPABLE;
-    program.maps = [MapDef::new("values", MapType::Array, 4, 64, 1)].into();
-    program.insns = assemble_with(text, &program).unwrap().slots;
-    let mut judge = Judge::new(Oracle::STATE, false);
-    for byte in 0..32 {
-        let candidate = Candidate::new(Arc::new(program.clone()), vec![byte; 64], 0);
-        assert_eq!(judge.judge(&candidate), None);
-    }
-    assert_eq!((judge.counts.accepted, judge.counts.known), (32, 0));
+    let counts = judged(program, Oracle::SAMENESS, (0..8).map(|seed| (0, seed)));
+    assert_eq!(counts.accepted, 8);
+    assert!(counts.known > 0);
 }
 
 /// The inner loop makes r8 unknown where no path has needed its value before, which pruning decides.
@@ -359,13 +355,49 @@ fn an_error_behind_a_loop_that_made_a_scalar_unknown_is_known() {
                 r3 = 0\nr4 = r10\nr4 += -112\ncall 198\nr1 = r10\nr1 += -112\nr2 = 0\ncall 199\n\
                 r8 += 1\nif r8 < 3 goto inner\nafter:\nr7 += 1\nif r7 != 4 goto outer\n\
                 if w8 s>= -5 goto out\nr0 = *(u8 *)(r10 +0)\nout:\nr0 = 0\nexit";
-    let mut program = Program::new("loops", ProgType::SchedCls, Vec::new());
-    program.maps = [MapDef::new("ring", MapType::Ringbuf, 0, 0, 4096)].into();
-    program.insns = assemble_with(text, &program).unwrap().slots;
-    let mut judge = Judge::new(Oracle::SAMENESS, false);
-    let candidate = Candidate::new(Arc::new(program), vec![0; 64], 0);
+    let ring = MapDef::new("ring", MapType::Ringbuf, 0, 0, 4096);
+    let program = with_maps("loops", ProgType::SchedCls, &[ring], text);
+    let counts = judged(program, Oracle::SAMENESS, [(0, 0)].into_iter());
+    assert_eq!((counts.accepted, counts.known), (1, 1));
+}
+
+/// A pointer to a map's value may get any offset, if no access follows: the address of other memory.
+#[test]
+fn a_pointer_may_lead_anywhere() {
+    let text = "r1 = *(u64 *)(r1 +40)\nr1 &= 31\nr1 = bswap64 r1\nr2 = map[idx:0][0]+0\nr1 += r2\n\
+                r0 = 0\nexit";
+    let values = MapDef::new("values", MapType::Array, 4, 64, 1);
+    let mut program = with_maps("far", ProgType::Syscall, &[values], text);
+    program.flags = ProgFlags::SLEEPABLE;
+    let counts = judged(program, Oracle::STATE, (0..32).map(|byte| (byte, 0)));
+    assert_eq!((counts.accepted, counts.known), (32, 0));
+}
+
+/// A tail call leads to a program that is rejected, for a load which faults: no problem of the accepted
+/// one.
+#[test]
+fn a_rejected_program_behind_a_tail_call_may_fault() {
+    let mut jumps = MapDef::new("jumps", MapType::ProgArray, 4, 4, 1);
+    let name = "faults".to_owned();
+    jumps.initial.push(Initial::Program { index: 0, name });
+    let calls = "r2 = map[idx:0]\nr3 = 0\ncall 12\nr0 = 0\nexit";
+    let of = |name, text| {
+        Arc::new(with_maps(
+            name,
+            ProgType::SocketFilter,
+            &[jumps.clone()],
+            text,
+        ))
+    };
+    let mut candidate = Candidate::new(of("calls", calls), vec![0; 64], 0);
+    candidate.others = vec![of("faults", "r1 = 1\nr0 = *(u64 *)(r1 +0)\nexit")];
+    let mut judge = Judge::new(Oracle::SAFETY, false);
     assert_eq!(judge.judge(&candidate), None);
-    assert_eq!((judge.counts.accepted, judge.counts.known), (1, 1));
+    assert_eq!(
+        (judge.counts.accepted, judge.counts.runs),
+        (1, 1),
+        "the run faults"
+    );
 }
 
 /// The verifier takes the node of each file of a cgroup for not null. The root has no `cgroup.events`.
@@ -381,20 +413,13 @@ fn a_node_that_is_not_there_is_known() {
              r0 = 0\nexit",
             node.bit_offset / 8
         );
-        let mut insns = assemble(&text).unwrap();
-        insns[1] = call("bpf_cgroup_from_id");
-        insns[5] = call("bpf_cgroup_release");
-        let mut program = Program::new("root", ProgType::SchedCls, insns);
+        let mut program = with_maps("root", ProgType::SchedCls, &[], &text);
+        program.insns[1] = call("bpf_cgroup_from_id");
+        program.insns[5] = call("bpf_cgroup_release");
         program.license = "GPL".into();
         program.kernel_btf = Some(types.clone());
-        let mut judge = Judge::new(Oracle::STATE, false);
-        let candidate = Candidate::new(Arc::new(program), vec![0; 64], 0);
-        assert_eq!(judge.judge(&candidate), None);
-        assert_eq!(
-            (judge.counts.accepted, judge.counts.known),
-            (1, known),
-            "{file}"
-        );
+        let counts = judged(program, Oracle::STATE, [(0, 0)].into_iter());
+        assert_eq!((counts.accepted, counts.known), (1, known), "{file}");
     }
 }
 

@@ -261,6 +261,44 @@ fn without_the_other_way_an_error_is_found() {
     assert!(text.is_some_and(|text| text.starts_with("no run gets past here")));
 }
 
+/// What a load makes of a spilled pointer is rejected if the path that spills is explored first, and
+/// accepted if the other one is.
+#[test]
+fn the_order_of_paths_decides() {
+    for (load, error) in [
+        ("r1 = *(u32 *)(r9 +0)", "invalid size of register fill"),
+        (
+            "r1 = *(u64 *)(r9 +0)\nr1 *= 31",
+            "R1 pointer arithmetic with *= operator prohibited",
+        ),
+    ] {
+        let orders = [
+            ("if r9 == 0 goto +1", error),
+            ("if r9 != 0 goto +1\ngoto +1", ""),
+        ];
+        for (branch, message) in orders {
+            let text = format!(
+                "r9 = r10\nr9 += -64\n{branch}\n*(u64 *)(r9 +0) = r9\n{load}\nr0 = 0\nexit"
+            );
+            let mut program = program("order", ProgType::SchedCls, &text);
+            program.flags = ProgFlags::TEST_STATE_FREQ;
+            let told = Told {
+                program,
+                linux: String::new(),
+                bpflab: String::new(),
+            };
+            #[cfg(all(feature = "kernel", target_os = "linux"))]
+            if crate::shared::here::judge().is_some() {
+                let said = said_here(&told);
+                let accepts = message.is_empty() && said.starts_with("accept ");
+                assert!(accepts || said == message, "{text}: {said}");
+            }
+            let verdict = verify(&told.program.into(), &Options::default()).verdict;
+            assert_eq!(verdict.message, message, "{text}");
+        }
+    }
+}
+
 /// What the page's table says of other kernels: the beginning of `uname -r`, and each program's words.
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 fn of_other_kernels() -> Vec<(String, Vec<(String, String)>)> {

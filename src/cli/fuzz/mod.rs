@@ -10,10 +10,10 @@ use std::time::Duration;
 use serde_json::json;
 
 pub(super) use arguments::Arguments;
-pub(super) use sources::kernel_types;
 
 use super::exit::{Exit, Failure};
 use super::files::is_cases;
+use super::input::kernel_types;
 use super::printer::Printer;
 use crate::fuzz::{
     Campaign, CampaignEvent, CampaignOptions, Candidate, Finding, FuzzCase, Judge, Oracle,

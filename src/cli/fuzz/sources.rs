@@ -7,6 +7,7 @@ use super::Arguments;
 use crate::btf::Btf;
 use crate::cli::exit::Failure;
 use crate::cli::files::is_cases;
+use crate::cli::input::kernel_types;
 use crate::cli::printer::Printer;
 use crate::fuzz::Seeds;
 use crate::r#gen::KernelTypes;
@@ -17,26 +18,6 @@ use crate::verifier::{Options, verify};
 
 /// Programs with more processed instructions are not changed.
 const MAX_PROCESSED: u64 = 20_000;
-
-/// The types that generated programs and cases refer to: those of `--btf`, or the running
-/// kernel's.
-pub(in crate::cli) fn kernel_types(file: Option<&Path>) -> Result<Option<Btf>, Failure> {
-    if let Some(file) = file {
-        let Target::Kernel(btf) = Target::file(file)? else {
-            let text = format!("{}: not the types of a kernel", file.display());
-            return Err(Failure::bad(text));
-        };
-        return Ok(Some(btf));
-    }
-    #[cfg(all(feature = "kernel", target_os = "linux"))]
-    {
-        Ok(crate::kernel::running_btf().cloned())
-    }
-    #[cfg(not(all(feature = "kernel", target_os = "linux")))]
-    {
-        Ok(None)
-    }
-}
 
 /// The types, and the programs of `--from`.
 pub(super) fn seeds(arguments: &Arguments, printer: &mut Printer) -> Result<Seeds, Failure> {

@@ -13,7 +13,7 @@ use kernel::KernelVerdicts;
 
 use super::exit::{Exit, Failure};
 use super::files::{read_text, write_text};
-use super::fuzz::kernel_types;
+use super::input::kernel_types;
 use super::printer::Printer;
 use super::reports::explain;
 use super::subjects::Found;
@@ -63,8 +63,8 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
     };
     // Cases that the running kernel judges, too, can't have other ids than its own.
     let types = match session.kernel {
-        Some(_) => kernel_types(None)?,
-        None => None,
+        Some(_) if arguments.programs.are_cases() => kernel_types(None)?,
+        _ => None,
     };
     arguments
         .programs
