@@ -111,14 +111,19 @@ impl Judge {
     }
 
     /// The first problem that an oracle has with a candidate. A panic is a problem, too. Problems
-    /// that are known to be Linux's are only counted.
+    /// that are known to be Linux's are only counted, and the other oracles asked.
     pub fn judge(&mut self, candidate: &Candidate) -> Option<Problem> {
         let judged = catch_unwind(AssertUnwindSafe(|| self.ask(candidate)));
-        let problem = judged.unwrap_or_else(|panic| {
+        judged.unwrap_or_else(|panic| {
             let text = text_of(&*panic);
             let kind = format!("panic: {text}");
             Some(Problem::new(self.current, &kind, "panics", text))
-        })?;
+        })
+    }
+
+    /// The problem, unless it is a known one, which is counted.
+    fn unexplained(&mut self, problem: Option<Problem>, candidate: &Candidate) -> Option<Problem> {
+        let problem = problem?;
         if is_known(&problem, candidate) {
             self.counts.known += 1;
             return None;
@@ -170,9 +175,11 @@ impl Judge {
             && self.kernel
             && (!is_long || is_of_file || candidate.seed.is_multiple_of(LONG))
         {
-            let mut problem = self.compare_verdicts(candidate, verdict);
+            let compared = self.compare_verdicts(candidate, verdict);
+            let mut problem = self.unexplained(compared, candidate);
             if problem.is_none() && candidate.seed.is_multiple_of(WEAKER) {
-                problem = self.compare_for_loader(candidate);
+                let compared = self.compare_for_loader(candidate);
+                problem = self.unexplained(compared, candidate);
             }
             if problem.is_some() {
                 return problem;
@@ -186,6 +193,7 @@ impl Judge {
             let mut random = Random(candidate.seed);
             let (program, options) = (&candidate.program, &self.options);
             let problem = sameness::check(program, &verification, options, &mut random);
+            let problem = self.unexplained(problem, candidate);
             if problem.is_some() {
                 return problem;
             }
@@ -244,7 +252,12 @@ impl Judge {
                 }
                 Err(why) if self.has(Oracle::SAMENESS) => {
                     if let Some(reject) = why.reject() {
-                        return Some(sameness::without_pruning(reject));
+                        let (program, options) = (&candidate.program, &self.options);
+                        let problem = sameness::without_pruning(program, reject, options, STATES);
+                        let problem = self.unexplained(Some(problem), candidate);
+                        if problem.is_some() {
+                            return problem;
+                        }
                     }
                 }
                 Err(_) => {}
@@ -256,12 +269,14 @@ impl Judge {
             let ran = runs::run(prepared, trace, self.oracles, INPUTS);
             self.counts.runs += ran.runs;
             self.counts.held += ran.held;
-            if ran.problem.is_some() {
-                return ran.problem;
+            let problem = self.unexplained(ran.problem, candidate);
+            if problem.is_some() {
+                return problem;
             }
             #[cfg(all(feature = "kernel", target_os = "linux"))]
             if self.kernel && self.has(Oracle::STATE) && candidate.seed.is_multiple_of(LOGGED) {
                 let problem = self.compare_with_log(prepared);
+                let problem = self.unexplained(problem, candidate);
                 if problem.is_some() {
                     return problem;
                 }
@@ -271,8 +286,9 @@ impl Judge {
             self.current = Oracle::MEMORY;
             let ran = runs::memory(prepared, INPUTS);
             self.counts.runs += ran.runs;
-            if ran.problem.is_some() {
-                return ran.problem;
+            let problem = self.unexplained(ran.problem, candidate);
+            if problem.is_some() {
+                return problem;
             }
         }
         if self.has(Oracle::VALUE) && prepared.are_accepted() {
@@ -280,13 +296,14 @@ impl Judge {
             let values = values::compare(candidate, judged, self.kernel);
             self.counts.engine_runs += values.runs;
             self.counts.kernel_runs += values.kernel_runs;
-            if values.problem.is_some() {
-                return values.problem;
+            let problem = self.unexplained(values.problem, candidate);
+            if problem.is_some() {
+                return problem;
             }
             if let (Some(other), Some(checked)) = (&mut self.other, &values.checked) {
                 let (runs, problem) = other.compare(candidate, checked);
                 self.counts.other_runs += runs;
-                return problem;
+                return self.unexplained(problem, candidate);
             }
         }
         None

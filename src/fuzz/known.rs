@@ -6,7 +6,7 @@ use super::candidate::Candidate;
 use super::listing::CALL;
 use super::oracle::Oracle;
 use super::problem::Problem;
-use super::sameness::{NEVER, UNWRITTEN, WIDENED};
+use super::sameness::ORDER;
 use super::strategy::Strategy;
 use crate::isa::{Code, Insn, Pseudo, RawInsn};
 use crate::program::Program;
@@ -147,33 +147,25 @@ const KNOWN: &[Known] = &[
         kind: "cannot overwrite referenced dynptr",
         can_have: |_| true,
     },
-    // For a loader that may read uninitialised stack, a slot that the explored state never wrote
-    // subsumes any slot (`stacksafe`). So what a load makes of a spilled pointer is rejected only if
-    // the path with the pointer is explored before one without (docs/findings.md).
-    Known {
-        oracle: Oracle::SAMENESS,
-        kind: UNWRITTEN,
-        can_have: |_| true,
-    },
-    // Linux 6.18 explores paths that no run takes, where bounds show it. What it takes the registers
-    // for there may lead to an error, which is not found if an explored state subsumes the one before
-    // (docs/findings.md):
+    // What depends on the order of exploration in Linux 6.18 (docs/findings.md, docs/fuzzing.md):
     //
-    //     r8 |= 1
-    //     if r8 <= 7 goto out         ; else odd, from 8 on
-    //     if r8 > 8 goto out          ; else 9, which is the first such number
-    //     r1 += r8                    ; too far
+    // - For a loader that may read uninitialised stack, a slot that the explored state never wrote
+    //   subsumes any slot (`stacksafe`). So what a load makes of a spilled pointer is rejected only
+    //   if the path with the pointer is explored before one without.
+    // - Paths are explored that no run takes, where bounds show it. What it takes the registers for
+    //   there may lead to an error, which is not found if an explored state subsumes the one before:
+    //
+    //       r8 |= 1
+    //       if r8 <= 7 goto out         ; else odd, from 8 on
+    //       if r8 > 8 goto out          ; else 9, which is the first such number
+    //       r1 += r8                    ; too far
+    //
+    // - So that loops converge, the verifier makes scalars unknown that differ from the iteration
+    //   before, unless it has found by then that their values matter (`widen_imprecise_scalars`),
+    //   which depends on the paths that were explored before.
     Known {
         oracle: Oracle::SAMENESS,
-        kind: NEVER,
-        can_have: |_| true,
-    },
-    // So that loops converge, the verifier makes scalars unknown that differ from the iteration
-    // before, unless it has found by then that their values matter (`widen_imprecise_scalars`).
-    // Whether it has, depends on the paths that were explored before. An error behind is by design.
-    Known {
-        oracle: Oracle::SAMENESS,
-        kind: WIDENED,
+        kind: ORDER,
         can_have: |_| true,
     },
     // The verifier lets a program pass argument registers that it never wrote, or that a call

@@ -12,7 +12,7 @@ use crate::isa::RawInsn;
 use crate::program::Program;
 use crate::spec::ProgFlags;
 use crate::util::Errno;
-use crate::verifier::{Decision, Options, Reject, Unverified, Verdict, Verification, verify};
+use crate::verifier::{Decision, Options, Reject, Verdict, Verification, trace, verify};
 
 /// A change that must not change the verdict.
 #[derive(Debug, Clone, Copy)]
@@ -29,12 +29,8 @@ enum Change {
     Checkpoints,
 }
 
-/// How kinds of problems begin whose error is on a path that no run takes.
-pub(super) const NEVER: &str = "never reached: ";
-/// How kinds of problems begin whose error is on a path with a loop that made a scalar unknown.
-pub(super) const WIDENED: &str = "widened: ";
-/// How kinds of problems begin that are none if unwritten stack subsumes only unwritten stack.
-pub(super) const UNWRITTEN: &str = "unwritten stack: ";
+/// How kinds of problems begin that are gone with `Options::order_free`.
+pub(super) const ORDER: &str = "order of exploration: ";
 
 /// `goto +0`.
 const GOTO: u8 = 0x05;
@@ -103,28 +99,19 @@ pub(super) fn check(
         let word = verdict.decision.word();
         format!("{word} {}", verdict.message).trim_end().to_owned()
     };
-    let reject = |verification: &Verification| {
-        let why = verification.outcome.as_ref().err();
-        why.and_then(Unverified::reject).map(error)
-    };
-    let strictly = Options {
-        unwritten_differs: true,
-        ..*options
-    };
-    let decides = |program| verify(program, &strictly).verdict.decision;
-    let stack = match !same && decides(program) == decides(&changed) {
-        true => UNWRITTEN,
+    let order = match !same && agree(program, &changed, options) {
+        true => ORDER,
         false => "",
     };
-    let kind = match (reject(verification), reject(&judged)) {
-        (Some(error), Some(other)) => format!("{error}, with {what}: {other}"),
-        (Some(error), None) => format!("{error}, not with {what}"),
-        (None, Some(error)) => format!("{error}, with {what} only"),
-        (None, None) => return None,
+    let error = &verdict.message;
+    let kind = match (verdict.decision, other.decision) {
+        (Decision::Accept, _) => format!("{}, with {what} only", other.message),
+        (_, Decision::Accept) => format!("{error}, not with {what}"),
+        _ => format!("{error}, with {what}: {}", other.message),
     };
     Some(Problem::new(
         Oracle::SAMENESS,
-        &format!("{stack}{kind}"),
+        &format!("{order}{kind}"),
         text(verdict),
         format!("with {what}: {}", text(other)),
     ))
@@ -132,23 +119,38 @@ pub(super) fn check(
 
 /// The problem with an accepted program that is rejected if no path is pruned by less than its
 /// whole state.
-pub(super) fn without_pruning(reject: &Reject) -> Problem {
+pub(super) fn without_pruning(
+    program: &Arc<Program>,
+    reject: &Reject,
+    options: &Options,
+    states: u64,
+) -> Problem {
+    let traced = trace(program, &order_free(options), states);
+    let order = match traced.err().is_some_and(|why| why.reject().is_some()) {
+        true => "",
+        false => ORDER,
+    };
     Problem::new(
         Oracle::SAMENESS,
-        &format!("{}, without pruning only", error(reject)),
+        &format!("{order}{}, without pruning only", reject.message()),
         "accepted",
         format!("without pruning: {}", reject.message()),
     )
 }
 
-/// The error line of a reject, with which the kinds of problems begin.
-fn error(reject: &Reject) -> String {
-    let path = match reject.trail() {
-        Some(trail) if trail.contradiction.is_some() => NEVER,
-        Some(trail) if trail.widened => WIDENED,
-        _ => "",
-    };
-    format!("{path}{}", reject.message())
+fn order_free(options: &Options) -> Options {
+    Options {
+        order_free: true,
+        ..*options
+    }
+}
+
+/// Whether two programs have the same verdict where it does not depend on the order of exploration,
+/// or too many instructions for one.
+fn agree(program: &Arc<Program>, changed: &Arc<Program>, options: &Options) -> bool {
+    let options = order_free(options);
+    let [verdict, other] = [program, changed].map(|program| verify(program, &options).verdict);
+    verdict.decision == other.decision || is_limit(&verdict) || is_limit(&other)
 }
 
 /// Whether a verdict is about a limit, which a changed program may meet earlier.

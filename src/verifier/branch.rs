@@ -141,6 +141,13 @@ impl Verifier<'_> {
             holds == Some(!taken) || !a.is_consistent() || !b.is_consistent()
         };
         let never = (is_never(true, &taken), is_never(false, &not_taken));
+        if self.options.order_free && (never.0 || never.1) {
+            // One way ends here, which depends on the operands.
+            self.mark_precise(dst)?;
+            if let Some(src) = src {
+                self.mark_precise(src)?;
+            }
+        }
         let mut consistent = |(a, b), names: (&str, &str)| {
             let a = self.consistent(a, names.0)?;
             // The same register is not looked at again after its bounds were reset.

@@ -30,9 +30,10 @@ pub struct Options {
     /// namespace, and count only for what the token permits. For the rest the loader is an ordinary
     /// user.
     pub token: Option<Token>,
-    /// Whether a state with unwritten stack subsumes only those where it is unwritten, too, though no
-    /// path from there relied on it. No kernel does that; verdicts depend less on pruning.
-    pub(crate) unwritten_differs: bool,
+    /// Whether a verdict is to depend as little as possible on what was pruned and explored before:
+    /// unwritten stack subsumes unwritten stack only, a path ends where the bounds show that no run
+    /// goes on, and no loop makes a scalar unknown. No kernel does that.
+    pub(crate) order_free: bool,
 }
 
 impl Options {

@@ -57,6 +57,13 @@ impl Slot {
         bytes: [SlotKind::Invalid; SLOT],
     };
 
+    /// A slot that no path from a checkpoint reads, where it has to differ from one that was never
+    /// written (`Options::order_free`).
+    pub(crate) const DEAD: Self = Self {
+        reg: RegState::UNKNOWN,
+        ..Self::EMPTY
+    };
+
     /// The types of the bytes in one word, to compare them at once.
     const fn kinds(&self) -> u64 {
         let [a, b, c, d, e, f, g, h] = self.bytes;

@@ -189,8 +189,6 @@ pub(crate) struct State<R = RegState, S = Slot> {
     /// The first instruction on the way here that left no number to some register: no run comes
     /// here.
     pub contradiction: Option<Pc>,
-    /// Whether a loop on the way here made a scalar unknown.
-    pub widened: bool,
 }
 
 /// A state that is not explored any further: a checkpoint. Most registers and slots are as
@@ -233,7 +231,6 @@ impl State {
             cleaned: false,
             equal_to: None,
             contradiction: None,
-            widened: false,
         }
     }
 
@@ -319,7 +316,6 @@ impl<R, S> State<R, S> {
             cleaned: self.cleaned,
             equal_to: self.equal_to,
             contradiction: self.contradiction,
-            widened: self.widened,
         }
     }
 

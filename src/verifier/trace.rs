@@ -17,7 +17,6 @@ impl Verifier<'_> {
             path: self.path(LONGEST),
             registers: self.registers(),
             contradiction: self.state.contradiction,
-            widened: self.state.widened,
         }
     }
 

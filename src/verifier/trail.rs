@@ -17,9 +17,6 @@ pub struct Trail {
     /// The first instruction on the path that left no number to some register, as far as the
     /// bounds show it: no run takes the path. The kernel explores such a path on.
     pub contradiction: Option<Pc>,
-    /// Whether a loop on the path made a scalar unknown (`widen_imprecise_scalars`). Where the path
-    /// was pruned, others may have kept it.
-    pub(crate) widened: bool,
 }
 
 impl Trail {

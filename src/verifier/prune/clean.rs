@@ -3,16 +3,21 @@
 
 use super::arena::{Arena, ListId};
 use crate::isa::Reg;
+use crate::spec::limits::STACK_SIZE;
 use crate::util::Pc;
 use crate::verifier::liveness::{CallChain, StackLiveness};
+use crate::verifier::pool::BLANK;
+use crate::verifier::stack::{SLOT, Slot};
 use crate::verifier::state::State;
 use crate::verifier::structure::Structure;
 
 impl Arena {
     /// Cleans the checkpoints at `pc` with the calls of `current` that are final: all paths
-    /// from them are explored, and their marks are complete. `list` is their list.
+    /// from them are explored, and their marks are complete. `list` is their list. With
+    /// `order_free`, dead slots differ from unwritten ones.
     pub(super) fn clean(
         &mut self,
+        order_free: bool,
         current: &State,
         pc: Pc,
         list: ListId,
@@ -53,9 +58,16 @@ impl Arena {
                             pools.regs.release(reg);
                         }
                     }
+                    if order_free {
+                        frame.stack.resize(STACK_SIZE / SLOT, BLANK);
+                    }
                     for (at, slot) in frame.stack.iter_mut().enumerate() {
-                        if !liveness.is_alive(number, at) {
-                            pools.slots.release(slot);
+                        if liveness.is_alive(number, at) {
+                            continue;
+                        }
+                        pools.slots.release(slot);
+                        if order_free {
+                            *pools.slots.get_mut(slot) = Slot::DEAD;
                         }
                     }
                 }

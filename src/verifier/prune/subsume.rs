@@ -216,13 +216,17 @@ impl Comparison<'_> {
     }
 
     fn slot(&mut self, old: &Slot, current: Option<&Slot>) -> bool {
-        // Bytes of unknown value have not been relied on.
         let inexact = self.level == ExactLevel::NotExact;
         let Strictness {
             uninit, unwritten, ..
         } = self.strictness;
         let unwritten_differ = uninit || unwritten;
-        if inexact && (!unwritten && old.is_unwritten() || !unwritten_differ && old.is_all_misc()) {
+        let is_any = match unwritten {
+            true => *old == Slot::DEAD,
+            // Bytes of unknown value have not been relied on.
+            false => old.is_unwritten() || !uninit && old.is_all_misc(),
+        };
+        if inexact && is_any {
             return true;
         }
         let Some(current) = current else {

@@ -129,8 +129,10 @@ impl Verifier<'_> {
         let rare = !force && jumps < 20 && processed < 100;
 
         if self.recorder.is_none() {
+            let order_free = self.options.order_free;
+            let (structure, liveness) = (self.structure, &mut self.liveness);
             self.arena
-                .clean(&self.state, pc, list, self.structure, &mut self.liveness);
+                .clean(order_free, &self.state, pc, list, structure, liveness);
         }
         match self.find(pc, list, rare, &mut add) {
             Found::Subsumed { by, looping } => {
@@ -172,7 +174,7 @@ impl Verifier<'_> {
             strictly: self.recorder.is_some(),
             strictness: Strictness {
                 uninit: !self.privileges.allow_uninit_stack,
-                unwritten: self.options.unwritten_differs,
+                unwritten: self.options.order_free,
                 scalars: self.speculation.compares_scalars_exactly(),
             },
             ids: self.arena.take_ids(last_id),

@@ -24,7 +24,9 @@ impl Verifier<'_> {
     /// After the return from a callback to the call at `pc`: widens the scalars that differ
     /// from the previous checkpoint there.
     pub(crate) fn widen_callback(&mut self, pc: Pc) -> VerifyResult {
-        if let Some(before) = self.arena.above(&self.state, self.frame().callsite, pc) {
+        if !self.options.order_free
+            && let Some(before) = self.arena.above(&self.state, self.frame().callsite, pc)
+        {
             let mut ids = self.arena.take_ids(self.ids.last());
             let old = self.arena.get(before);
             widen(old, self.arena.pools(), &mut self.state, &mut ids);
@@ -35,7 +37,9 @@ impl Verifier<'_> {
 
     /// Widens the state that was pushed last, which continues the loop.
     pub(crate) fn widen_pending(&mut self, before: StateId) {
-        if let Some(state) = self.worklist.last_mut() {
+        if !self.options.order_free
+            && let Some(state) = self.worklist.last_mut()
+        {
             let mut ids = self.arena.take_ids(self.ids.last());
             let old = self.arena.get(before);
             widen(old, self.arena.pools(), state, &mut ids);
@@ -84,7 +88,6 @@ fn widen(old: &SavedState, pools: &Pools, current: &mut State, ids: &mut IdMap) 
         sleepable: false,
         hint: 0,
     };
-    let mut widened = false;
     let mut widen = |old: &RegState, current: &mut RegState| {
         if old.is_scalar()
             && current.is_scalar()
@@ -93,7 +96,6 @@ fn widen(old: &SavedState, pools: &Pools, current: &mut State, ids: &mut IdMap) 
             && !comparison.same(old, current)
         {
             *current = RegState::UNKNOWN;
-            widened = true;
         }
     };
     for (old, current) in old.frames.iter().zip(&mut current.frames).rev() {
@@ -107,5 +109,4 @@ fn widen(old: &SavedState, pools: &Pools, current: &mut State, ids: &mut IdMap) 
             }
         }
     }
-    current.widened |= widened;
 }
