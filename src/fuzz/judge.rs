@@ -114,28 +114,35 @@ impl Judge {
     /// that are known to be Linux's are only counted, and the other oracles asked.
     pub fn judge(&mut self, candidate: &Candidate) -> Option<Problem> {
         let judged = catch_unwind(AssertUnwindSafe(|| self.ask(candidate)));
-        judged.unwrap_or_else(|panic| {
+        let judged = judged.unwrap_or_else(|panic| {
             let text = text_of(&*panic);
             let kind = format!("panic: {text}");
-            Some(Problem::new(self.current, &kind, "panics", text))
-        })
+            Err(Problem::new(self.current, &kind, "panics", text))
+        });
+        judged.err()
     }
 
-    /// The problem, unless it is a known one, which is counted.
-    fn unexplained(&mut self, problem: Option<Problem>, candidate: &Candidate) -> Option<Problem> {
-        let problem = problem?;
-        if is_known(&problem, candidate) {
-            self.counts.known += 1;
-            return None;
+    /// Counts a known problem; the error is any other one.
+    fn explain(
+        &mut self,
+        problem: impl Into<Option<Problem>>,
+        candidate: &Candidate,
+    ) -> Result<(), Problem> {
+        match problem.into() {
+            None => Ok(()),
+            Some(problem) if is_known(&problem, candidate) => {
+                self.counts.known += 1;
+                Ok(())
+            }
+            Some(problem) => Err(problem),
         }
-        Some(problem)
     }
 
     fn has(&self, oracle: Oracle) -> bool {
         self.oracles.intersects(oracle)
     }
 
-    fn ask(&mut self, candidate: &Candidate) -> Option<Problem> {
+    fn ask(&mut self, candidate: &Candidate) -> Result<(), Problem> {
         self.current = Oracle::SAFETY;
         let verification = Arc::new(verify(&candidate.program, &self.options));
         let verdict = &verification.verdict;
@@ -160,11 +167,9 @@ impl Judge {
             }
         }
         self.current = Oracle::ROUND_TRIP;
-        if self.has(Oracle::ROUND_TRIP)
-            && let Some(problem) =
-                round_trip::check(&candidate.program, candidate.seed.is_multiple_of(RECORDED))
-        {
-            return Some(problem);
+        if self.has(Oracle::ROUND_TRIP) {
+            let records = candidate.seed.is_multiple_of(RECORDED);
+            self.explain(round_trip::check(&candidate.program, records), candidate)?;
         }
         self.current = Oracle::SAFETY;
         let is_long = verdict.processed() > MAX_PROCESSED;
@@ -175,32 +180,26 @@ impl Judge {
             && self.kernel
             && (!is_long || is_of_file || candidate.seed.is_multiple_of(LONG))
         {
-            let compared = self.compare_verdicts(candidate, verdict);
-            let mut problem = self.unexplained(compared, candidate);
-            if problem.is_none() && candidate.seed.is_multiple_of(WEAKER) {
-                let compared = self.compare_for_loader(candidate);
-                problem = self.unexplained(compared, candidate);
-            }
-            if problem.is_some() {
-                return problem;
+            let problem = self.compare_verdicts(candidate, verdict);
+            self.explain(problem, candidate)?;
+            if candidate.seed.is_multiple_of(WEAKER) {
+                let problem = self.compare_for_loader(candidate);
+                self.explain(problem, candidate)?;
             }
         }
         if is_long {
-            return None;
+            return Ok(());
         }
         if self.has(Oracle::SAMENESS) && verdict.decision != Decision::Unjudged {
             self.current = Oracle::SAMENESS;
             let mut random = Random(candidate.seed);
             let (program, options) = (&candidate.program, &self.options);
-            let problem = sameness::check(program, &verification, options, &mut random);
-            let problem = self.unexplained(problem, candidate);
-            if problem.is_some() {
-                return problem;
-            }
+            let problem = sameness::check(program, verdict, options, &mut random);
+            self.explain(problem, candidate)?;
         }
         let runs = Oracle::STATE | Oracle::SAFETY | Oracle::MEMORY | Oracle::VALUE;
         let judged = match verdict.decision {
-            Decision::Unjudged => return None,
+            Decision::Unjudged => return Ok(()),
             _ if self.has(runs) => self.judged(candidate, &verification),
             _ => Vec::new(),
         };
@@ -213,7 +212,7 @@ impl Judge {
             Decision::Accept => self.accepted(&prepared),
             _ => {
                 self.rejected(&prepared);
-                None
+                Ok(())
             }
         }
     }
@@ -234,7 +233,7 @@ impl Judge {
         judged.collect()
     }
 
-    fn accepted(&mut self, prepared: &Prepared<'_>) -> Option<Problem> {
+    fn accepted(&mut self, prepared: &Prepared<'_>) -> Result<(), Problem> {
         let Prepared {
             candidate, judged, ..
         } = *prepared;
@@ -254,10 +253,7 @@ impl Judge {
                     if let Some(reject) = why.reject() {
                         let (program, options) = (&candidate.program, &self.options);
                         let problem = sameness::without_pruning(program, reject, options, STATES);
-                        let problem = self.unexplained(Some(problem), candidate);
-                        if problem.is_some() {
-                            return problem;
-                        }
+                        self.explain(problem, candidate)?;
                     }
                 }
                 Err(_) => {}
@@ -269,44 +265,32 @@ impl Judge {
             let ran = runs::run(prepared, trace, self.oracles, INPUTS);
             self.counts.runs += ran.runs;
             self.counts.held += ran.held;
-            let problem = self.unexplained(ran.problem, candidate);
-            if problem.is_some() {
-                return problem;
-            }
+            self.explain(ran.problem, candidate)?;
             #[cfg(all(feature = "kernel", target_os = "linux"))]
             if self.kernel && self.has(Oracle::STATE) && candidate.seed.is_multiple_of(LOGGED) {
                 let problem = self.compare_with_log(prepared);
-                let problem = self.unexplained(problem, candidate);
-                if problem.is_some() {
-                    return problem;
-                }
+                self.explain(problem, candidate)?;
             }
         }
         if self.has(Oracle::MEMORY) {
             self.current = Oracle::MEMORY;
             let ran = runs::memory(prepared, INPUTS);
             self.counts.runs += ran.runs;
-            let problem = self.unexplained(ran.problem, candidate);
-            if problem.is_some() {
-                return problem;
-            }
+            self.explain(ran.problem, candidate)?;
         }
         if self.has(Oracle::VALUE) && prepared.are_accepted() {
             self.current = Oracle::VALUE;
             let values = values::compare(candidate, judged, self.kernel);
             self.counts.engine_runs += values.runs;
             self.counts.kernel_runs += values.kernel_runs;
-            let problem = self.unexplained(values.problem, candidate);
-            if problem.is_some() {
-                return problem;
-            }
+            self.explain(values.problem, candidate)?;
             if let (Some(other), Some(checked)) = (&mut self.other, &values.checked) {
                 let (runs, problem) = other.compare(candidate, checked);
                 self.counts.other_runs += runs;
-                return self.unexplained(problem, candidate);
+                self.explain(problem, candidate)?;
             }
         }
-        None
+        Ok(())
     }
 
     /// Counts a rejected program that never faults.

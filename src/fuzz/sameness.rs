@@ -12,7 +12,7 @@ use crate::isa::RawInsn;
 use crate::program::Program;
 use crate::spec::ProgFlags;
 use crate::util::Errno;
-use crate::verifier::{Decision, Options, Reject, Verdict, Verification, trace, verify};
+use crate::verifier::{Decision, Options, Reject, Verdict, trace, verify};
 
 /// A change that must not change the verdict.
 #[derive(Debug, Clone, Copy)]
@@ -44,7 +44,7 @@ const LOAD: u8 = 0x79;
 /// Changes a program in a random way; the problem if the verdict is another one.
 pub(super) fn check(
     program: &Arc<Program>,
-    verification: &Verification,
+    verdict: &Verdict,
     options: &Options,
     random: &mut Random,
 ) -> Option<Problem> {
@@ -82,9 +82,8 @@ pub(super) fn check(
     let mut changed = listing.program(program)?;
     changed.flags = flags;
     let changed = Arc::new(changed);
-    let judged = verify(&changed, options);
-    let (verdict, other) = (&verification.verdict, &judged.verdict);
-    if is_limit(verdict) || is_limit(other) || other.decision == Decision::Unjudged {
+    let other = verify(&changed, options).verdict;
+    if is_limit(verdict) || is_limit(&other) || other.decision == Decision::Unjudged {
         return None;
     }
     let same = verdict.decision == other.decision;
@@ -113,7 +112,7 @@ pub(super) fn check(
         Oracle::SAMENESS,
         &format!("{order}{kind}"),
         text(verdict),
-        format!("with {what}: {}", text(other)),
+        format!("with {what}: {}", text(&other)),
     ))
 }
 
@@ -126,9 +125,9 @@ pub(super) fn without_pruning(
     states: u64,
 ) -> Problem {
     let traced = trace(program, &order_free(options), states);
-    let order = match traced.err().is_some_and(|why| why.reject().is_some()) {
-        true => "",
-        false => ORDER,
+    let order = match traced {
+        Err(_) => "",
+        Ok(_) => ORDER,
     };
     Problem::new(
         Oracle::SAMENESS,

@@ -328,6 +328,16 @@ fn of_other_kernels() -> Vec<(String, Vec<(String, String)>)> {
 
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 #[test]
+fn the_table_has_each_program() {
+    let programs: Vec<String> = told().into_iter().map(|told| told.program.name).collect();
+    for (release, said) in of_other_kernels() {
+        let names: Vec<String> = said.into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, programs, "Linux {release}");
+    }
+}
+
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+#[test]
 fn other_kernels_say_what_the_table_says() {
     use crate::shared::{Need, here, skip};
 

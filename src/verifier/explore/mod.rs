@@ -86,6 +86,7 @@ impl Verifier<'_> {
             }
             let info = self.insn_info(pc);
             let (prune_point, jmp_point) = (info.prune_point, info.jmp_point);
+            // No run comes here.
             let is_cut = self.options.order_free && self.state.contradiction.is_some();
             let pruned = is_cut
                 || prune_point && self.is_visited(pc).map_err(|reject| self.refuse(reject))?;

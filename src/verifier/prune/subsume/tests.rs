@@ -447,6 +447,8 @@ fn unwritten_stack_may_have_to_be_unwritten() {
         (part, &[any], false),
         (any, &[spilled], false),
         (spilled, &[spilled], true),
+        (Slot::DEAD, &[spilled], true),
+        (Slot::DEAD, &[], true),
     ] {
         assert_eq!(stacks(true, old, current), subsumes, "{old:?} {current:?}");
         assert!(stacks(false, old, current), "{old:?} {current:?}");
