@@ -142,6 +142,7 @@ impl Verb {
             Self::Verify(arguments) => (&arguments.vm, arguments.guest_verb()),
             Self::Record(arguments) => (&arguments.vm, arguments.guest_verb()),
             Self::Compare(arguments) => (&arguments.vm, arguments.guest_verb()),
+            Self::Fuzz(arguments) => (&arguments.vm, arguments.guest_verb()),
             _ => return self.run(printer),
         };
         if vm.is_empty() {

@@ -12,7 +12,7 @@ use super::exit::{Exit, Failure};
 use super::files::is_cases;
 use super::printer::Printer;
 use crate::guest::kernels::{Image, MODULES, cache_folder, find};
-use crate::guest::{self, Accelerator, GuestError, Job, Sink};
+use crate::guest::{self, Accelerator, GuestError, IMAGE, Job, Sink};
 use crate::object::cases::types_folder;
 use crate::report::KernelsTable;
 
@@ -80,7 +80,7 @@ fn passed_on((name, value): (OsString, OsString)) -> Option<(String, String)> {
 pub(super) struct GuestVerb {
     /// An option that the guest gets, too.
     pub added: Option<&'static str>,
-    /// The file that it writes, which comes back.
+    /// The file or folder that it writes, which comes back.
     pub output: Option<PathBuf>,
     /// Whether its JSON is verdicts, which become one table for several kernels.
     pub verdicts: bool,
@@ -116,7 +116,7 @@ pub(super) fn run(
     let several = vm.vm.len() > 1;
     if several && let Some(output) = &verb.output {
         let text = format!(
-            "{}: one file for several kernels; name one",
+            "{}: one output for several kernels; name one",
             output.display()
         );
         return Err(Failure::bad(text));
@@ -127,10 +127,12 @@ pub(super) fn run(
     let end = end.unwrap_or(words.len());
     let added = [verb.added, json].into_iter().flatten();
     words.splice(end..end, added.map(OsString::from));
-    let job = job(vm, verb, &words)?;
+    let mut job = job(vm, verb, &words)?;
     let mut exit = Exit::Fine;
     for name in &vm.vm {
         let image = find(name, &cache_folder(), MODULES)?;
+        job.environment.retain(|(variable, _)| variable != IMAGE);
+        job.environment.push((IMAGE.to_owned(), name.clone()));
         let mut guest = Guest {
             printer,
             name: &image.name,

@@ -107,7 +107,12 @@ impl Judge {
     #[must_use]
     pub fn options_of_fuzz(&self) -> String {
         let other = self.other.as_ref();
-        other.map_or_else(String::new, |other| other.build.option())
+        let mut text = other.map_or_else(String::new, |other| other.build.option());
+        #[cfg(all(feature = "kernel", target_os = "linux"))]
+        if let Some(image) = crate::guest::image().filter(|_| self.kernel) {
+            text += &format!(" --vm {image}");
+        }
+        text
     }
 
     /// The first problem that an oracle has with a candidate. A panic is a problem, too. Problems

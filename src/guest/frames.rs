@@ -17,8 +17,9 @@ pub(super) enum Frame {
     Out(Vec<u8>),
     /// Bytes of its standard error.
     Err(Vec<u8>),
-    /// A file that the command has written begins, the n-th of the [`Job`](super::Job).
-    File(u8),
+    /// A file that the command has written begins: the n-th output of the [`Job`](super::Job), or
+    /// one with this path in the output, if that is a folder.
+    File(u8, String),
     /// Bytes of this file.
     Bytes(Vec<u8>),
     /// The command has ended with this code; the last frame.
@@ -28,12 +29,16 @@ pub(super) enum Frame {
 impl Frame {
     /// Writes the frame.
     pub fn write(&self, sink: &mut impl Write) -> io::Result<()> {
+        let named;
         let (kind, bytes): (u8, &[u8]) = match self {
             Self::Hello(release) => (b'h', release.as_bytes()),
             Self::Alive => (b'a', &[]),
             Self::Out(bytes) => (b'o', bytes),
             Self::Err(bytes) => (b'e', bytes),
-            Self::File(number) => (b'f', &[*number]),
+            Self::File(number, path) => {
+                named = [&[*number], path.as_bytes()].concat();
+                (b'f', &named)
+            }
             Self::Bytes(bytes) => (b'b', bytes),
             Self::Exit(code) => (b'x', &[*code]),
         };
@@ -63,7 +68,9 @@ impl Frame {
             (b'a', []) => Self::Alive,
             (b'o', _) => Self::Out(bytes),
             (b'e', _) => Self::Err(bytes),
-            (b'f', [number]) => Self::File(*number),
+            (b'f', [number, path @ ..]) => {
+                Self::File(*number, String::from_utf8_lossy(path).into_owned())
+            }
             (b'b', _) => Self::Bytes(bytes),
             (b'x', [code]) => Self::Exit(*code),
             _ => return Err(invalid()),
@@ -99,7 +106,8 @@ mod tests {
             Frame::Hello("6.12".into()),
             Frame::Alive,
             Frame::Err(b"warning".to_vec()),
-            Frame::File(1),
+            Frame::File(1, String::new()),
+            Frame::File(2, "btf/types".into()),
         ];
         let long = vec![7; 3 * MAX / 2];
         Frame::copy(long.as_slice(), Frame::Bytes, |frame| {
@@ -108,7 +116,7 @@ mod tests {
         })
         .unwrap();
         frames.push(Frame::Exit(3));
-        assert_eq!(frames.len(), 7);
+        assert_eq!(frames.len(), 8);
         let mut bytes = Vec::new();
         for frame in &frames {
             frame.write(&mut bytes).unwrap();

@@ -102,13 +102,27 @@ fn run() -> io::Result<()> {
         }
     };
     for (number, path) in (0..).zip(&job.outputs) {
-        if let Ok(file) = File::open(path) {
-            out.send(Frame::File(number))?;
-            Frame::copy(file, Frame::Bytes, |frame| out.send(frame))?;
-        }
+        send(path, &|below| Frame::File(number, below), "", &out)?;
     }
     out.send(Frame::Exit(code))?;
     out.flush();
+    Ok(())
+}
+
+/// Sends a file, or all files of a folder; `below` is its path in the output that `frame` names.
+fn send(path: &Path, frame: &dyn Fn(String) -> Frame, below: &str, out: &Out) -> io::Result<()> {
+    if !path.is_dir() {
+        let Ok(file) = File::open(path) else {
+            return Ok(());
+        };
+        out.send(frame(below.to_owned()))?;
+        return Frame::copy(file, Frame::Bytes, |frame| out.send(frame));
+    }
+    for entry in fs::read_dir(path)? {
+        let name = entry?.file_name();
+        let below = Path::new(below).join(&name);
+        send(&path.join(&name), frame, &below.to_string_lossy(), out)?;
+    }
     Ok(())
 }
 

@@ -31,7 +31,8 @@ pub(crate) struct Job {
     pub folder: PathBuf,
     /// Names and values of the environment.
     pub environment: Vec<(String, String)>,
-    /// Files that the command writes and that come back: absolute paths.
+    /// Files that the command writes and that come back, or folders with all that is in them:
+    /// absolute paths.
     pub outputs: Vec<PathBuf>,
     /// How many modules there are.
     pub modules: usize,

@@ -20,9 +20,9 @@ pub(crate) mod package;
 mod packages;
 mod qemu;
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, Instant};
 
 pub(crate) use accelerator::Accelerator;
@@ -31,6 +31,14 @@ use frames::Frame;
 pub(crate) use job::Job;
 use kernels::Image;
 use qemu::Machine;
+
+/// The variable of a guest's environment that has its kernel's name, as `--vm` was given it.
+pub(crate) const IMAGE: &str = "BPFLAB_VM";
+
+/// The name of the kernel of the guest that this process runs in.
+pub(crate) fn image() -> Option<String> {
+    std::env::var(IMAGE).ok()
+}
 
 /// Where the command's output goes.
 pub(crate) trait Sink {
@@ -53,30 +61,44 @@ pub(crate) trait Sink {
 /// read or written.
 pub(crate) fn run(job: &Job, image: &Image, sink: &mut dyn Sink) -> Result<u8, GuestError> {
     let mut machine = start(job, image, sink)?;
-    let mut file: Option<(&Path, File)> = None;
+    let mut file: Option<(PathBuf, File)> = None;
     loop {
         match machine.next_frame()? {
             Frame::Hello(_) | Frame::Alive => {}
             Frame::Out(bytes) => sink.out(&bytes).map_err(GuestError::Output)?,
             Frame::Err(bytes) => sink.err(&bytes).map_err(GuestError::Output)?,
-            Frame::File(number) => {
-                let path = job.outputs.get(usize::from(number));
-                let open = |path: &PathBuf| {
-                    File::create(path).map_err(|error| GuestError::file(path, error))
-                };
-                file = path
-                    .map(|path| Ok((path.as_path(), open(path)?)))
-                    .transpose()?;
+            Frame::File(number, below) => {
+                let output = job.outputs.get(usize::from(number));
+                let path = output.and_then(|output| inside(output, Path::new(&below)));
+                file = path.map(create).transpose()?;
             }
             Frame::Bytes(bytes) => {
                 if let Some((path, file)) = &mut file {
                     file.write_all(&bytes)
-                        .map_err(|error| GuestError::file(path, error))?;
+                        .map_err(|error| GuestError::file(path.as_path(), error))?;
                 }
             }
             Frame::Exit(code) => return Ok(code),
         }
     }
+}
+
+/// The path of a file in an output of the guest, which may not be outside.
+fn inside(output: &Path, below: &Path) -> Option<PathBuf> {
+    let mut parts = below.components();
+    let is_inside = parts.all(|part| matches!(part, Component::Normal(_)));
+    is_inside.then(|| match below.as_os_str().is_empty() {
+        true => output.to_owned(),
+        false => output.join(below),
+    })
+}
+
+/// Creates a file that came from a guest, and the folders above it.
+fn create(path: PathBuf) -> Result<(PathBuf, File), GuestError> {
+    let folder = path.parent().map_or(Ok(()), fs::create_dir_all);
+    let created = folder.and_then(|()| File::create(&path));
+    let file = created.map_err(|error| GuestError::file(&path, error))?;
+    Ok((path, file))
 }
 
 /// Starts a guest; once more if it doesn't come up. Where KVM runs no guests, TCG does.

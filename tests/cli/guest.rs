@@ -76,7 +76,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
+        let _ = std::fs::remove_file(&self.0).or_else(|_| std::fs::remove_dir_all(&self.0));
     }
 }
 
@@ -374,6 +374,47 @@ fn probes_are_recorded_in_a_guest_and_replayed_here() {
 }
 
 #[test]
+fn engines_are_compared_with_each_kernel() {
+    for release in kernels() {
+        let what = "fuzz --programs 20 --seed 4 --oracle value --strategy scalars";
+        let output = bpflab(&format!("{what} --json --vm {release}"));
+        assert_eq!(output.status.code(), Some(0), "{release}: {output:?}");
+        let summary = json(&output).pop().expect("a summary");
+        assert_eq!(summary["programs"], 20, "{release}");
+        assert_ne!(summary["kernel_runs"], 0, "{release}");
+    }
+}
+
+/// A kernel that bpflab does not model has other verdicts. The findings come back as cases.
+#[test]
+fn findings_of_a_guest_are_cases_here() {
+    let mut kernels = kernels().into_iter();
+    let Some(release) = kernels.find(|release| !release.starts_with("6.18.")) else {
+        return;
+    };
+    let folder = Scratch::new("findings");
+    let words = "fuzz --oracle verdict --programs 200 --seed 3 --findings 1 --no-reduce";
+    let vm = format!("--vm {release}");
+    let output = bpflab(&format!("{words} --output {} {vm}", folder.0.display()));
+    let (code, out, err) = said(&output);
+    assert_eq!(code, Some(1), "{out}{err}");
+    let files = std::fs::read_dir(&folder.0).expect("the folder of the findings");
+    let files = files.map(|entry| entry.expect("an entry").path());
+    let mut cases = files.filter(|file| file.extension().is_some_and(|ext| ext == "jsonl"));
+    let case = cases.next().expect("a case").display().to_string();
+    let again = format!("fuzz --replay {case} --oracle verdict {vm}");
+    assert!(out.contains(&format!("again: bpflab {again}\n")), "{out}");
+    let (code, out, err) = said(&bpflab(&again));
+    assert_eq!(code, Some(1), "{out}{err}");
+    assert!(out.contains("kernel: "), "{out}");
+    let (code, out, err) = said(&bpflab(&format!(
+        "fuzz --replay {case} --oracle round-trip"
+    )));
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.ends_with(": no finding\n"), "{out}");
+}
+
+#[test]
 fn a_command_runs_with_its_files_and_its_code_is_told() {
     let Some(release) = kernels().pop() else {
         return;
@@ -406,7 +447,7 @@ fn what_is_wrong_is_told_before_a_machine_starts() {
         ),
         (
             "record x.bpf.o -o x.rec --vm a,b -- true",
-            "x.rec: one file for several kernels; name one",
+            "x.rec: one output for several kernels; name one",
         ),
         (
             "kernel exec --vm 0.1 -- no-such-command",

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+use crate::cli::vm::{GuestVerb, VmArguments};
 use crate::fuzz::{Oracle, Strategy};
 
 /// Search for bugs: generate programs and judge them by oracles
@@ -22,6 +24,7 @@ Examples:
   bpflab fuzz --programs 1000 --seed 7 --threads 1 --json
   bpflab fuzz --seed 7 --first 4711 --programs 1 --oracle state    one program of a campaign
   bpflab fuzz --from prog.bpf.o --strategy mutants --seconds 60    changes of an object's programs
+  bpflab fuzz --oracle verdict,value --seconds 60 --vm 6.18        beside another kernel
   bpflab fuzz --oracle value --other-bpflab arm64/bpflab           machine code for arm64, too
   bpflab fuzz --corpus fuzz/corpus --from prog.bpf.o               inputs for cargo-fuzz
   bpflab fuzz --replay findings/state-12.jsonl --oracle state      a finding again
@@ -91,6 +94,9 @@ pub(in crate::cli) struct Arguments {
     /// Judge the programs of this case file or object instead of generated ones
     #[arg(long, value_name = "FILE", conflicts_with_all = ["programs", "seconds", "from", "strategy"])]
     pub(super) replay: Option<PathBuf>,
+    #[cfg(all(feature = "kernel", target_os = "linux"))]
+    #[command(flatten)]
+    pub(in crate::cli) vm: VmArguments,
 }
 
 fn oracle(name: &str) -> Result<Oracle, String> {
@@ -108,6 +114,15 @@ fn strategy(name: &str) -> Result<Strategy, String> {
 }
 
 impl Arguments {
+    /// What a virtual machine does.
+    #[cfg(all(feature = "kernel", target_os = "linux"))]
+    pub(in crate::cli) fn guest_verb(&self) -> GuestVerb {
+        GuestVerb {
+            output: self.output.as_ref().or(self.corpus.as_ref()).cloned(),
+            ..GuestVerb::default()
+        }
+    }
+
     /// The options besides the seed on which the programs of a campaign depend, each after a space.
     pub(super) fn made_with(&self) -> String {
         let mut text = String::new();
