@@ -29,7 +29,7 @@ enum Change {
     Checkpoints,
 }
 
-/// How kinds of problems begin that are gone with `Options::order_free`.
+/// How kinds of problems begin where the two verdicts are the same with `Options::order_free`.
 pub(super) const ORDER: &str = "order of exploration: ";
 
 /// `goto +0`.
@@ -98,10 +98,8 @@ pub(super) fn check(
         let word = verdict.decision.word();
         format!("{word} {}", verdict.message).trim_end().to_owned()
     };
-    let order = match !same && agree(program, &changed, options) {
-        true => ORDER,
-        false => "",
-    };
+    let depends = !same && agree(program, &changed, options);
+    let order = if depends { ORDER } else { "" };
     let error = &verdict.message;
     let kind = match (verdict.decision, other.decision) {
         (Decision::Accept, _) => format!("{}, with {what} only", other.message),
@@ -124,11 +122,13 @@ pub(super) fn without_pruning(
     options: &Options,
     states: u64,
 ) -> Problem {
-    let traced = trace(program, &order_free(options), states);
-    let order = match traced {
-        Err(_) => "",
-        Ok(_) => ORDER,
+    let options = order_free(options);
+    let verdict = verify(program, &options).verdict;
+    let agree = match trace(program, &options, states) {
+        Ok(trace) => verdict.is_accepted() || !trace.is_complete(),
+        Err(_) => !verdict.is_accepted(),
     };
+    let order = if agree { ORDER } else { "" };
     Problem::new(
         Oracle::SAMENESS,
         &format!("{order}{}, without pruning only", reject.message()),
