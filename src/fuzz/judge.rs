@@ -107,11 +107,12 @@ impl Judge {
     #[must_use]
     pub fn options_of_fuzz(&self) -> String {
         let other = self.other.as_ref();
-        let mut text = other.map_or_else(String::new, |other| other.build.option());
+        let text = other.map_or_else(String::new, |other| other.build.option());
         #[cfg(all(feature = "kernel", target_os = "linux"))]
-        if let Some(image) = crate::guest::image().filter(|_| self.kernel) {
-            text += &format!(" --vm {image}");
-        }
+        let text = match crate::guest::image().filter(|_| self.kernel) {
+            Some(image) => format!("{text} --vm {image}"),
+            None => text,
+        };
         text
     }
 
