@@ -12,7 +12,8 @@ use super::exit::{Exit, Failure};
 use super::files::is_cases;
 use super::printer::Printer;
 use crate::guest::kernels::{Image, MODULES, cache_folder, find};
-use crate::guest::{self, Accelerator, GuestError, IMAGE, Job, Sink};
+use crate::guest::{self, Accelerator, GuestError, Job, Sink};
+use crate::kernel::VM;
 use crate::object::cases::types_folder;
 use crate::report::KernelsTable;
 
@@ -131,8 +132,8 @@ pub(super) fn run(
     let mut exit = Exit::Fine;
     for name in &vm.vm {
         let image = find(name, &cache_folder(), MODULES)?;
-        job.environment.retain(|(variable, _)| variable != IMAGE);
-        job.environment.push((IMAGE.to_owned(), name.clone()));
+        job.environment.retain(|(variable, _)| variable != VM);
+        job.environment.push((VM.to_owned(), name.clone()));
         let mut guest = Guest {
             printer,
             name: &image.name,

@@ -109,7 +109,7 @@ impl Judge {
         let other = self.other.as_ref();
         let text = other.map_or_else(String::new, |other| other.build.option());
         #[cfg(all(feature = "kernel", target_os = "linux"))]
-        let text = match crate::guest::image().filter(|_| self.kernel) {
+        let text = match crate::kernel::vm_image().filter(|_| self.kernel) {
             Some(image) => format!("{text} --vm {image}"),
             None => text,
         };

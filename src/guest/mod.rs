@@ -32,14 +32,6 @@ pub(crate) use job::Job;
 use kernels::Image;
 use qemu::Machine;
 
-/// The variable of a guest's environment that has its kernel's name, as `--vm` was given it.
-pub(crate) const IMAGE: &str = "BPFLAB_VM";
-
-/// The name of the kernel of the guest that this process runs in.
-pub(crate) fn image() -> Option<String> {
-    std::env::var(IMAGE).ok()
-}
-
 /// Where the command's output goes.
 pub(crate) trait Sink {
     /// A guest is started.

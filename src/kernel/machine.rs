@@ -73,6 +73,14 @@ pub fn possible_cpus() -> u32 {
     cpus::possible()
 }
 
+/// The variable that has the name of a virtual machine's kernel, as `--vm` was given it.
+pub(crate) const VM: &str = "BPFLAB_VM";
+
+/// The name of the running kernel, if it is that of a virtual machine of `--vm`.
+pub(crate) fn vm_image() -> Option<String> {
+    std::env::var(VM).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

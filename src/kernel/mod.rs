@@ -67,6 +67,9 @@ pub(crate) use loaded_program::Replacement;
 pub use loader::Loader;
 #[cfg(feature = "cli")]
 pub(crate) use loader::{UNPRIVILEGED, why_refused};
+#[cfg(feature = "cli")]
+pub(crate) use machine::VM;
+pub(crate) use machine::vm_image;
 pub use machine::{Clocks, Uname, possible_cpus};
 pub use maps::LoadedMaps;
 pub use outputs::KernelRing;
