@@ -8,8 +8,9 @@ use super::oracle::Oracle;
 use super::problem::Problem;
 use super::sameness::ORDER;
 use super::strategy::Strategy;
-use crate::isa::{Code, Insn, Pseudo, RawInsn};
+use crate::isa::{CallTarget, Code, Insn, Pseudo, RawInsn};
 use crate::program::Program;
+use crate::spec::helpers::id;
 use crate::spec::{MapType, ProgFlags};
 use crate::util::TypeId;
 use crate::verifier::{LogLevel, Options, Verdict, verify};
@@ -180,11 +181,10 @@ const KNOWN: &[Known] = &[
 
 /// Whether a program makes a call that may pass arguments which the verifier ignores.
 fn ignores_arguments(program: &Program) -> bool {
-    const TRACE_PRINTK: i32 = 6;
-    let mut calls = program.insns.iter().filter(|insn| insn.opcode == CALL);
-    calls.any(|insn| match insn.src() {
-        0 => insn.imm == TRACE_PRINTK,
-        2 => true,
+    let code = Code::new(&program.insns);
+    code.insns().any(|(_, insn)| match insn {
+        Insn::Call(CallTarget::Helper(helper)) => helper == id::trace_printk,
+        Insn::Call(CallTarget::Kfunc { .. }) => true,
         _ => false,
     })
 }

@@ -16,10 +16,6 @@ use crate::vm::events::Event;
 /// The most instructions of a run.
 const BUDGET: u64 = 100_000;
 
-/// `bpf_map_lookup_percpu_elem`.
-#[cfg(all(feature = "kernel", target_os = "linux"))]
-const LOOKUP_PERCPU: i32 = 195;
-
 /// A program that writes to its frame and to that of its function.
 static FILLER: LazyLock<Judged> = LazyLock::new(|| {
     let store = |slot: i16| RawInsn::new(0x7a, 10, 0, -8 * slot, 0x5a5a_5a5a);
@@ -155,16 +151,18 @@ fn differing(checked: &Answer, answer: &Answer, name: &str) -> Option<Problem> {
 
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 fn in_the_kernel(candidate: &Candidate, checked: &Answer, values: &mut Values) {
-    use super::listing::CALL;
     use crate::compare::Kernel;
+    use crate::isa::{CallTarget, Code, Insn};
     use crate::kernel::possible_cpus;
+    use crate::spec::helpers::id;
 
-    // Programs take the value of another CPU (`bpf_map_lookup_percpu_elem`), which a virtual machine
-    // does not have.
-    let mut insns = candidate.programs().flat_map(|program| &program.insns);
-    if possible_cpus() == 1
-        && insns.any(|insn| (insn.opcode, insn.src(), insn.imm) == (CALL, 0, LOOKUP_PERCPU))
-    {
+    // The value of another CPU, which a virtual machine does not have.
+    let lookup = Insn::Call(CallTarget::Helper(id::map_lookup_percpu_elem));
+    let looks_up = |program: &Arc<Program>| {
+        let code = Code::new(&program.insns);
+        code.insns().any(|(_, insn)| insn == lookup)
+    };
+    if possible_cpus() == 1 && candidate.programs().any(looks_up) {
         return;
     }
     // Not available, or refused: the verdict oracle compares that.

@@ -116,3 +116,18 @@ fn start(job: &Job, image: &Image, sink: &mut dyn Sink) -> Result<Machine, Guest
     sink.up(&release, accelerator, boot);
     Ok(machine)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_a_guest_stay_in_its_outputs() {
+        let within = |below| inside(Path::new("/findings"), Path::new(below));
+        assert_eq!(within(""), Some("/findings".into()));
+        assert_eq!(within("btf/types"), Some("/findings/btf/types".into()));
+        assert_eq!(within("../passwd"), None);
+        assert_eq!(within("btf/../../passwd"), None);
+        assert_eq!(within("/etc/passwd"), None);
+    }
+}

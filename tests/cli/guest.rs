@@ -415,6 +415,23 @@ fn findings_of_a_guest_are_cases_here() {
 }
 
 #[test]
+fn a_folder_of_a_guest_comes_back_with_its_folders() {
+    let Some(release) = kernels().pop() else {
+        return;
+    };
+    let folder = Scratch::new("corpus");
+    let words = format!("fuzz --corpus {} --vm {release}", folder.0.display());
+    let (code, out, err) = said(&bpflab(&words));
+    assert_eq!(code, Some(0), "{out}{err}");
+    let (count, _) = out.split_once(" inputs in ").expect("the number of inputs");
+    let targets = std::fs::read_dir(&folder.0).expect("the folder of the corpus");
+    let inputs = targets.flat_map(|target| {
+        std::fs::read_dir(target.expect("an entry").path()).expect("a folder of inputs")
+    });
+    assert_eq!(inputs.count().to_string(), count, "{out}");
+}
+
+#[test]
 fn a_command_runs_with_its_files_and_its_code_is_told() {
     let Some(release) = kernels().pop() else {
         return;
